@@ -17,7 +17,7 @@ from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.app import build_manager
 from clusterwright.controllers.extensionconfig import readonly
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
-from clusterwright.controllers.wiring import NoEvents, PassTools
+from clusterwright.controllers.wiring import PassTools
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.keys import FixedKeySource
@@ -130,10 +130,21 @@ def test_what_another_manager_wrote_counts_when_it_is_whole(config: dict[str, An
     assert undiscovered(config) == text
 
 
+class Events:
+    """Keeps what is recorded."""
+
+    def __init__(self) -> None:
+        self.recorded: list[str] = []
+
+    def record(self, obj: Any, type: str, reason: str, message: str) -> None:
+        self.recorded.append(message)
+
+
 async def test_read_only_registers_what_is_there_and_writes_nothing() -> None:
     async with idle() as p:
         registry = Registry()
-        reconciler = readonly.make(PassTools(client=p.client, clock=p.clock, random=Random(1), events=NoEvents()), registry)
+        events = Events()
+        reconciler = readonly.make(PassTools(client=p.client, clock=p.clock, random=Random(1), events=events), registry)
         cold = await reconciler.reconcile(KEY)
         await WarmUp(p.client, p.clock, registry, read_only=True).run()
         await p.client.create(extension_config("ext", "https://h/", "Y2E="))
@@ -155,6 +166,7 @@ async def test_read_only_registers_what_is_there_and_writes_nothing() -> None:
         assert not registry.names
 
     assert cold.requeue_after is not None
+    assert events.recorded == [], "an Event is a write, too"
 
 
 _PAUSED: dict[str, Any] = {

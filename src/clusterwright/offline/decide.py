@@ -12,7 +12,7 @@ from clusterwright.controllers.kit import registry
 from clusterwright.offline.bundle import BadBundle, Bundle, assemble
 from clusterwright.offline.contracts import complete
 from clusterwright.offline.observed import Action
-from clusterwright.offline.world import World, decoded
+from clusterwright.offline.world import World, decoded, without_owners
 from clusterwright.runtime.keys import sample_keys
 
 
@@ -60,11 +60,11 @@ async def run_pass(world: World, reconciler: Any, kind: type[Object], key: Objec
         after = await _unobserved(client).find(gvk, touched)
         if after is None:
             continue
-        others[f"{gvk.kind}/{touched.name}"] = after.json
+        others[f"{gvk.kind}/{touched.name}"] = without_owners(dict(after.json))
         data.update(_data(gvk, touched, after.json))
     subject = await _unobserved(world.client).find(subject_gvk, key)
     return {
-        "object": None if subject is None else subject.json,
+        "object": None if subject is None else without_owners(dict(subject.json)),
         "actions": [a.to_json() for a in _net(world.journal.actions) if (a.kind, a.namespace, a.name) != (subject_gvk.kind, *key)],
         "requeueAfterSeconds": requeue,
         "error": failure,

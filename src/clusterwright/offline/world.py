@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cache, cached_property, partial
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 from clusterwright.api.contract import pluralize
 from clusterwright.api.crds import crd
@@ -24,7 +24,6 @@ from clusterwright.apiserver.schema.structural import Node
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.controllers.kit.features import DEFAULT_FEATURES
-from clusterwright.controllers.topology.repair import ASSUME_OWNERS
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.offline.bundle import Bundle
 from clusterwright.offline.extensions import CannedExtensions, runtime_client
@@ -100,7 +99,6 @@ class World:
         self._random = Random(0)
         self._keys = keys
         self._features = {**DEFAULT_FEATURES, **observation.features}
-        self._has_owners = any(o["metadata"].get("managedFields") for o in bundle.objects if isinstance(o.get("metadata"), dict))
         self._like = like
         self._servers: list[ApiServer] = []
         self.client: Client = self._cluster(bundle.objects, faults(observation))
@@ -115,7 +113,7 @@ class World:
             now=lambda: self.now, random=self._random, resources=_lenient_resources(), namespaces=(), require_namespaces=False
         )
         if self._like is None:
-            server.load([without_silent_zeros(o) for o in objects])
+            server.load(with_owners([without_silent_zeros(o) for o in objects]))
         else:
             server.load_from(self._like._servers[len(self._servers)])
         self._servers.append(server)
@@ -137,7 +135,7 @@ class World:
             trace=lambda _key, rows: self.rows.update(rows),
             extensions=self.extensions,
             runtime=self.extensions,
-            options={ASSUME_OWNERS: not self._has_owners},
+            options={},
         )
 
     def record(self, obj: Object | Unstructured, type: str, reason: str, message: str) -> None:
@@ -146,6 +144,30 @@ class World:
 
     async def ensure(self, kind: GroupVersionKind, also: Mapper | None = None, *, lasting: bool = False) -> None:
         """One pass needs no watch."""
+
+
+SUPPOSED: Final = "saved-without-owners"
+"""The manager of the fields of objects that were saved without managedFields."""
+
+
+def with_owners(objects: Sequence[Json]) -> list[Json]:
+    """Return the objects as an API server has them: each with an owner of its fields, if all were saved without."""
+    if any(isinstance(o.get("metadata"), dict) and o["metadata"].get("managedFields") for o in objects):
+        return list(objects)
+    return [_with_owner(o) if isinstance(o.get("metadata"), dict) else o for o in objects]
+
+
+def _with_owner(obj: Json) -> Json:
+    entry = {"manager": SUPPOSED, "operation": "Update", "apiVersion": obj.get("apiVersion", ""), "fieldsType": "FieldsV1"}
+    return {**obj, "metadata": {**obj["metadata"], "managedFields": [{**entry, "fieldsV1": {"f:metadata": {"f:name": {}}}}]}}
+
+
+def without_owners(obj: Json) -> Json:
+    """Return an object as it was saved: without managedFields if `with_owners` gave it any."""
+    metadata = obj.get("metadata") or {}
+    if not any(entry.get("manager") == SUPPOSED for entry in metadata.get("managedFields") or ()):
+        return obj
+    return {**obj, "metadata": {k: v for k, v in metadata.items() if k != "managedFields"}}
 
 
 def _serve(server: ApiServer, gvk: GroupVersionKind, namespaced: bool) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from clusterwright import controllers
 from clusterwright.controllers.kit import registry
 from clusterwright.runtime.mapping import itself
 
@@ -32,3 +35,10 @@ def test_the_first_controller_of_a_kind_is_meant_where_none_is_named() -> None:
     assert registry.find("Cluster", "cluster") == registry.find("Cluster")
     assert registry.find("Cluster", "machine") is None
     assert registry.find("Pod") is None
+
+
+def test_no_controller_has_a_pass_of_its_own() -> None:
+    package = Path(controllers.__file__).parent
+    own = [p.relative_to(package).as_posix() for p in package.rglob("*.py") if "async def reconcile(self, " in p.read_text()]
+
+    assert own == ["kit/reconciler.py"]

@@ -143,8 +143,6 @@ def test_37_an_object_whose_owners_were_lost_is_repaired_and_nothing_else_is_don
     async def scenario() -> None:
         p = await Passes(workers={"a": 1}).run()
         deployment = await p.one("MachineDeployment")
-        reconciler: Any = p.reconciler
-        reconciler._deps.options.pop("assume-managed-fields", None)
         await p.client.patch(
             GroupVersionKind.of(CORE, "MachineDeployment"),
             ObjectKey("default", deployment["metadata"]["name"]),

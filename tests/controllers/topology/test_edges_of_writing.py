@@ -245,10 +245,10 @@ async def test_157_a_repair_leaves_the_condition_as_it_is() -> None:
     await p.patch({"metadata": {"annotations": {"runtime.cluster.x-k8s.io/pending-hooks": "AfterClusterUpgrade"}}})
     before = await p.condition()
     deployment = await p.one("MachineDeployment")
-    p.reconciler._deps.options.pop("assume-managed-fields", None)  # type: ignore[attr-defined]
     emptied = [{"op": "replace", "path": "/metadata/managedFields", "value": [{}]}]
     key = ObjectKey("default", deployment["metadata"]["name"])
     await p.client.patch(kind("MachineDeployment"), key, emptied, type="json")
+    await p.clock.sleep(601)  # an object that was looked at is trusted for ten minutes
     await p.run()
 
     assert (p.error, p.requeue, await p.condition()) == ("", 1.0, before)

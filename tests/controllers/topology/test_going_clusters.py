@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from random import Random
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 
@@ -16,7 +14,7 @@ from clusterwright.cli import samples
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.controllers.topology.applying import Applier
 from clusterwright.controllers.topology.failures import TopologyFailed
-from clusterwright.controllers.topology.writing import Writer
+from clusterwright.controllers.topology.object_writing import ObjectWriter
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.rest import RestClient
 from clusterwright.simulation.loop import run_virtual
@@ -59,10 +57,9 @@ def test_nothing_is_made_for_a_cluster_that_goes(fate: str, made: int) -> None:
             await client.delete(Cluster, KEY)
         if fate == "is another":
             await client.create(samples.topology("c", workers={}))
-        current = SimpleNamespace(cluster=read)
-        writer = Writer(client, Applier(client, clock.monotonic), lambda *_: None, *cast(Any, (current, None, None)))
+        writer = ObjectWriter(client, Applier(client, clock.monotonic), dict(read), lambda *_: None, lambda *_: None)
         with nullcontext() if made else pytest.raises(TopologyFailed, match="is being deleted"):
-            await writer._created(DEPLOYMENT)
+            await writer.create(DEPLOYMENT)
         found = await client.list(MachineDeployment)
         server.close()
         return len(found)

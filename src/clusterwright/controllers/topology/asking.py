@@ -1,4 +1,4 @@
-"""Answers the questions of a computation: calls extensions, remembers who blocks, and writes down which hooks are pending."""
+"""Answers the questions of a computation: calls extensions, remembers blocking answers, and writes which hooks are pending."""
 
 from __future__ import annotations
 
@@ -21,16 +21,8 @@ T = TypeVar("T")
 _PLAN_FOR: Final = timedelta(minutes=10)
 
 
-class HookError(ExtensionError):
-    """A hook could not be asked, or its state could not be written. `hook` names it."""
-
-    def __init__(self, text: str, hook: str = "") -> None:
-        super().__init__(text)
-        self.hook = hook
-
-
 class Asker:
-    """One for all Clusters: it remembers blocking answers, and plans, by Cluster."""
+    """Asks for all Clusters; it remembers blocking answers and plans by Cluster."""
 
     def __init__(self, client: Client, extensions: Extensions, now: Callable[[], datetime]) -> None:
         self._client = client
@@ -40,27 +32,28 @@ class Asker:
         self._plans: dict[tuple[str, ...], tuple[datetime, Json]] = {}
 
     async def run(self, computing: Computing[T], cluster: Json) -> T:
-        """The result of a computation on a Cluster; marks are made in `cluster`, too."""
+        """Return the result of a computation on a Cluster. Raises what the computation raises."""
+        pending = hooks.pending_hooks(cluster)
         try:
             question = next(computing)
             while True:
                 try:
-                    answer = await self._answer(question, cluster)
+                    answer = await self._answer(question, cluster, pending)
                 except ExtensionError as error:
                     question = computing.throw(error)
                 else:
+                    pending = question.pending if isinstance(question, Mark) else pending
                     question = computing.send(answer)
         except StopIteration as done:
             result: T = done.value
             return result
 
-    async def _answer(self, question: Any, cluster: Json) -> Any:
+    async def _answer(self, question: Any, cluster: Json, pending: frozenset[str]) -> Any:
         match question:
             case AskHook():
                 return await self.ask(question, cluster)
-            case Mark(pending, step):
-                await self.mark(cluster, pending, step)
-                return None
+            case Mark(wanted, step):
+                return await self.mark(cluster, pending, wanted, step)
             case CallHandler(hook="GenerateUpgradePlan"):
                 return await self._plan(question)
             case CallHandler():
@@ -71,7 +64,7 @@ class Asker:
                 return await self._extensions.handlers(question)
             case Turn():
                 return await asyncio.sleep(0)
-        raise AssertionError(f"{question!r} is no question")
+        raise AssertionError(f"{question!r} is not a question")
 
     async def _plan(self, question: CallHandler) -> Json:
         request, metadata = question.request, question.subject["metadata"]
@@ -92,7 +85,10 @@ class Asker:
         return response
 
     async def ask(self, question: AskHook, cluster: Json) -> Answer:
-        """What a hook answers: nobody registered, it is done; a blocking answer that still stands is not asked for again."""
+        """Return the answer of a hook: a blocking one that still stands, or a new one. A hook without handlers does not block.
+
+        Raises ExtensionError.
+        """
         hook = question.hook
         if not await self._extensions.handlers(ListHandlers(hook, cluster)):
             return Answer()
@@ -100,17 +96,12 @@ class Asker:
         standing = self._standing.of(key, self._now())
         if standing is not None:
             return standing
-        try:
-            response = await self._extensions.call_all(CallAll(hook, cluster, question.request))
-        except ExtensionError as error:
-            raise HookError(str(error), hook) from error
-        answer = Answer.of(response)
+        answer = Answer.of(await self._extensions.call_all(CallAll(hook, cluster, question.request)))
         self._standing.keep(key, answer, self._now())
         return answer
 
-    async def mark(self, cluster: Json, pending: frozenset[str], step: str | None = None) -> None:
-        """Write down which hooks are pending, and the step of the upgrade with them."""
-        before = hooks.pending_hooks(cluster)
+    async def mark(self, cluster: Json, before: frozenset[str], pending: frozenset[str], step: str | None = None) -> None:
+        """Write which hooks are pending now, and the step of the upgrade with them; `before` were pending. Raises ExtensionError."""
         if pending == before:
             return
         annotations: Json = {PENDING_HOOKS_ANNOTATION: hooks.as_annotation(pending)}
@@ -122,5 +113,11 @@ class Asker:
         except ApiError as error:
             new, gone = sorted(pending - before), sorted(before - pending)
             text = f'mark "{",".join(new)}" hook(s) as pending' if new else f'mark "{",".join(gone)}" hook as done'
-            raise HookError(f"failed to {text}: {error}", (new or gone)[0]) from error
-        hooks.note_pending(cluster, pending)
+            raise ExtensionError(f"failed to {text}: {error}") from error
+
+
+def marked(cluster: Json, pending: frozenset[str]) -> Json:
+    """Return a Cluster that says which hooks are pending."""
+    copy = {**cluster, "metadata": dict(cluster["metadata"])}
+    hooks.note_pending(copy, pending)
+    return copy

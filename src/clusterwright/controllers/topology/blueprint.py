@@ -1,4 +1,4 @@
-"""Reading the class of a Cluster and all templates that it names."""
+"""Reads the class of a Cluster and all templates that it names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from clusterwright.api.contract import ContractVersion, NoContract, contract_of, crd_name
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
-from clusterwright.controllers.topology.failures import ClassNotReady, TopologyFailed, shown
+from clusterwright.controllers.topology.failures import ClassNotReady, TopologyFailed, failing, shown
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError
 from clusterwright.topology.model import Blueprint, WorkerTemplates
@@ -19,18 +19,16 @@ CLUSTER_CLASS = GroupVersionKind.of(CORE, "ClusterClass")
 
 
 def class_key(cluster: Json) -> ObjectKey:
-    """The class that a Cluster names."""
+    """Return the key of the class that a Cluster names."""
     ref = cluster["spec"]["topology"].get("classRef") or {}
     return ObjectKey(ref.get("namespace") or cluster["metadata"].get("namespace", ""), ref.get("name", ""))
 
 
 async def read_class(reader: Reader, cluster: Json) -> Json:
-    """The class, which must have been reconciled; raises TopologyFailed, ClassNotReady."""
+    """Return the class, which must have been reconciled. Raises TopologyFailed, ClassNotReady."""
     key = class_key(cluster)
-    try:
+    with failing(f"failed to retrieve ClusterClass {key}"):
         found: Json = dict((await reader.get(CLUSTER_CLASS, key)).json)
-    except ApiError as error:
-        raise TopologyFailed(f"failed to retrieve ClusterClass {key}: {error}") from error
     ready = next((c for c in at(found, "status", "conditions") or () if c.get("type") == "VariablesReady"), None)
     if ready is None or ready.get("status") == "False":
         text = 'status of VariablesReady condition on ClusterClass must be "True"'
@@ -49,7 +47,7 @@ class BlueprintReader:
         self._reader = reader
 
     async def read(self, cluster_class: Json) -> Blueprint:
-        """The class with its templates; raises TopologyFailed."""
+        """Return the class with its templates. Raises TopologyFailed."""
         spec, key = cluster_class.get("spec") or {}, shown(cluster_class)
         infrastructure = await self._template(
             cluster_class,
@@ -94,10 +92,8 @@ class BlueprintReader:
         if not ref:
             raise TopologyFailed(f"{context}: reference is not set")
         key = ObjectKey(cluster_class["metadata"].get("namespace", ""), ref.get("name", ""))
-        try:
+        with failing(context):
             return await retrieve(self._reader, GroupVersionKind.of(ref.get("apiVersion", ""), ref.get("kind", "")), key)
-        except TopologyFailed as error:
-            raise error.within(context) from error
 
     async def _contract(self, control_plane: Json) -> tuple[ContractVersion | None, str]:
         group, _, version = control_plane["apiVersion"].rpartition("/")
@@ -112,9 +108,7 @@ class BlueprintReader:
 
 
 async def retrieve(reader: Reader, gvk: GroupVersionKind, key: ObjectKey) -> Json:
-    """An object; raises TopologyFailed in the words that everybody knows, which say it twice."""
-    try:
+    """Return an object. Raises TopologyFailed in upstream's words, which say it twice."""
+    once = f"failed to retrieve {gvk.kind} {key}"
+    with failing(f"{once}: {once}"):
         return dict((await reader.get(gvk, key)).json)
-    except ApiError as error:
-        once = f"failed to retrieve {gvk.kind} {key}"
-        raise TopologyFailed(f"{once}: {once}: {error}") from error

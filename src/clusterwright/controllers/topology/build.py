@@ -1,4 +1,4 @@
-"""How the topology controller is wired: what it watches, and whom each change wakes."""
+"""How the topology controller is wired: what it watches, and which Clusters each change starts a pass for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clusterwright.runtime.reconcile import Watch
 
 
 def belongs_to_topology(old: Any, new: Any) -> bool:
-    """Whether the object belongs to a topology."""
+    """Return whether the object belongs to a topology."""
     return any(o is not None and TOPOLOGY_OWNED_LABEL in o.metadata.labels for o in (old, new))
 
 

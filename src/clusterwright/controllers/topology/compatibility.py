@@ -1,4 +1,4 @@
-"""Which changes of an object's identity are possible: a class may not turn it into something else."""
+"""Which changes of an object's identity are possible: a class may not make another kind of object of it. Pure."""
 
 from __future__ import annotations
 

@@ -1,74 +1,60 @@
-"""`TopologyReconciled`: whether every object's spec follows the topology, and if not, what stands in the way."""
+"""`TopologyReconciled`: whether the spec of every object follows the topology, and if not, what prevents it. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from datetime import timedelta
+from typing import Final
 
-from clusterwright.api.core import Cluster
 from clusterwright.api.wellknown import PAUSED_ANNOTATION
-from clusterwright.tables import KEEP, OTHERWISE, Outcome, Row, Table, computed, false, guard, message, true
+from clusterwright.controllers.topology.failures import ClassNotReady
+from clusterwright.controllers.topology.snapshot import TopologySnapshot
+from clusterwright.tables import KEEP, OTHERWISE, Later, Outcome, Row, Table, computed, false, guard, message, true
 from clusterwright.topology import hooks
 from clusterwright.topology.model import ControlPlaneProgress, Progress, WorkersProgress
 
-TYPE = "TopologyReconciled"
-
-
-@dataclass(frozen=True, slots=True)
-class TopologySnapshot:
-    """What a pass over a topology came to."""
-
-    object: Cluster
-    now: datetime
-    error: str = ""
-    was_repaired: bool = False
-    is_new: bool = False
-    """Neither reference was there when the pass began."""
-    progress: Progress | None = None
-    control_plane_kind: str = ""
-    control_plane_version: str = ""
-    """The version that the control plane should have."""
-
-    @property
-    def blocking(self) -> str:
-        """The hooks that block."""
-        return hooks.blocking_text(self.progress.answers) if self.progress is not None else ""
+TYPE: Final = "TopologyReconciled"
+_AFTER_REPAIR: Final = timedelta(seconds=1)
 
 
 @guard("spec.paused, or the paused annotation")
 def paused(t: TopologySnapshot) -> bool:
-    return bool(t.object.spec.paused) or PAUSED_ANNOTATION in t.object.metadata.annotations
+    return bool(t.read.spec.paused) or PAUSED_ANNOTATION in t.read.metadata.annotations
 
 
 @message("<Cluster spec.paused is set to true>, <Cluster has the cluster.x-k8s.io/paused annotation>")
 def paused_because(t: TopologySnapshot) -> str:
     texts = []
-    if t.object.spec.paused:
+    if t.read.spec.paused:
         texts.append("Cluster spec.paused is set to true")
-    if PAUSED_ANNOTATION in t.object.metadata.annotations:
+    if PAUSED_ANNOTATION in t.read.metadata.annotations:
         texts.append(f"Cluster has the {PAUSED_ANNOTATION} annotation")
     return ", ".join(texts)
 
 
+@guard("the ClusterClass is not reconciled")
+def class_not_ready(t: TopologySnapshot) -> bool:
+    return isinstance(t.done.failure, ClassNotReady)
+
+
 @guard("the pass failed")
 def failed(t: TopologySnapshot) -> bool:
-    return bool(t.error)
+    return t.done.failure is not None
 
 
-@message("<what failed>")
+@message("<error>")
 def failure(t: TopologySnapshot) -> str:
-    return t.error
+    return str(t.done.failure)
 
 
 @guard("managedFields had to be repaired, and the pass ended there")
 def repaired(t: TopologySnapshot) -> bool:
-    return t.was_repaired
+    return t.done.was_repaired
 
 
 @guard("metadata.deletionTimestamp is set")
 def deleting(t: TopologySnapshot) -> bool:
-    return t.object.metadata.deletion_timestamp is not None
+    return t.read.metadata.deletion_timestamp is not None
 
 
 @message("Cluster is deleting[. Following hooks are blocking delete: <hooks>]")
@@ -93,7 +79,7 @@ def creation_blocked(t: TopologySnapshot) -> str:
 
 @guard("the control plane or a worker is upgrading, pending or deferred, or AfterClusterUpgrade is pending")
 def upgrading(t: TopologySnapshot) -> bool:
-    p = t.progress
+    p = t.done.progress
     if p is None:
         return False
     plane = p.control_plane
@@ -137,15 +123,15 @@ def _worker_lines(noun: str, workers: WorkersProgress, version: str, words: str)
 
 
 def _upgrade_outcome(t: TopologySnapshot) -> Outcome:
-    p = t.progress
+    p = t.done.progress
     assert p is not None
-    topology = t.object.spec.topology
-    version = t.control_plane_version
+    topology = t.read.spec.topology
+    version = t.done.control_plane_version
     lines = [f"Following hooks are blocking upgrade: {t.blocking}"] if t.blocking else []
     if _moving(p.control_plane):
-        lines.append(f"{t.control_plane_kind} upgrading to version {version}{_rest(p.control_plane.plan, version)}")
+        lines.append(f"{t.done.control_plane_kind} upgrading to version {version}{_rest(p.control_plane.plan, version)}")
     elif p.control_plane.plan:
-        lines.append(f"{t.control_plane_kind} pending upgrade to version {', '.join(p.control_plane.plan)}")
+        lines.append(f"{t.done.control_plane_kind} pending upgrade to version {', '.join(p.control_plane.plan)}")
     words = "defer-upgrade or hold-upgrade-sequence annotations"
     lines += _worker_lines("MachineDeployment", p.machine_deployments, version, words)
     lines += _worker_lines("MachinePool", p.machine_pools, version, f"topology.cluster.x-k8s.io/{words}")
@@ -154,7 +140,7 @@ def _upgrade_outcome(t: TopologySnapshot) -> Outcome:
 
 
 def _upgrade_reason(t: TopologySnapshot, p: Progress) -> str:
-    """Deferred is what people asked for: it is said where nothing else is going on."""
+    """Return the reason. Users asked for the deferral, so that it is the reason only if nothing else goes on."""
     if not t.blocking and not _moving(p.control_plane):
         for workers, reason in (
             (p.machine_deployments, "MachineDeploymentsUpgradeDeferred"),
@@ -172,21 +158,34 @@ _UPGRADE = computed(
     message="Cluster is upgrading to <version>, and one line for each hook, control plane and group of workers that is not there yet",
 )
 
+_FAILED = false("ReconcileFailed", failure)
+_FAILED_V1BETA1 = false("TopologyReconcileFailed", failure, severity="Error")
+_AFTER_HOOKS: Later[TopologySnapshot] = Later("the soonest retry of a hook that blocks", lambda t: t.retry)
+
 TOPOLOGY_RECONCILED: Table[TopologySnapshot] = Table(
     TYPE,
     Row("paused", paused, false("Paused", paused_because), v1beta1=false("Paused", paused_because, severity="Info")),
-    Row("failed", failed, false("ReconcileFailed", failure), v1beta1=false("TopologyReconcileFailed", failure, severity="Error")),
-    Row("repaired", repaired, KEEP),
-    Row("deleting", deleting, false("Deleting", deleting_text), v1beta1=false("Deleting", deleting_text, severity="Info")),
+    Row("class-not-ready", class_not_ready, _FAILED, v1beta1=_FAILED_V1BETA1),
+    Row("failed", failed, _FAILED, v1beta1=_FAILED_V1BETA1, error=failure),
+    Row("repaired", repaired, KEEP, requeue=_AFTER_REPAIR),
+    Row(
+        "deleting",
+        deleting,
+        false("Deleting", deleting_text),
+        v1beta1=false("Deleting", deleting_text, severity="Info"),
+        requeue=_AFTER_HOOKS,
+    ),
     Row(
         "creation-blocked",
         new & blocked,
         false("ClusterCreating", creation_blocked),
         v1beta1=false("ClusterCreating", creation_blocked, severity="Info"),
+        requeue=_AFTER_HOOKS,
     ),
     Row("created", new, true("ReconcileSucceeded"), v1beta1=true("")),
-    Row("upgrading", upgrading, _UPGRADE, v1beta1=_UPGRADE),
-    Row("reconciled", OTHERWISE, true("ReconcileSucceeded"), v1beta1=true("")),
+    Row("upgrading", upgrading, _UPGRADE, v1beta1=_UPGRADE, requeue=_AFTER_HOOKS),
+    Row("reconciled", OTHERWISE, true("ReconcileSucceeded"), v1beta1=true(""), requeue=_AFTER_HOOKS),
+    assuming=[~class_not_ready | failed],
 )
 
 TABLES = (TOPOLOGY_RECONCILED,)

@@ -1,4 +1,4 @@
-"""Reading what there is of a topology."""
+"""Reads the current state of a topology."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from clusterwright.api.wellknown import (
 )
 from clusterwright.controllers.external import ContractUnknown, contract_of
 from clusterwright.controllers.topology.blueprint import retrieve
-from clusterwright.controllers.topology.failures import TopologyFailed, shown
+from clusterwright.controllers.topology.failures import TopologyFailed, failing, shown
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError
 from clusterwright.topology.model import Blueprint, Current, CurrentWorker
 from clusterwright.topology.objects import CORE, group_of
 from clusterwright.topology.paths import at
-from clusterwright.workload.access import NotConnected, WorkloadClusters
+from clusterwright.workload.access import WorkloadClusters
 
 MACHINE_DEPLOYMENT = GroupVersionKind.of(CORE, "MachineDeployment")
 MACHINE_POOL = GroupVersionKind.of(CORE, "MachinePool")
@@ -40,7 +40,7 @@ class CurrentReader:
         self._namespace = cluster["metadata"].get("namespace", "")
 
     async def read(self) -> Current:
-        """Everything that there is; raises TopologyFailed."""
+        """Return all objects of the topology that exist. Raises TopologyFailed."""
         cluster, blueprint = self._cluster, self._blueprint
         infrastructure = await self._of_cluster("infrastructureRef", blueprint.infrastructure_cluster)
         plane = await self._of_cluster("controlPlaneRef", blueprint.control_plane)
@@ -65,10 +65,8 @@ class CurrentReader:
         if not ref or not ref.get("name"):
             return None
         key = ObjectKey(self._namespace, ref["name"])
-        try:
+        with failing(f"failed to read {ref.get('kind', '')} {key}"):
             found = await self._referenced(ref, template, is_object=True)
-        except TopologyFailed as error:
-            raise error.within(f"failed to read {ref.get('kind', '')} {key}") from error
         return self._owned(found, self._cluster)
 
     async def _machine_template(self, plane: Json, template: Json) -> Json:
@@ -84,14 +82,12 @@ class CurrentReader:
             )
         if "apiGroup" not in ref:
             ref = {**ref, "apiGroup": str(ref.get("apiVersion", "")).rpartition("/")[0]}
-        try:
+        with failing(f"failed to get InfrastructureMachineTemplate for {plane['kind']} {shown(plane)}"):
             found = await self._referenced(ref, template, is_object=False)
-        except TopologyFailed as error:
-            raise error.within(f"failed to get InfrastructureMachineTemplate for {plane['kind']} {shown(plane)}") from error
         return self._owned(found, plane)
 
     async def _referenced(self, ref: Json, template: Json, *, is_object: bool) -> Json:
-        """A referenced object: in the version of the class's template if it is of that kind, else in the newest of its contract."""
+        """Return a referenced object, in the version of the class's template if it is of that kind, else in the newest of its contract."""
         group, kind = ref.get("apiGroup", ""), ref.get("kind", "")
         own_kind = template["kind"].removesuffix("Template") if is_object else template["kind"]
         key = ObjectKey(self._namespace, ref.get("name", ""))
@@ -112,10 +108,8 @@ class CurrentReader:
         return obj
 
     async def _health_check(self, owner: Json) -> Json | None:
-        try:
+        with failing(f"failed to get MachineHealthCheck for {owner['kind']} {shown(owner)}"):
             found = await self._client.find(MACHINE_HEALTH_CHECK, ObjectKey(self._namespace, owner["metadata"]["name"]))
-        except ApiError as error:
-            raise TopologyFailed(f"failed to get MachineHealthCheck for {owner['kind']} {shown(owner)}: {error}") from error
         return None if found is None else dict(found.json)
 
     # --------------------------------------------------------------------------------------------------- workers
@@ -123,7 +117,6 @@ class CurrentReader:
     async def _machine_deployments(self) -> dict[str, CurrentWorker]:
         found = {}
         for name, obj in (await self._labelled(MACHINE_DEPLOYMENT, TOPOLOGY_DEPLOYMENT_NAME_LABEL)).items():
-            check = None
             bootstrap = infrastructure = None
             if not obj["metadata"].get("deletionTimestamp"):
                 bootstrap, infrastructure = await self._parts(name, obj, "machineDeployments", "InfrastructureMachineTemplate")
@@ -141,12 +134,10 @@ class CurrentReader:
         return found
 
     async def _labelled(self, gvk: GroupVersionKind, label: str) -> dict[str, Json]:
-        """The objects of a kind that belong to the topology, by topology name."""
+        """Return the objects of a kind that belong to the topology, by topology name."""
         selector = {CLUSTER_NAME_LABEL: self._cluster["metadata"]["name"], TOPOLOGY_OWNED_LABEL: ""}
-        try:
+        with failing(f"failed to read {gvk.kind}s for managed topology"):
             listed = await self._client.list(gvk, namespace=self._namespace, labels=selector)
-        except ApiError as error:
-            raise TopologyFailed(f"failed to read {gvk.kind}s for managed topology: {error}") from error
         found: dict[str, Json] = {}
         for item in listed:
             obj = dict(item.json)
@@ -159,7 +150,7 @@ class CurrentReader:
         return found
 
     async def _parts(self, name: str, obj: Json, kind: str, noun: str) -> tuple[Json, Json]:
-        """What a worker refers to; raises TopologyFailed."""
+        """Return what a worker refers to: bootstrap, infrastructure. Raises TopologyFailed."""
         template = at(obj, "spec", "template", "spec") or {}
         bootstrap_ref = at(template, "bootstrap", "configRef") or {}
         infrastructure_ref = template.get("infrastructureRef") or {}
@@ -170,21 +161,16 @@ class CurrentReader:
             raise TopologyFailed(f"{own} does not have a reference to a {noun}")
         bootstrap_template, infrastructure_template = self._templates(name, kind, obj["kind"])
         is_object = kind == "machinePools"
-        try:
+        with failing(f"{own} Bootstrap reference could not be retrieved"):
             bootstrap = await self._referenced(bootstrap_ref, bootstrap_template or _unlike(bootstrap_ref), is_object=is_object)
-        except TopologyFailed as error:
-            raise error.within(f"{own} Bootstrap reference could not be retrieved") from error
         self._owned(bootstrap, obj)
-        try:
-            infrastructure = await self._referenced(
-                infrastructure_ref, infrastructure_template or _unlike(infrastructure_ref), is_object=is_object
-            )
-        except TopologyFailed as error:
-            raise error.within(f"{own} Infrastructure reference could not be retrieved") from error
+        template = infrastructure_template or _unlike(infrastructure_ref)
+        with failing(f"{own} Infrastructure reference could not be retrieved"):
+            infrastructure = await self._referenced(infrastructure_ref, template, is_object=is_object)
         return bootstrap, self._owned(infrastructure, obj)
 
     def _templates(self, name: str, kind: str, noun: str) -> tuple[Json | None, Json | None]:
-        """The templates of the class of a worker that is still in the topology."""
+        """Return the templates of a worker's class; None if the topology does not name the worker any more."""
         entries = at(self._cluster, "spec", "topology", "workers", kind) or ()
         entry = next((e for e in entries if e.get("name") == name), None)
         if entry is None:
@@ -198,15 +184,15 @@ class CurrentReader:
     # ------------------------------------------------------------------------------------------------- upgrading
 
     async def with_upgrading(self, current: Current) -> Current:
-        """With the workers whose Machines or Nodes have not all got their version; a failure to find out is a value."""
+        """Return the state with the workers whose Machines or Nodes do not all have their version; a failure to read is a value."""
         try:
             deployments = [w.name for w in current.machine_deployments.values() if await self._is_deployment_upgrading(w.object)]
-        except (ApiError, TopologyFailed) as error:
+        except ApiError as error:
             text = f"failed to check if any MachineDeployment is upgrading: failed to list upgrading MachineDeployments: {error}"
             return replace(current, upgrading_problem=text)
         try:
             pools = await self._upgrading_pools(current)
-        except (ApiError, TopologyFailed, NotConnected) as error:
+        except ApiError as error:
             return replace(current, upgrading_problem=f"failed to check if any MachinePool is upgrading: {error}")
         return replace(current, upgrading_deployments=frozenset(deployments), upgrading_pools=frozenset(pools))
 
@@ -215,10 +201,8 @@ class CurrentReader:
         if not version:
             return False
         context = f"failed to check if MachineDeployment {obj['metadata']['name']} is upgrading"
-        try:
+        with failing(f"{context}: failed to list Machines"):
             machines = await self._client.list(Machine, namespace=self._namespace, labels=_selector(obj))
-        except ApiError as error:
-            raise TopologyFailed(f"{context}: failed to list Machines: {error}") from error
         for machine in machines:
             if not machine.spec.version:
                 raise TopologyFailed(f"{context}: Machine {machine.metadata.name} has no version")
@@ -252,7 +236,7 @@ class CurrentReader:
 
 
 def _unlike(ref: Json) -> Json:
-    """A template of no kind, for references to what no class describes any more."""
+    """Return a template that no reference matches, for a worker that no class describes any more."""
     return {"apiVersion": "/", "kind": "", "metadata": {}, "of": ref}
 
 

@@ -2,40 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from clusterwright.api.meta import Json
+from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.runtime.errors import ApiError
 
 
-class TopologyFailed(ApiError):
-    """The pass ends here; the text is what `TopologyReconciled` says.
+class TopologyFailed(PassFailed):
+    """A step of the pass failed; the text is the message of `TopologyReconciled`.
 
-    `patch` and `hook` name what is at fault, if one of them is; `details` is the whole cause where the text must not quote it.
+    `details` names the object and quotes the answer where the message must be the same in every pass; they go into an Event.
     """
 
-    def __init__(self, text: str, *, patch: str = "", hook: str = "", details: str = "") -> None:
+    def __init__(self, text: str, *, details: str = "") -> None:
         super().__init__(text)
-        self.patch = patch
-        self.hook = hook
         self.details = details
-
-    def within(self, context: str) -> TopologyFailed:
-        """The same failure, told from further outside."""
-        wrapped = TopologyFailed(f"{context}: {self}", patch=self.patch, hook=self.hook, details=self.details)
-        wrapped.__cause__ = self.__cause__ or self
-        return wrapped
 
 
 class ClassNotReady(TopologyFailed):
-    """The class is not reconciled: its own event will wake us, trying again will not help."""
+    """The class is not reconciled. Its own change starts the next pass; a retry does not help."""
+
+
+@contextmanager
+def failing(context: str) -> Iterator[None]:
+    """Let an ApiError of the block become a TopologyFailed whose text begins with the context."""
+    try:
+        yield
+    except ApiError as error:
+        known = isinstance(error, TopologyFailed)
+        details = error.details if isinstance(error, TopologyFailed) else ""
+        raise TopologyFailed(f"{context}: {error}", details=details) from (error.__cause__ if known and error.__cause__ else error)
 
 
 def shown(obj: Json) -> str:
-    """An object as messages name it."""
+    """Return an object as messages name it."""
     return f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}"
 
 
 def creation_failure(obj: Json, error: ApiError) -> TopologyFailed:
-    """Why an object could not be created, without its name, so that the text is the same in every pass."""
+    """Return why an object could not be created, without its name, so that the text is the same in every pass."""
     details = error.status.get("details")
     if not isinstance(details, dict):
         text = f"failed to create {obj['kind']}.{obj['apiVersion'].rpartition('/')[0]}"
@@ -44,6 +51,4 @@ def creation_failure(obj: Json, error: ApiError) -> TopologyFailed:
         causes = [f"{c.get('reason', '')}: {c.get('field', '')}: {c.get('message', '')}" for c in details.get("causes") or ()]
         if causes:
             text += ": " + " ".join(causes)
-    failed = TopologyFailed(text, details=f"{obj['kind']} {shown(obj)}: {error}")
-    failed.__cause__ = error
-    return failed
+    return TopologyFailed(text, details=f"{obj['kind']} {shown(obj)}: {error}")

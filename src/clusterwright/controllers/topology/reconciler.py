@@ -1,9 +1,16 @@
-"""One pass over a topology: class, variables, blueprint, current state, hooks, repair, desired state, writing, condition."""
+"""The topology's own steps of a pass over a Cluster.
+
+    observe     the class, its templates (`blueprint`) and the objects that exist (`current`); a failure to read is a value
+    act         hooks, repair of managedFields, then the desired state (pure, `clusterwright.topology`), and what differs is written
+    conclude    TopologyReconciled, and the variables with their defaults
+
+The Cluster controller has the rest of the status. This pass also writes the Cluster by server-side apply and by annotations, so that the
+patch at its end is a change of the Cluster as it is then.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -11,316 +18,256 @@ import msgspec
 from clusterwright.api.codec import convert
 from clusterwright.api.core import Cluster
 from clusterwright.api.core.cluster import Topology
-from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
-from clusterwright.api.wellknown import OK_TO_DELETE_ANNOTATION, PAUSED_ANNOTATION, TOPOLOGY_OWNED_LABEL
+from clusterwright.api.meta import Json, Unstructured
+from clusterwright.api.wellknown import OK_TO_DELETE_ANNOTATION
 from clusterwright.controllers.kit import conditions as kit
+from clusterwright.controllers.kit.passing import Pass
+from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.topology.applying import Applier
-from clusterwright.controllers.topology.asking import Asker, HookError
+from clusterwright.controllers.topology.asking import Asker, marked
 from clusterwright.controllers.topology.blueprint import BlueprintReader, read_class
-from clusterwright.controllers.topology.conditions import TOPOLOGY_RECONCILED, TYPE, TopologySnapshot
-from clusterwright.controllers.topology.current import MACHINE_HEALTH_CHECK, CurrentReader
-from clusterwright.controllers.topology.failures import ClassNotReady, TopologyFailed
-from clusterwright.controllers.topology.repair import ASSUME_OWNERS, Repairer
+from clusterwright.controllers.topology.conditions import TOPOLOGY_RECONCILED, TYPE
+from clusterwright.controllers.topology.current import CurrentReader
+from clusterwright.controllers.topology.failures import TopologyFailed, failing
+from clusterwright.controllers.topology.lifecycle import Lifecycle
+from clusterwright.controllers.topology.object_writing import Record, Rotated, gvk_of
+from clusterwright.controllers.topology.repair import Repairer
 from clusterwright.controllers.topology.rotations import Rotations
+from clusterwright.controllers.topology.snapshot import State, TopologySnapshot
 from clusterwright.controllers.topology.wakes import clusters_of_template
-from clusterwright.controllers.topology.writing import Writer, unmatched_health_checks
+from clusterwright.controllers.topology.writing import Writer
 from clusterwright.controllers.wiring import Dependencies
-from clusterwright.runtime.client import Original
-from clusterwright.runtime.errors import ApiError, NotFound
-from clusterwright.runtime.patch import Patcher
-from clusterwright.runtime.reconcile import Result
+from clusterwright.runtime.errors import NotFound
 from clusterwright.topology import hooks
 from clusterwright.topology.desired import Computed, DesiredStateError, desired_state
-from clusterwright.topology.extensions import CallAll, ExtensionError
-from clusterwright.topology.hooks import AskHook
-from clusterwright.topology.model import Blueprint, Current, Desired, Progress
-from clusterwright.topology.objects import own_labels
+from clusterwright.topology.extensions import ExtensionError
+from clusterwright.topology.model import Current, Progress
 from clusterwright.topology.paths import at
 from clusterwright.topology.variables import default_and_validate, joined
 
-_AFTER_REPAIR = timedelta(seconds=1)
+SHAPE = Shape(kind=Cluster, owned=(TYPE,), owned_v1beta1=(TYPE,), main=False)
+Run = Pass[Cluster, TopologySnapshot]
 
 
-def make(deps: Dependencies) -> TopologyReconciler:
-    """The reconciler of topologies."""
-    return TopologyReconciler(deps)
+def make(deps: Dependencies) -> KindReconciler[Cluster, Cluster, TopologySnapshot]:
+    """Return the reconciler of topologies."""
+    return KindReconciler(deps, SHAPE, Topologies(deps))
 
 
-class TopologyReconciler:
-    """Reconciles the topologies of Clusters."""
+class Topologies(Kind[Cluster, Cluster, TopologySnapshot]):
+    """Makes Clusters what their topologies say."""
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
         self._client = deps.client
-        self._patcher = Patcher(deps.client, deps.clock, deps.random)
         self._applier = Applier(deps.client, deps.clock.monotonic)
         self._repairer = Repairer(deps.client, deps.clock.monotonic)
         self._asker = Asker(deps.client, deps.extensions, deps.clock.now)
         self._rotations = Rotations(deps.clock.monotonic)
 
-    async def reconcile(self, key: ObjectKey) -> Result:
-        """One pass."""
-        original = await self._client.read(Cluster, key)
-        if original is None or original.object.spec.topology is None or not original.object.spec.topology.class_ref.name:
-            return Result.await_change()
-        work = _Pass(self, original)
-        failure: TopologyFailed | None = None
-        requeue: timedelta | None = None
-        try:
-            requeue = await work.run()
-        except TopologyFailed as error:
-            failure = error
-            work.seen = replace(work.seen, error=str(error))
-        await self._finish(work)
-        if failure is not None and not isinstance(failure, ClassNotReady):
-            self._tell(work, failure)
-            raise failure
-        return Result.soonest(requeue) if requeue is not None else Result.await_change()
+    def concerns(self, obj: Cluster) -> bool:
+        """Return whether the Cluster has a topology."""
+        return obj.spec.topology is not None and bool(obj.spec.topology.class_ref.name)
 
-    async def _finish(self, work: _Pass) -> None:
-        """One patch of the Cluster: the condition in both forms, and the variables that were defaulted."""
-        decision = TOPOLOGY_RECONCILED.decide(work.seen)
-        self._deps.trace(work.key, {TYPE: decision.row})
-        base = await self._client.read(Cluster, work.key)
-        if base is None or base.object.metadata.uid != work.seen.object.metadata.uid:
-            return
-        after = base.object
-        if work.topology is not None:
-            after = msgspec.structs.replace(after, spec=msgspec.structs.replace(after.spec, topology=work.topology))
-        after = kit.decided(after, TOPOLOGY_RECONCILED, decision, work.seen.now)
-        await self._patcher.patch(base, after, owned_conditions=(TYPE,), owned_v1beta1_conditions=(TYPE,))
+    async def owner(self, obj: Cluster) -> Cluster:
+        """Return the Cluster: it belongs to nothing."""
+        return obj
 
-    def _tell(self, work: _Pass, failure: TopologyFailed) -> None:
-        text = failure.details or str(failure)
-        self._deps.events.record(work.seen.object, "Warning", "TopologyReconcileFailed", text)
+    def is_paused(self, owner: Cluster) -> bool:
+        """Return False: TopologyReconciled has a row for a pause."""
+        return False
 
+    # ----------------------------------------------------------------------------------------------------- observe
 
-class _Pass:
-    """One pass under way. `seen` is what the condition is decided on."""
-
-    def __init__(self, reconciler: TopologyReconciler, original: Original[Cluster]) -> None:
-        self._deps = reconciler._deps
-        self._client = reconciler._client
-        self._applier = reconciler._applier
-        self._repairer = reconciler._repairer
-        self._asker = reconciler._asker
-        self._rotations = reconciler._rotations
-        self._class_generation = 0
-        self.key = original.object.key
-        self.cluster: Json = msgspec.json.decode(original.raw)
-        spec = self.cluster["spec"]
-        is_new = not any((spec.get(f) or {}).get("name") for f in ("infrastructureRef", "controlPlaneRef"))
-        self.seen = TopologySnapshot(original.object, self._deps.clock.now(), is_new=is_new)
-        self.topology: Topology | None = None
-        """The topology with defaults, if that changed it."""
-
-    @property
-    def _runtime_sdk(self) -> bool:
-        return bool(self._deps.features["RuntimeSDK"])
-
-    async def run(self) -> timedelta | None:
-        """Everything up to the condition; when to look again. Raises TopologyFailed."""
-        cluster = self.seen.object
-        if cluster.spec.paused or PAUSED_ANNOTATION in cluster.metadata.annotations:
+    async def observe(self, obj: Cluster, owner: Cluster) -> TopologySnapshot | None:
+        """Read the class, its templates and the objects that exist; of a Cluster that is paused or deleted only itself."""
+        found = await self._client.read(Cluster, obj.key)
+        if found is None or found.object.metadata.uid != obj.metadata.uid or not self.concerns(found.object):
             return None
-        if cluster.metadata.deletion_timestamp is not None:
-            return await self._delete()
-        cluster_class = await read_class(self._client, self.cluster)
-        self._class_generation = cluster_class["metadata"].get("generation") or 0
-        self._default_variables(cluster_class)
+        seen = TopologySnapshot(object=found.object, now=self._deps.clock.now(), read=found.object, cluster=msgspec.json.decode(found.raw))
+        if seen.is_paused or seen.is_deleting:
+            return seen
         try:
+            cluster_class = await read_class(self._client, seen.cluster)
+        except TopologyFailed as error:
+            return replace(seen, state=error)
+        seen, problem = _with_defaults(seen, cluster_class)
+        try:
+            return replace(seen, state=problem or await self._state(seen.cluster, cluster_class))
+        except TopologyFailed as error:
+            return replace(seen, state=error)
+
+    async def _state(self, cluster: Json, cluster_class: Json) -> State:
+        with failing("error reading the ClusterClass"):
             blueprint = await BlueprintReader(self._client).read(cluster_class)
-        except TopologyFailed as error:
-            raise error.within("error reading the ClusterClass") from error
-        reader = CurrentReader(self._client, self._deps.workload, self.cluster, blueprint)
-        try:
+        reader = CurrentReader(self._client, self._deps.workload, cluster, blueprint)
+        with failing("error reading current state of the Cluster topology"):
             current = await reader.read()
-        except TopologyFailed as error:
-            raise error.within("error reading current state of the Cluster topology") from error
-        if self._runtime_sdk and self.seen.is_new:
-            progress = Progress()
-            retry = await self._ask_alone(hooks.BEFORE_CLUSTER_CREATE, progress)
-            if retry is not None:
-                self.seen = replace(self.seen, progress=progress)
-                return retry
-        await self._watch(current, blueprint)
-        if not self._deps.options.get(ASSUME_OWNERS) and await self._repairer.repair(current, self.seen.now):
-            self.seen = replace(self.seen, was_repaired=True)
-            return _AFTER_REPAIR
-        if not self._runtime_sdk:
-            await self._forget_hooks()
-        current = await reader.with_upgrading(replace(current, cluster=self.cluster))
-        computed = await self._compute(blueprint, current)
-        self._see(computed)
+        return State(blueprint, await reader.with_upgrading(current))
+
+    # --------------------------------------------------------------------------------------------------------- act
+
+    async def act(self, run: Run) -> None:
+        """Bring the objects nearer to the topology; a failure is a row of TopologyReconciled, which ends the pass in its error."""
         try:
-            await self._write(current, computed)
-        except (TopologyFailed, HookError) as error:
-            failed = error if isinstance(error, TopologyFailed) else TopologyFailed(str(error), hook=error.hook)
-            raise failed.within("error reconciling the Cluster topology") from error
-        retries = [a.retry_after for a in computed.progress.answers.values() if a.is_blocking]
-        return timedelta(seconds=min(retries)) if retries else None
+            await self._step(run)
+        except TopologyFailed as error:
+            note(run, failure=error)
+            if error.details:
+                run.record("Warning", "TopologyReconcileFailed", error.details)
+        latest = await self._client.read(Cluster, run.seen.read.key)
+        if latest is None or latest.object.metadata.uid != run.seen.read.metadata.uid:
+            note(run, is_gone=True)
+        else:
+            run.rebase(latest)
 
-    def _see(self, computed: Computed) -> None:
-        plane = computed.desired.control_plane
-        self.seen = replace(
-            self.seen,
-            progress=computed.progress,
-            control_plane_kind=plane["kind"],
-            control_plane_version=at(plane, "spec", "version") or "",
-        )
+    async def _step(self, run: Run) -> None:
+        """Raise TopologyFailed where a step fails."""
+        seen = run.seen
+        if seen.is_deleting and not seen.is_paused:
+            await self._delete(run)
+        if isinstance(seen.state, TopologyFailed):
+            raise seen.state
+        if seen.state is None:
+            return
+        blueprint, current = seen.state.blueprint, seen.state.current
+        runtime_sdk = bool(self._deps.features["RuntimeSDK"])
+        if runtime_sdk and seen.is_new and await self._is_blocked(run, hooks.BEFORE_CLUSTER_CREATE):
+            return
+        await self._watch(seen.state)
+        if await self._repairer.repair(current, seen.now):
+            note(run, was_repaired=True)
+            return
+        if not runtime_sdk:
+            current = replace(current, cluster=await self._without_hooks(current.cluster))
+        with failing("error computing the desired state of the Cluster topology"):
+            try:
+                computed = await self._asker.run(desired_state(blueprint, current, runtime_sdk=runtime_sdk), current.cluster)
+            except DesiredStateError as error:
+                raise TopologyFailed(str(error)) from error
+        note_computed(run, computed)
+        with failing("error reconciling the Cluster topology"):
+            await self._write(run, current, computed)
 
-    # ------------------------------------------------------------------------------------------------- steps
+    async def _write(self, run: Run, current: Current, computed: Computed) -> None:
+        progress, rotated = computed.progress, self._rotated(run)
+        writer = Writer(self._client, self._applier, current, computed.desired, progress, self._recorder(run), rotated)
+        await writer.shim()
+        if self._deps.features["RuntimeSDK"]:
+            try:
+                await Lifecycle(self._asker, self._deps.extensions, current.cluster, progress).run(is_new=run.seen.is_new)
+            except ExtensionError as error:
+                raise TopologyFailed(str(error)) from error
+        await writer.everything()
 
-    def _default_variables(self, cluster_class: Json) -> None:
-        definitions = at(cluster_class, "status", "variables") or []
-        topology, errors = default_and_validate(self.cluster["spec"]["topology"], None, definitions)
-        if topology != self.cluster["spec"]["topology"]:
-            self.cluster["spec"]["topology"] = topology
-            self.topology = convert(topology, Topology)
-        if errors:
-            raise TopologyFailed(f'Cluster.cluster.x-k8s.io "{self.key.name}" is invalid: {joined(errors)}')
-
-    async def _watch(self, current: Current, blueprint: Blueprint) -> None:
-        """Hear of changes of what the Cluster refers to and of every template; and have them at hand in the cache."""
-        kinds = {_gvk(o): None for o in (current.infrastructure_cluster, current.control_plane) if o is not None}
+    async def _watch(self, state: State) -> None:
+        """Watch what the Cluster refers to and every template, so that changes start a pass and the cache has them."""
+        current, blueprint = state.current, state.blueprint
+        kinds = {gvk_of(o): None for o in (current.infrastructure_cluster, current.control_plane) if o is not None}
         templates = [blueprint.infrastructure_cluster, blueprint.control_plane, blueprint.control_plane_machine]
         for worker in (*blueprint.machine_deployments.values(), *blueprint.machine_pools.values()):
             templates += [worker.bootstrap, worker.infrastructure]
-        made = {_gvk(t): None for t in templates if t is not None}
+        made = {gvk_of(t): None for t in templates if t is not None}
         for kind in {**kinds, **made}:
-            try:
+            with failing("error creating dynamic watch"):
                 await self._deps.dynamic.ensure(kind, clusters_of_template, lasting=kind in made)
-            except ApiError as error:
-                raise TopologyFailed(f"error creating dynamic watch: {error}") from error
 
-    async def _forget_hooks(self) -> None:
-        """Without the gate nobody will ever call them: they must not hold anything up."""
-        pending = hooks.pending_hooks(self.cluster)
-        left = pending - frozenset(hooks.LIFECYCLE)
-        if left != pending:
-            try:
-                await self._asker.mark(self.cluster, left)
-            except HookError as error:
-                raise TopologyFailed(str(error), hook=error.hook) from error
+    def _rotated(self, run: Run) -> Rotated:
+        """Return what notes a rotation, and warns if rotations come too often."""
+        cluster, state = run.seen.read, run.seen.state
+        of_class = at(state.blueprint.cluster_class, "metadata", "generation") or 0 if isinstance(state, State) else 0
 
-    async def _compute(self, blueprint: Blueprint, current: Current) -> Computed:
-        context = "error computing the desired state of the Cluster topology"
+        def note_rotation(slot: str, template: Json) -> None:
+            if self._rotations.note(cluster.metadata.uid, slot, (cluster.metadata.generation, of_class)):
+                own = f"{template['kind']} {template['metadata']['name']}"
+                text = f"{own} is the third in ten minutes for {slot}, although neither Cluster nor ClusterClass changed"
+                text += ": a patch may use the name of the template that it changes"
+                self._deps.events.record(cluster, "Warning", "TopologyRotation", text)
+
+        return note_rotation
+
+    def _recorder(self, run: Run) -> Record:
+        """Return what records an Event of an object."""
+
+        def record(obj: Json, reason: str, message: str) -> None:
+            about: Any = run.seen.read if obj.get("kind") == "Cluster" else Unstructured(obj)
+            self._deps.events.record(about, "Normal", reason, message)
+
+        return record
+
+    # ------------------------------------------------------------------------------------------------------- hooks
+
+    async def _is_blocked(self, run: Run, hook: str) -> bool:
+        """Ask a hook about the Cluster itself; return whether it blocks. Raises TopologyFailed."""
+        cluster = run.seen.cluster
         try:
-            return await self._asker.run(desired_state(blueprint, current, runtime_sdk=self._runtime_sdk), self.cluster)
-        except DesiredStateError as error:
-            hook = next((e.hook for e in _causes(error) if isinstance(e, HookError)), "")
-            raise TopologyFailed(f"{context}: {error}", patch=error.patch, hook=hook) from error
-
-    async def _write(self, current: Current, computed: Computed) -> None:
-        desired, progress = computed.desired, computed.progress
-        writer = Writer(self._client, self._applier, self._record, current, desired, progress, self._note_rotation)
-        await writer.shim()
-        if self._runtime_sdk:
-            await self._lifecycle(progress)
-        await writer.everything()
-        await self._clean_up(writer, current, desired)
-
-    async def _clean_up(self, writer: Writer, current: Current, desired: Desired) -> None:
-        """Health checks whose control plane or MachineDeployment is gone; asked of the cache, it costs nothing where there are none."""
-        labels = own_labels(self.cluster)
-        try:
-            found = await self._client.list(MACHINE_HEALTH_CHECK, namespace=self.key.namespace, labels=labels)
-        except ApiError as error:
-            raise TopologyFailed(f"failed to list MachineHealthChecks: {error}") from error
-        checks = [dict(c.json) for c in found if TOPOLOGY_OWNED_LABEL in c.metadata.labels]
-        for check in unmatched_health_checks(checks, current, desired):
-            await writer.delete_health_check(check)
-
-    def _note_rotation(self, slot: str, template: Json) -> None:
-        generations = (self.seen.object.metadata.generation, self._class_generation)
-        if self._rotations.note(self.seen.object.metadata.uid, slot, generations):
-            text = (
-                f"{template['kind']} {template['metadata']['name']} is the third in ten minutes for {slot}, although neither Cluster nor "
-                "ClusterClass changed: a patch may use the name of the template that it changes"
-            )
-            self._deps.events.record(self.seen.object, "Warning", "TopologyRotation", text)
-
-    def _record(self, obj: Json, reason: str, message: str) -> None:
-        about: Any = self.seen.object if obj.get("kind") == "Cluster" else Unstructured(obj)
-        self._deps.events.record(about, "Normal", reason, message)
-
-    # ------------------------------------------------------------------------------------------------- hooks
-
-    async def _ask_alone(self, hook: str, progress: Progress) -> timedelta | None:
-        """Ask a hook of the Cluster itself; for how long to wait, if it blocks. Raises TopologyFailed."""
-        try:
-            answer = await self._asker.ask(AskHook(hook, {"cluster": hooks.clean_cluster(self.cluster)}), self.cluster)
+            answer = await self._asker.ask(hooks.AskHook(hook, {"cluster": hooks.clean_cluster(cluster)}), cluster)
         except ExtensionError as error:
-            raise TopologyFailed(str(error), hook=hook) from error
-        if not answer.is_blocking:
-            return None
-        progress.answers[hook] = answer
-        return timedelta(seconds=answer.retry_after)
+            raise TopologyFailed(str(error)) from error
+        note(run, progress=Progress(answers={hook: answer} if answer.is_blocking else {}))
+        return answer.is_blocking
 
-    async def _lifecycle(self, progress: Progress) -> None:
-        """The hooks that are called before anything is written. Raises HookError."""
-        if self.seen.is_new:
-            await self._mark(progress, progress.pending_hooks | {hooks.AFTER_CONTROL_PLANE_INITIALIZED})
-        if hooks.AFTER_CONTROL_PLANE_INITIALIZED in progress.pending_hooks and self._is_initialized():
-            request = {"cluster": hooks.clean_cluster(self.cluster)}
-            try:
-                await self._deps.extensions.call_all(CallAll(hooks.AFTER_CONTROL_PLANE_INITIALIZED, self.cluster, request))
-            except ExtensionError as error:
-                raise HookError(str(error), hooks.AFTER_CONTROL_PLANE_INITIALIZED) from error
-            await self._mark(progress, progress.pending_hooks - {hooks.AFTER_CONTROL_PLANE_INITIALIZED})
-        if self._is_upgrade_over(progress):
-            version = self.cluster["spec"]["topology"]["version"]
-            request = {"cluster": hooks.clean_cluster(self.cluster), "kubernetesVersion": version}
-            try:
-                answer = await self._asker.ask(AskHook(hooks.AFTER_CLUSTER_UPGRADE, request, version), self.cluster)
-            except ExtensionError as error:
-                raise HookError(str(error), hooks.AFTER_CLUSTER_UPGRADE) from error
-            if answer.is_blocking:
-                progress.answers[hooks.AFTER_CLUSTER_UPGRADE] = answer
-            else:
-                await self._mark(progress, progress.pending_hooks - {hooks.AFTER_CLUSTER_UPGRADE})
-
-    async def _mark(self, progress: Progress, pending: frozenset[str]) -> None:
-        await self._asker.mark(self.cluster, pending)
-        progress.pending_hooks = pending
-
-    def _is_initialized(self) -> bool:
-        conditions = at(self.cluster, "status", "conditions") or ()
-        return any(c.get("type") == "ControlPlaneInitialized" and c.get("status") == "True" for c in conditions)
-
-    @staticmethod
-    def _is_upgrade_over(progress: Progress) -> bool:
-        pending = progress.pending_hooks
-        if hooks.AFTER_CLUSTER_UPGRADE not in pending or pending & {hooks.AFTER_CONTROL_PLANE_UPGRADE, hooks.AFTER_WORKERS_UPGRADE}:
-            return False
-        return progress.control_plane.is_stable and progress.machine_deployments.is_settled and progress.machine_pools.is_settled
-
-    async def _delete(self) -> timedelta | None:
-        """Let extensions hold up the deletion; nothing else is done here for a Cluster that goes."""
-        if not self._runtime_sdk or OK_TO_DELETE_ANNOTATION in self.seen.object.metadata.annotations:
-            return None
-        progress = Progress()
-        retry = await self._ask_alone(hooks.BEFORE_CLUSTER_DELETE, progress)
-        self.seen = replace(self.seen, progress=progress)
-        if retry is not None:
-            return retry
+    async def _without_hooks(self, cluster: Json) -> Json:
+        """Return the Cluster without pending hooks: while the gate is off nothing calls them, so that they must not block anything."""
+        pending = hooks.pending_hooks(cluster)
+        left = pending - frozenset(hooks.LIFECYCLE)
         try:
-            await self._client.patch(Cluster, self.key, {"metadata": {"annotations": {OK_TO_DELETE_ANNOTATION: ""}}})
-        except NotFound:
-            return None
-        except ApiError as error:
-            raise TopologyFailed(f"failed to mark the Cluster as ok to delete: {error}", hook=hooks.BEFORE_CLUSTER_DELETE) from error
-        return None
+            await self._asker.mark(cluster, pending, left)
+        except ExtensionError as error:
+            raise TopologyFailed(str(error)) from error
+        return marked(cluster, left)
+
+    async def _delete(self, run: Run) -> None:
+        """Let extensions block the deletion; nothing else is done here for a Cluster that is being deleted."""
+        if not self._deps.features["RuntimeSDK"] or OK_TO_DELETE_ANNOTATION in run.seen.read.metadata.annotations:
+            return
+        if await self._is_blocked(run, hooks.BEFORE_CLUSTER_DELETE):
+            return
+        with failing("failed to mark the Cluster as ok to delete"):
+            try:
+                await self._client.patch(Cluster, run.seen.read.key, {"metadata": {"annotations": {OK_TO_DELETE_ANNOTATION: ""}}})
+            except NotFound:
+                return
+
+    # ---------------------------------------------------------------------------------------------------- conclude
+
+    def conclude(self, run: Run) -> None:
+        """Set TopologyReconciled in both forms, and the variables with their defaults."""
+        failure = run.seen.done.failure
+        origin = failure.__cause__ if failure is not None else None
+        decision = run.decide(TOPOLOGY_RECONCILED, origin if isinstance(origin, Exception) else failure)
+        if run.seen.done.is_gone:
+            return
+        if run.seen.topology is not None:
+            spec = msgspec.structs.replace(run.object.spec, topology=run.seen.topology)
+            run.become(msgspec.structs.replace(run.object, spec=spec))
+        run.become(kit.decided(run.object, TOPOLOGY_RECONCILED, decision, run.seen.now))
 
 
-def _gvk(obj: Json) -> GroupVersionKind:
-    return GroupVersionKind.of(obj["apiVersion"], obj["kind"])
+def note(run: Run, **done: Any) -> None:
+    """Note how far the pass came: fields of `Done`."""
+    run.seen = replace(run.seen, done=replace(run.seen.done, **done))
 
 
-def _causes(error: BaseException) -> list[BaseException]:
-    found: list[BaseException] = []
-    link: BaseException | None = error
-    while link is not None:
-        found.append(link)
-        link = link.__cause__
-    return found
+def note_computed(run: Run, computed: Computed) -> None:
+    """Note what the computation says about the progress of upgrades."""
+    plane = computed.desired.control_plane
+    note(
+        run,
+        progress=computed.progress,
+        control_plane_kind=plane["kind"],
+        control_plane_version=at(plane, "spec", "version") or "",
+    )
+
+
+def _with_defaults(seen: TopologySnapshot, cluster_class: Json) -> tuple[TopologySnapshot, TopologyFailed | None]:
+    """Return the snapshot with the defaults of the variables, and what is wrong with them."""
+    cluster = seen.cluster
+    given = cluster["spec"]["topology"]
+    topology, errors = default_and_validate(given, None, at(cluster_class, "status", "variables") or [])
+    if topology != given:
+        changed = {**cluster, "spec": {**cluster["spec"], "topology": topology}}
+        seen = replace(seen, cluster=changed, topology=convert(topology, Topology))
+    if not errors:
+        return seen, None
+    return seen, TopologyFailed(f'Cluster.cluster.x-k8s.io "{seen.read.metadata.name}" is invalid: {joined(errors)}')

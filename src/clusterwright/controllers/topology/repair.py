@@ -1,66 +1,61 @@
-"""Objects whose managedFields were lost get an entry of ours again, or fields that we drop would stay in them for ever."""
+"""Objects that lost their managedFields get an entry of ours again; without it, fields that we drop would stay in them for ever."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
 
-from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
+from clusterwright.api.meta import Json
 from clusterwright.controllers.topology.applying import MANAGER
-from clusterwright.controllers.topology.failures import TopologyFailed, shown
+from clusterwright.controllers.topology.failures import failing, shown
+from clusterwright.controllers.topology.object_writing import gvk_of, key_of
 from clusterwright.runtime.client import Client
-from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.runtime.errors import NotFound
 from clusterwright.topology.model import Current
 
-ASSUME_OWNERS: Final = "assume-managed-fields"
-"""The option of a world whose objects were recorded without managedFields: they count as repaired."""
 _FIRST: Final = "before-first-apply"
 _TRUSTED_FOR: Final = 600.0
 _EXTRA_ARGS: Final = ("extraArgs", "kubeletExtraArgs")
 
 
 class Repairer:
-    """Looks at objects once in a while: they do not lose their owners often."""
+    """Looks at each object once in ten minutes: they rarely lose their owners."""
 
     def __init__(self, client: Client, monotonic: Callable[[], float]) -> None:
         self._client = client
         self._monotonic = monotonic
-        self._seen: dict[str, float] = {}
+        self._trusted: dict[str, float] = {}
 
     async def repair(self, current: Current, now: datetime) -> bool:
-        """Whether anything had to be repaired; raises TopologyFailed."""
+        """Repair all objects of a topology; return whether any had to be. Raises TopologyFailed."""
         was_broken = False
         for obj in _objects(current):
             uid = obj["metadata"].get("uid", "")
-            if uid and self._seen.get(uid, 0.0) > self._monotonic():
+            if uid and self._trusted.get(uid, 0.0) > self._monotonic():
                 continue
-            was_broken = await self._repair(obj, now) or was_broken
-            if len(self._seen) > 50_000:
-                self._seen.clear()
-            self._seen[uid] = self._monotonic() + _TRUSTED_FOR
+            with failing(f"failed to mitigate managedFields issue for {obj['kind']} {shown(obj)}"), suppress(NotFound):
+                was_broken = await self._repair(obj, now) or was_broken
+            if len(self._trusted) > 50_000:
+                self._trusted.clear()
+            self._trusted[uid] = self._monotonic() + _TRUSTED_FOR
         return was_broken
 
     async def _repair(self, obj: Json, now: datetime) -> bool:
-        gvk = GroupVersionKind.of(obj["apiVersion"], obj["kind"])
-        key = ObjectKey(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
-        try:
-            live = await self._client.live.get(gvk, key)
-            fields = live.at("metadata", "managedFields") or []
-            if fields and not any(e.get("manager") == _FIRST for e in fields):
-                return False
-            kept = [e for e in fields if e.get("manager") != _FIRST]
-            if not any(e.get("manager") == MANAGER for e in kept):
-                kept.append(_entry(dict(live.json), now))
-            patch: list[Json] = [
-                {"op": "replace" if "managedFields" in live.json["metadata"] else "add", "path": "/metadata/managedFields", "value": kept},
-                {"op": "replace", "path": "/metadata/resourceVersion", "value": live.metadata.resource_version},
-            ]
-            await self._client.patch(gvk, key, patch, type="json")
-        except NotFound:
+        gvk, key = gvk_of(obj), key_of(obj)
+        live = await self._client.live.get(gvk, key)
+        fields = live.at("metadata", "managedFields") or []
+        if fields and not any(e.get("manager") == _FIRST for e in fields):
             return False
-        except ApiError as error:
-            raise TopologyFailed(f"failed to mitigate managedFields issue for {obj['kind']} {shown(obj)}: {error}") from error
+        kept = [e for e in fields if e.get("manager") != _FIRST]
+        if not any(e.get("manager") == MANAGER for e in kept):
+            kept.append(_entry(dict(live.json), now))
+        patch: list[Json] = [
+            {"op": "replace" if "managedFields" in live.json["metadata"] else "add", "path": "/metadata/managedFields", "value": kept},
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": live.metadata.resource_version},
+        ]
+        await self._client.patch(gvk, key, patch, type="json")
         return True
 
 
@@ -91,7 +86,7 @@ def _entry(obj: Json, now: datetime) -> Json:
 
 
 def _argument_fields(value: Any) -> Json:
-    """Every extraArgs and kubeletExtraArgs below, as owned fields."""
+    """Return every extraArgs and kubeletExtraArgs below a value, as owned fields."""
     out: Json = {}
     if isinstance(value, dict):
         for key, item in value.items():

@@ -1,4 +1,4 @@
-"""Whom changes of classes and templates concern."""
+"""Which Clusters a change of a class or a template starts a pass for."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from clusterwright.runtime.client import Reader
 
 
 async def clusters_of_class(cluster_class: ClusterClass, reader: Reader) -> Sequence[ObjectKey]:
-    """The Clusters whose topology names the class."""
+    """Return the Clusters whose topology names the class."""
     return await _clusters_of(cluster_class.key, reader)
 
 
 async def clusters_of_template(template: Unstructured, reader: Reader) -> Sequence[ObjectKey]:
-    """The Clusters of the classes that own a template. What belongs to a Cluster itself is owned by it, and wakes it by that."""
+    """Return the Clusters of the classes that own a template. What a Cluster owns itself starts its pass by that."""
     metadata = template.metadata
     classes = {ObjectKey(metadata.namespace, r.name) for r in metadata.owner_references if r.kind == "ClusterClass"}
     return [key for owner in sorted(classes) for key in await _clusters_of(owner, reader)]

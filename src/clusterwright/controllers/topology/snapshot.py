@@ -1,0 +1,80 @@
+"""What a pass over a topology has read, and what it has done so far. Frozen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from clusterwright.api.core import Cluster
+from clusterwright.api.core.cluster import Topology
+from clusterwright.api.meta import Json
+from clusterwright.api.wellknown import PAUSED_ANNOTATION
+from clusterwright.controllers.topology.failures import TopologyFailed
+from clusterwright.topology import hooks
+from clusterwright.topology.model import Blueprint, Current, Progress
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All objects around a Cluster: those that its class describes and those that exist."""
+
+    blueprint: Blueprint
+    current: Current
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """How far a pass came."""
+
+    failure: TopologyFailed | None = None
+    was_repaired: bool = False
+    progress: Progress | None = None
+    control_plane_kind: str = ""
+    control_plane_version: str = ""
+    """The version that the control plane should have."""
+    is_gone: bool = False
+    """Whether the Cluster was deleted during the pass."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopologySnapshot:
+    """A Cluster with its topology. `object` is the Cluster as this pass would leave it so far."""
+
+    object: Cluster
+    now: datetime
+    read: Cluster
+    """The Cluster as it was when the pass began."""
+    cluster: Json
+    """The same as JSON, with the defaults of its variables."""
+    topology: Topology | None = None
+    """The topology with the defaults of its variables, if they changed it."""
+    state: State | TopologyFailed | None = None
+    """The objects around it, or why they could not be read; None: they were not read, because nothing is to be written."""
+    done: Done = field(default_factory=Done)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the Cluster is paused."""
+        return bool(self.read.spec.paused) or PAUSED_ANNOTATION in self.read.metadata.annotations
+
+    @property
+    def is_deleting(self) -> bool:
+        """Whether the Cluster is being deleted."""
+        return self.read.metadata.deletion_timestamp is not None
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the Cluster referred to nothing when the pass began."""
+        spec = self.cluster["spec"]
+        return not any((spec.get(f) or {}).get("name") for f in ("infrastructureRef", "controlPlaneRef"))
+
+    @property
+    def blocking(self) -> str:
+        """The hooks that block."""
+        return hooks.blocking_text(self.done.progress.answers) if self.done.progress is not None else ""
+
+    @property
+    def retry(self) -> timedelta:
+        """When to ask the hooks that block again; zero if none does."""
+        answers = self.done.progress.answers.values() if self.done.progress is not None else ()
+        return timedelta(seconds=min((a.retry_after for a in answers if a.is_blocking), default=0))
