@@ -65,6 +65,7 @@ check: $(STAMP) ## format, lint, types, imports, generated documents, dependenci
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.docs --check
+	$(BIN)/python tools/plain_english.py
 	$(BIN)/python -m tools.dependencies --check
 	$(BIN)/python tests/documentation/outputs.py --check
 

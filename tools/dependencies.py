@@ -36,7 +36,7 @@ class Locked:
 
 
 def locked(text: str) -> list[Locked]:
-    """The packages of a lock file, by name."""
+    """Return the packages of a lock file, by name."""
     found: list[Locked] = []
     for line in text.splitlines():
         if match := _LINE.match(line):
@@ -47,7 +47,7 @@ def locked(text: str) -> list[Locked]:
 
 
 def bill(packages: Iterable[Locked], project: dict[str, Any]) -> str:
-    """The bill of materials as CycloneDX."""
+    """Return the bill of materials as CycloneDX."""
     root = f"pkg:pypi/{project['name']}@{project['version']}"
     parts = [p for p in packages if p.name not in _TOOLS]
     components = [{"type": "library", "name": p.name, "version": p.version, "purl": _purl(p), "bom-ref": _purl(p)} for p in parts]
@@ -63,7 +63,7 @@ def bill(packages: Iterable[Locked], project: dict[str, Any]) -> str:
 
 
 def audit(packages: Sequence[Locked], project: dict[str, Any]) -> list[str]:
-    """What is wrong with the dependencies, one sentence each."""
+    """Return what is wrong with the dependencies, one sentence each."""
     by_name = {p.name: p for p in packages}
     problems = [f"{p.name}: locked without hashes" for p in packages if not p.hashes]
     for wanted in project["dependencies"]:

@@ -32,7 +32,7 @@ def pages() -> dict[str, str]:
 
 
 def conditions_page() -> str:
-    """Every condition that a table decides: its statuses and reasons, and when each is so."""
+    """Return every condition that a table decides: its statuses and reasons, and when each is so."""
     page = "# Conditions and reasons\n\nRendered from the code by `make docs`; do not edit. "
     page += "What a condition says is decided by the first row that holds; the tables have all of it.\n"
     for controller, tables in catalogue().items():

@@ -90,7 +90,7 @@ def _files(folder: Path, needless: Sequence[str] = ()) -> Iterator[Path]:
 
 
 def _libraries(entries: Sequence[Entry]) -> Iterator[Entry]:
-    """The shared libraries of the system that the interpreter and these files are linked to; where the linker looks for them."""
+    """Yield the shared libraries of the system that the interpreter and these files are linked to; where the linker looks for them."""
     entries = [*_interpreter(), *entries]
     linked = [str(e.source) for e in entries if e.source is not None and (".so" in e.source.name or e.path.startswith(f"{PREFIX}/bin/"))]
     # it complains of what is no program, and goes on
@@ -106,7 +106,7 @@ def _libraries(entries: Sequence[Entry]) -> Iterator[Entry]:
 
 
 def _needed(distribution: metadata.Distribution) -> set[str]:
-    """The distributions that one needs, by name, as far as they are installed: what a marker excludes here is not."""
+    """Return the distributions that one needs, by name, as far as they are installed: what a marker excludes here is not."""
     found: set[str] = set()
     waiting = [distribution]
     while waiting:

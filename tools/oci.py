@@ -99,7 +99,7 @@ class Layout:
         return Layer(descriptor, f"sha256:{inner.hash.hexdigest()}", says)
 
     def base(self, folder: Path, architecture: str) -> Image:
-        """The image of another layout, for one architecture, with its layers copied; raises NotALayout."""
+        """Return the image of another layout, for one architecture, with its layers copied; raises NotALayout."""
         try:
             index = json.loads((folder / "index.json").read_bytes())
             manifest = _manifest_for(folder, index, architecture)

@@ -38,7 +38,7 @@ _WITHOUT = {
 
 
 def packages() -> tuple[str, ...]:
-    """The packages of controllers, by name: those that build one."""
+    """Return the packages of controllers, by name: those that build one."""
     return tuple(sorted(m.name for m in pkgutil.iter_modules(controllers.__path__) if m.ispkg and "build" in modules(m.name)))
 
 
@@ -49,14 +49,14 @@ def unexplained() -> list[str]:
 
 
 def modules(package: str) -> tuple[str, ...]:
-    """The modules and folders of a package, by name."""
+    """Return the modules and folders of a package, by name."""
     spec = find_spec(f"{controllers.__name__}.{package}")
     assert spec is not None
     return tuple(sorted(m.name for m in pkgutil.iter_modules(spec.submodule_search_locations)))
 
 
 def section() -> str:
-    """The comparison as Markdown, between its marks."""
+    """Return the comparison as Markdown, between its marks."""
     has = {package: modules(package) for package in packages()}
     lines = ["| Package | " + " | ".join(f"`{name}`" for name in USUAL) + " |", "|---" * (len(USUAL) + 1) + "|"]
     for package, present in has.items():
@@ -69,7 +69,7 @@ def section() -> str:
 
 
 def _purpose(package: str, module: str) -> str:
-    """The first line of a module's docstring, read without importing it."""
+    """Return the first line of a module's docstring, read without importing it."""
     spec = find_spec(f"{controllers.__name__}.{package}.{module}")
     assert spec is not None
     assert spec.origin is not None
@@ -78,7 +78,7 @@ def _purpose(package: str, module: str) -> str:
 
 
 def replaced(document: str) -> str:
-    """The document with the section brought up to date; raises ValueError where the marks are missing."""
+    """Return the document with the section brought up to date; raises ValueError where the marks are missing."""
     head, _, rest = document.partition(BEGIN)
     _, found, tail = rest.partition(END)
     if not found:

@@ -9,7 +9,7 @@ from clusterwright.cli import grammar
 
 
 def as_markdown() -> str:
-    """The page."""
+    """Return the page."""
     lines = ["# Commands", "", "Rendered from the code by `make docs`; do not edit. `clusterwright COMMAND --help` says the same.", ""]
     lines += ["| Command | What it does |", "|---|---|"]
     people = {name: command for name, command in grammar.COMMANDS.items() if command.summary}
@@ -25,7 +25,7 @@ def as_markdown() -> str:
 
 
 def _flags(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """A table of the words and flags of a parser."""
+    """Yield a table of the words and flags of a parser."""
     rows = [row for action in parser._actions if (row := _row(action))]
     if rows:
         yield from ("| Argument | Meaning |", "|---|---|", *rows)

@@ -118,7 +118,7 @@ class Sources:
         self._packages: dict[str, Package] = {}
 
     def package(self, name: str) -> Package:
-        """A package such as `core.v1`."""
+        """Return a package such as `core.v1`."""
         if name not in self._packages:
             group, version = name.split(".")
             root = {"meta": "apimachinery", "apiextensions": "apiextensions", "apiregistration": "aggregator"}.get(group, "api")
@@ -127,7 +127,7 @@ class Sources:
         return self._packages[name]
 
     def type(self, package: Package, text: str) -> str:
-        """A Go type in the words of the data file."""
+        """Return a Go type in the words of the data file."""
         for prefix, written in (("*", "*"), ("[]", "[]")):
             if text.startswith(prefix):
                 inner = self.type(package, text[len(prefix) :])
@@ -208,7 +208,7 @@ def _short(path: str) -> str:
 
 
 def reachable(sources: Sources) -> dict[str, Any]:
-    """All types that the kinds need."""
+    """Return all types that the kinds need."""
     waiting = [f"{package}.{kind}" for package, kinds in ROOTS.items() for kind in kinds.split()]
     made: dict[str, Any] = {}
     while waiting:
@@ -221,7 +221,7 @@ def reachable(sources: Sources) -> dict[str, Any]:
 
 
 def written(types: dict[str, Any]) -> str:
-    """One field a line."""
+    """Return one field a line."""
     blocks = []
     for name, made in sorted(types.items()):
         head = '"atomic": 1, "f": {' if made.get("atomic") else '"f": {'

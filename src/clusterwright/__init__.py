@@ -59,7 +59,7 @@ _PACKAGES: Final = frozenset({"api", "conditions", "provider", "tables", "testin
 
 
 def decide(objects: Sequence[Mapping[str, Any]], subject: str, controller: str = "") -> Mapping[str, Any]:
-    """One reconcile pass of the subject's controller, or of the one named, offline. See `clusterwright.offline.decide`."""
+    """Run one reconcile pass of the subject's controller, or of the one named, offline. See `clusterwright.offline.decide`."""
     from clusterwright.offline.decide import decide as run
 
     return run(objects, subject, controller)

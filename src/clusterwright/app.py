@@ -77,27 +77,27 @@ async def install_crds(client: Client) -> None:
 
 
 def controller_names() -> frozenset[str]:
-    """The controllers that there may be, for options by controller."""
+    """Return the controllers that there may be, for options by controller."""
     return selectable_names() | {"clustercache"}
 
 
 def selectable_names() -> frozenset[str]:
-    """The controllers that may run or not. The cache of connections is none of them: it runs where somebody needs it."""
+    """Return the controllers that may run or not. The cache of connections is none of them: it runs where somebody needs it."""
     return frozenset({"crdmigrator", *(entry.name for entry in registry.ENTRIES)}) | inmemory_names()
 
 
 def inmemory_names() -> frozenset[str]:
-    """Those of the in-memory provider."""
+    """Return those of the in-memory provider."""
     return frozenset(INMEMORY)
 
 
 def declared(selected: Collection[str]) -> list[ControllerDefinition]:
-    """The selected controllers as they declare themselves."""
+    """Return the selected controllers as they declare themselves."""
     return [d for d in (*registry.controllers(), *inmemory_declared()) if d.name in selected]
 
 
 async def missing_kinds(manager: Manager) -> list[str]:
-    """The kinds of ours that the controllers watch and the API server does not serve, ; raises ApiError."""
+    """Return the kinds of ours that the controllers watch and the API server does not serve, ; raises ApiError."""
     missing: dict[str, None] = {}
     served: dict[str, set[str]] = {}
     for kind in {kind: None for controller in manager.controllers for kind in controller.kinds}:
@@ -164,7 +164,7 @@ def build_manager(
     aside: Transport | None = None,
     post: Post | None = None,
 ) -> Manager:
-    """All controllers on one API server. With a `cloud`, the in-memory provider among them, and its clusters reached in process.
+    """Return all controllers on one API server. With a `cloud`, the in-memory provider among them, and its clusters reached in process.
 
     With `docker` it simulates what would be containers elsewhere, too: only where no other provider could act on them.
 
@@ -226,7 +226,7 @@ def _add_connections(manager: Manager, cache: ClusterCache, cloud: Cloud | None)
 
 
 def _fenced(connect: Connect, fence: Fence) -> Connect:
-    """Who may not write to the management cluster may not write to workload clusters, either."""
+    """Return a client that refuses writes to a workload cluster when writes to the management cluster are refused."""
 
     async def connected(cluster: ObjectKey, kubeconfig: bytes) -> Transport:
         return Fenced(await connect(cluster, kubeconfig), fence)
@@ -235,7 +235,7 @@ def _fenced(connect: Connect, fence: Fence) -> Connect:
 
 
 def add_runtime_client(manager: Manager, flags: Mapping[str, Any], post: Post | None = None) -> RuntimeClient:
-    """The client of runtime extensions; requests go over HTTPS, unless `post` carries them.
+    """Return the client of runtime extensions; requests go over HTTPS, unless `post` carries them.
 
     Its registry is ready as soon as it knows which extensions there are.
     """
@@ -311,7 +311,7 @@ def _add(
 
 
 def _split(random: Random) -> Random:
-    """A source for one part of the program. The system's is shared: tokens made from a seed could be guessed."""
+    """Return a source for one part of the program. The system's is shared: tokens made from a seed could be guessed."""
     return random if isinstance(random, SystemRandom) else Random(random.getrandbits(64))
 
 
@@ -320,7 +320,7 @@ async def _nobody(obj: object, reader: Reader) -> Sequence[ObjectKey]:
 
 
 def connector(cloud: Cloud | None, reach: Reach | None) -> Connect:
-    """How workload clusters are reached: simulated ones in process, all others over the network."""
+    """Return how workload clusters are reached: simulated ones in process, all others over the network."""
 
     async def connect(cluster: ObjectKey, kubeconfig: bytes) -> Transport:
         if cloud is not None:

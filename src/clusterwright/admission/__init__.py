@@ -14,7 +14,7 @@ from clusterwright.apiserver.attributes import Admission
 
 
 def chain(features: Mapping[str, bool], workloads: Workloads | None = None) -> tuple[Admission, ...]:
-    """The link for all kinds that have rules of their own; `features` are the gates that are on, `workloads` may be lent later."""
+    """Return the link for all kinds that have rules of their own; `features` are the gates that are on, `workloads` may be lent later."""
     return (OwnKinds(features, workloads or Workloads()),)
 
 

@@ -18,39 +18,39 @@ VALUE_RULES: Final = " ".join(f"VAL-{n}" for n in range(1, 10) if n != 5)
 
 
 def topology_of(cluster: Any) -> Json | None:
-    """The topology of a Cluster; None: it has none, or one that says nothing."""
+    """Return the topology of a Cluster; None: it has none, or one that says nothing."""
     topology = at(cluster, "spec", "topology")
     return topology if is_filled(topology) else None
 
 
 def is_deleting(cluster: Any) -> bool:
-    """Whether it is only waiting for its finalizers to go."""
+    """Return whether it is only waiting for its finalizers to go."""
     return bool(at(cluster, "metadata", "deletionTimestamp"))
 
 
 def class_key(cluster: Any, namespace: str) -> ObjectKey:
-    """Which class a Cluster in that namespace is of; the name is empty where it has none."""
+    """Return which class a Cluster in that namespace is of; the name is empty where it has none."""
     reference = at(cluster, "spec", "topology", "classRef")
     return ObjectKey(at(reference, "namespace") or namespace, at(reference, "name") or "")
 
 
 def topology_workers(cluster: Any, kind: str) -> list[Json]:
-    """The MachineDeployments or MachinePools of a Cluster's topology."""
+    """Return the MachineDeployments or MachinePools of a Cluster's topology."""
     return items(cluster, "spec", "topology", "workers", kind)
 
 
 def class_workers(cluster_class: Any, kind: str) -> list[Json]:
-    """The classes of MachineDeployments or MachinePools."""
+    """Return the classes of MachineDeployments or MachinePools."""
     return items(cluster_class, "spec", "workers", kind)
 
 
 def worker_class(cluster_class: Any, kind: str, name: str) -> Json | None:
-    """The class of that name."""
+    """Return the class of that name."""
     return next((entry for entry in class_workers(cluster_class, kind) if (entry.get("class") or "") == name), None)
 
 
 def is_reconciled(cluster_class: Any) -> bool:
-    """Whether its controller has seen it as it is, and has not found its variables wanting."""
+    """Return whether its controller has seen it as it is, and has not found its variables wanting."""
     if (at(cluster_class, "metadata", "generation") or 0) != (at(cluster_class, "status", "observedGeneration") or 0):
         return False
     statuses = [c.get("status") for c in items(cluster_class, "status", "conditions") if c.get("type") == "VariablesReady"]

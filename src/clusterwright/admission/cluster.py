@@ -75,7 +75,7 @@ def _managed(review: Review) -> bool:
 
 
 def _lives(review: Review) -> bool:
-    """A Cluster that is being deleted must be able to lose its finalizers, also after its class or the gate is gone."""
+    """Return a Cluster that is being deleted must be able to lose its finalizers, also after its class or the gate is gone."""
     return _managed(review) and not is_deleting(review.new)
 
 
@@ -238,7 +238,7 @@ def _unread_versions(review: Review, value: Any) -> Iterator[Fault]:
 
 
 def _tolerant(text: str) -> Version:
-    """What cannot be read counts as the lowest version there is."""
+    """Return what cannot be read counts as the lowest version there is."""
     try:
         return parse_version(text)
     except ValueError:
@@ -246,7 +246,7 @@ def _tolerant(text: str) -> Version:
 
 
 def _refused_change(review: Review) -> tuple[str, dict[str, Any]] | None:
-    """The first reason that there is against the change of the version, and the words for it."""
+    """Return the first reason that there is against the change of the version, and the words for it."""
     old, new = (_tolerant(at(o, "spec", "topology", "version") or "") for o in (review.old, review.new))
     if str(old) == str(new):
         return None

@@ -155,7 +155,7 @@ def _variables(review: Review) -> Iterable[FieldError]:
 
 
 def _versions(value: Any) -> Iterator[tuple[int, str, Version | None, Version | None]]:
-    """Each version with its place and the last readable one before it; None: it cannot be read."""
+    """Yield each version with its place and the last readable one before it; None: it cannot be read."""
     previous = None
     for n, text in enumerate(value or ()):
         try:
@@ -217,7 +217,7 @@ def _used_classes(kind: str) -> Guard:
 
 
 def _needs_check(check: Any) -> bool:
-    """Whether a health check of a topology relies on that of the class."""
+    """Return whether a health check of a topology relies on that of the class."""
     return at(check, "enabled") is True and not is_health_check(check)
 
 

@@ -53,7 +53,7 @@ def _unreadable(name: str) -> Callable[[Review, Any], Iterator[Fault]]:
 
 
 def _pretty(value: Any) -> str:
-    """A value as text over several lines, which is how these errors show it."""
+    """Return a value as text over several lines, which is how these errors show it."""
     return json.dumps(ordered(value if value is not None else {}), indent=2, ensure_ascii=False)
 
 
@@ -172,7 +172,7 @@ def _selects(selector: Any, reference: Any) -> bool:
 
 
 def _unlike(key: str, *parts: tuple[str, ...]) -> Guard:
-    """Whether the matcher is on and no template of these parts is what the selector names."""
+    """Return whether the matcher is on and no template of these parts is what the selector names."""
 
     def guard(review: Review, value: Any) -> Iterator[Fault]:
         references = [at(review.new, "spec", *part, "templateRef") for part in parts]
@@ -185,7 +185,7 @@ def _unlike(key: str, *parts: tuple[str, ...]) -> Guard:
 
 
 def _pattern_problem(name: str) -> str:
-    """What is wrong with a name that has a star."""
+    """Return what is wrong with a name that has a star."""
     if "*" not in name:
         return ""
     if name.count("*") > 1:
@@ -198,7 +198,7 @@ def _pattern_problem(name: str) -> str:
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether a class is meant by a name that may have a star at its beginning or end."""
+    """Return whether a class is meant by a name that may have a star at its beginning or end."""
     if pattern in ("*", name):
         return True
     if pattern.startswith("*") and name.endswith(pattern.removeprefix("*")):
@@ -207,7 +207,7 @@ def matches(pattern: str, name: str) -> bool:
 
 
 def _names(selector: Any, key: str) -> Iterator[tuple[int, str]]:
-    """The names up to the first bad one."""
+    """Yield the names up to the first bad one."""
     for n, name in enumerate(at(selector, _MATCH, key, "names") or ()):
         yield n, name or ""
         if _pattern_problem(name or ""):
@@ -246,7 +246,7 @@ def _shown(path: str) -> str:
 
 
 def patches(ids: str) -> tuple[Rule, ...]:
-    """All rows about `spec.patches`."""
+    """Return all rows about `spec.patches`."""
 
     def row(id: str, *parts: Any, **options: Any) -> Rule:
         return Rule(f"{ids} {id}", *parts, **options)

@@ -203,7 +203,7 @@ async def _list(reader: Reader, kind: Any, namespace: str, labels: dict[str, str
 
 
 async def _control_plane(review: Review, reader: Reader) -> Found:
-    """The object that `spec.controlPlaneRef` names, in the version that its contract says."""
+    """Return the object that `spec.controlPlaneRef` names, in the version that its contract says."""
     reference = at(review.old, "spec", "controlPlaneRef") or {}
     group, kind, name = (reference.get(key) or "" for key in ("apiGroup", "kind", "name"))
     if not name:

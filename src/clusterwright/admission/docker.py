@@ -46,7 +46,7 @@ class DockerHook(Hook):
 
 
 def _port(*where: str) -> Default:
-    """The port of the endpoint. What is filled in is written as the type is, load balancer and all."""
+    """Return the port of the endpoint. What is filled in is written as the type is, load balancer and all."""
 
     def fill(obj: Json, review: Review) -> None:
         if at(obj, *where, "controlPlaneEndpoint", "port"):

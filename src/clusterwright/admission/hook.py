@@ -112,7 +112,7 @@ class Hook:
         return bool(self.defaults)
 
     def name(self, purpose: str = "") -> str:
-        """What the hook is called: `validation.kubeadmconfig.bootstrap.cluster.x-k8s.io`."""
+        """Return what the hook is called: `validation.kubeadmconfig.bootstrap.cluster.x-k8s.io`."""
         group = (self.default_group if purpose == "default" else "") or self.kind.group
         return f"{purpose or self.purpose}.{self.kind.kind.lower()}.{group}"
 
@@ -196,7 +196,7 @@ class Hook:
 
 
 def denied(hook: str, text: object) -> StatusError:
-    """A bare refusal: 403 with a message only."""
+    """Return a bare refusal: 403 with a message only."""
     return failure(403, "Forbidden", _text(hook, text))
 
 

@@ -39,7 +39,7 @@ async def _claim(review: Review, access: Access) -> Claim:
 
 
 def address(text: Any) -> IPv4Address | IPv6Address | None:
-    """An IP literal; None: it is none."""
+    """Return an IP literal; None: it is none."""
     try:
         return ip_address(text or "")
     except ValueError:
@@ -65,7 +65,7 @@ def _unread_claim(review: Review, _: Any) -> Iterator[Fault]:
 
 
 def _immutable(kind: type[Object]) -> Guard:
-    """Whether anything of the spec is another than before, compared as the type writes it."""
+    """Return whether anything of the spec is another than before, compared as the type writes it."""
 
     def guard(review: Review, value: Any) -> Iterator[Fault]:
         before, after = (at(to_json(convert(obj, kind)), "spec") for obj in (review.old or {}, review.new))

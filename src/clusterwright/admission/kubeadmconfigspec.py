@@ -19,7 +19,7 @@ _HEALTH_CHECK: Final = ("timeouts", "controlPlaneComponentHealthCheckSeconds")
 
 
 def kubeadm_config_spec(ids: str, where: tuple[str, ...], *, control_plane: bool = False, **options: Any) -> tuple[Rule, ...]:
-    """The rows for a spec at a place; `control_plane` for the kinds that make control planes."""
+    """Return the rows for a spec at a place; `control_plane` for the kinds that make control planes."""
     spec = ".".join(where)
 
     def ignition(guard: Callable[[Any], bool]) -> Guard:
@@ -118,7 +118,7 @@ def _unequal_checks(shown: int) -> Guard:
 
 
 def require_tokens(*where: str) -> Callable[[Json], None]:
-    """A reader that refuses tokens of another form: their type cannot hold them. Raises ValueError (a TokenError)."""
+    """Return a reader that refuses tokens of another form: their type cannot hold them. Raises ValueError (a TokenError)."""
 
     def readable(obj: Json) -> None:
         for token in at(obj, *where, "initConfiguration", "bootstrapTokens") or ():
@@ -128,7 +128,7 @@ def require_tokens(*where: str) -> Callable[[Json], None]:
 
 
 def with_former_defaults(spec: Mapping[str, Any]) -> Json:
-    """The spec with what earlier releases filled in; compare two specs only after this."""
+    """Return the spec with what earlier releases filled in; compare two specs only after this."""
     out: Json = {"format": "cloud-config"} | dict(spec)
     for section in ("initConfiguration", "joinConfiguration"):
         settings = dict(out.get(section) or {})

@@ -44,7 +44,7 @@ _TAG: Final = re.compile(r"[-a-zA-Z0-9_.]*")
 
 
 def shared(number: dict[str, str], where: tuple[str, ...], *, replicas: bool, **options: Any) -> tuple[Rule, ...]:
-    """The rows that hold for a control plane and for a template of it alike, with their ids by what they are about."""
+    """Return the rows that hold for a control plane and for a template of it alike, with their ids by what they are about."""
     spec = ".".join(where)
     configuration = f"{spec}.kubeadmConfigSpec.clusterConfiguration"
     rolling = f"{spec}.rollout.strategy.rollingUpdate"
@@ -80,7 +80,7 @@ def shared(number: dict[str, str], where: tuple[str, ...], *, replicas: bool, **
 
 
 def _integer(value: int | str) -> int:
-    """An int-or-string as a number; a string that is none counts as 0."""
+    """Return an int-or-string as a number; a string that is none counts as 0."""
     if isinstance(value, int):
         return value
     return int(value) if re.fullmatch(r"[+-]?[0-9]{1,18}", value) else 0
@@ -129,7 +129,7 @@ def _no_version(review: Review, value: Any) -> Iterator[Fault]:
 
 
 def _tag_version(tag: str) -> Version:
-    """The version of an image tag, where an underscore stands for a plus."""
+    """Return the version of an image tag, where an underscore stands for a plus."""
     return parse_version(tag.replace("_", "+"))
 
 
@@ -274,7 +274,7 @@ class Scale(Object):
 
 
 async def _control_plane(review: Review, access: Access) -> Json:
-    """The control plane that is scaled."""
+    """Return the control plane that is scaled."""
     try:
         found = await access.reader.get(SCHEME.gvk(KubeadmControlPlane), ObjectKey(review.namespace, review.name))
     except ApiError as error:

@@ -20,7 +20,7 @@ _FORMER_STRATEGY: Final = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge"
 
 
 def _changed(review: Review, value: Any) -> Iterator[Fault]:
-    """What former releases filled in is no change."""
+    """Yield the defaults of former releases, which do not count as changes."""
     del value
     before, after = (_comparable(o) for o in (review.old or {}, review.new))
     if at(before, "rollout", "strategy") == _FORMER_STRATEGY and not at(after, "rollout", "strategy"):

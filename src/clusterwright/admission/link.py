@@ -51,7 +51,7 @@ class OwnKinds:
 
 
 async def _request(attributes: Attributes, hook: Hook) -> Request:
-    """The write in the version of the hook; its objects are copies if that is not the version asked for."""
+    """Return the write in the version of the hook; its objects are copies if that is not the version asked for."""
     operation: Any = attributes.operation
     new, old = attributes.object, attributes.old_object
     if attributes.subresource == "scale":

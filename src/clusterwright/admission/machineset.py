@@ -44,7 +44,7 @@ def _own_selector(obj: Json, review: Review) -> None:
 
 
 def unlike_selector(review: Review, value: Any) -> Iterator[Fault]:
-    """A fault where the selector is valid and does not select what is made from the template."""
+    """Yield a fault where the selector is valid and does not select what is made from the template."""
     selector = at(review.new, "spec", "selector")
     if selectors.is_valid(selector) and not selectors.fits(selector, value):
         yield Fault(value or {}, selector=selectors.as_text(selector))

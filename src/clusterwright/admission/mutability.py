@@ -27,12 +27,12 @@ MUTABLE: Final[frozenset[Path]] = frozenset((*parent.split("."), field) for pare
 
 
 def is_mutable(path: Path) -> bool:
-    """Whether what is at the path may change."""
+    """Return whether what is at the path may change."""
     return (path[0] == "metadata" and len(path) > 1) or any(path[:n] in MUTABLE for n in range(2, len(path) + 1))
 
 
 def changed_paths(old: Json, new: Json, at: Path = ()) -> Iterator[Path]:
-    """The leaves of the merge patch from one to the other: scalars, lists, and what is gone; never an empty object."""
+    """Yield the leaves of the merge patch from one to the other: scalars, lists, and what is gone; never an empty object."""
     for key in [*new, *(k for k in old if k not in new)]:
         before, after, path = old.get(key), new.get(key), (*at, key)
         if before == after:
@@ -44,5 +44,5 @@ def changed_paths(old: Json, new: Json, at: Path = ()) -> Iterator[Path]:
 
 
 def differences(old: Json, new: Json) -> list[str]:
-    """The changed leaves, sorted, as texts."""
+    """Return the changed leaves, sorted, as texts."""
     return sorted(".".join(path) for path in changed_paths(old, new))

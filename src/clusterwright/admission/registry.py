@@ -62,5 +62,5 @@ _BY_KIND: Final[Mapping[tuple[str, str, str], Hook]] = {
 
 
 def hook_for(group: str, kind: str, subresource: str = "") -> Hook | None:
-    """The hook of a kind, or of a subresource of it; None: there is none."""
+    """Return the hook of a kind, or of a subresource of it; None: there is none."""
     return _BY_KIND.get((group, kind, subresource))

@@ -18,7 +18,7 @@ comes with a cause for every broken rule at once. `[]` is the index of an item, 
 
 
 def as_markdown() -> str:
-    """All hooks, their defaults first."""
+    """Return all hooks, their defaults first."""
     return "\n".join([_HEAD, *(_hook(hook) for hook in HOOKS), _elsewhere()])
 
 

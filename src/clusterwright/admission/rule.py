@@ -46,7 +46,7 @@ class Review:
     name: str = ""
 
     def enabled(self, gate: str) -> bool:
-        """Whether a feature gate is on."""
+        """Return whether a feature gate is on."""
         return self.gates.get(gate, False)
 
     @cached_property
@@ -104,7 +104,7 @@ class Rule:
         return f"Rule({' '.join(self.ids)}, {self.path})"
 
     def errors(self, review: Review) -> Iterator[FieldError]:
-        """What the write breaks of this rule."""
+        """Yield what the write breaks of this rule."""
         for keys, value in walk(review.new, self.steps):
             found = self.guard(review, value)
             if found is False:
@@ -133,7 +133,7 @@ class Delegated(Rule):
         self._errors = errors
 
     def errors(self, review: Review) -> Iterator[FieldError]:
-        """What the write breaks of these rules."""
+        """Yield what the write breaks of these rules."""
         yield from self._errors(review)
 
 
@@ -141,7 +141,7 @@ _WITHOUT_VALUE: Final = frozenset({ErrorType.REQUIRED, ErrorType.FORBIDDEN, Erro
 
 
 def judge(rules: Iterable[Rule], review: Review) -> list[FieldError]:
-    """Every broken rule of a table, in its order."""
+    """Return every broken rule of a table, in its order."""
     errors: list[FieldError] = []
     for rule in rules:
         if review.operation not in rule.on or (rule.when is not None and not rule.when(review)):
@@ -175,25 +175,25 @@ class Refused(Exception):
 
 
 def at(value: Any, *path: str) -> Any:
-    """What is found by following keys; None where there is nothing."""
+    """Return what is found by following keys; None where there is nothing."""
     for step in path:
         value = value.get(step) if isinstance(value, Mapping) else None
     return value
 
 
 def items(value: Any, *path: str) -> list[Json]:
-    """The objects in the list found by following keys."""
+    """Return the objects in the list found by following keys."""
     found = at(value, *path)
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
 def steps(path: str) -> tuple[Step, ...]:
-    """A path taken apart."""
+    """Return a path taken apart."""
     return tuple(key or (name,) for key, name in _STEP.findall(path))
 
 
 def walk(value: Any, path: tuple[Step, ...], keys: tuple[object, ...] = ()) -> Iterator[tuple[tuple[object, ...], Any]]:
-    """Every value at a path, with the keys of the list items that lead there."""
+    """Yield every value at a path, with the keys of the list items that lead there."""
     for position, step in enumerate(path):
         if isinstance(step, str):
             value = value.get(step) if isinstance(value, dict) else None

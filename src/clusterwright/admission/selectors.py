@@ -17,7 +17,7 @@ _WITHOUT_VALUES: Final = frozenset({"Exists", "DoesNotExist"})
 
 
 def problem(selector: Any) -> str:
-    """What is wrong with the first requirement that is wrong; empty: nothing."""
+    """Return what is wrong with the first requirement that is wrong; empty: nothing."""
     for key, value in sorted((at(selector, "matchLabels") or {}).items()):
         if text := _requirement(key, [value or ""], []):
             return text
@@ -48,27 +48,27 @@ def _requirement(key: str, values: list[str], found: list[FieldError]) -> str:
 
 
 def is_empty(selector: Any) -> bool:
-    """Whether it names nothing, and so selects everything."""
+    """Return whether it names nothing, and so selects everything."""
     return not at(selector, "matchLabels") and not at(selector, "matchExpressions")
 
 
 def is_valid(selector: Any) -> bool:
-    """Whether apimachinery can make a selector of it."""
+    """Return whether apimachinery can make a selector of it."""
     return not problem(selector)
 
 
 def fits(selector: Any, labels: Any) -> bool:
-    """Whether it selects what has these labels."""
+    """Return whether it selects what has these labels."""
     return object_selector(selector or {})(labels or {})
 
 
 def as_text(selector: Any) -> str:
-    """The selector in the words of a query."""
+    """Return the selector in the words of a query."""
     return object_selector_text(selector)
 
 
 def valid_selector(ids: str, field: str, **options: Any) -> Rule:
-    """A field that holds a selector."""
+    """Return a field that holds a selector."""
 
     def guard(review: Review, value: Any) -> Iterator[Fault]:
         del review

@@ -32,7 +32,7 @@ SAMPLE_SUFFIX: Final = "bcdfg"
 
 
 def changed(*path: str) -> Guard:
-    """Whether the value is another one than before."""
+    """Return whether the value is another one than before."""
 
     def guard(review: Review, value: Any) -> bool:
         return bool(value != at(review.old, *path))
@@ -41,7 +41,7 @@ def changed(*path: str) -> Guard:
 
 
 def gate_off(gate: str) -> Guard:
-    """Whether a feature gate is off."""
+    """Return whether a feature gate is off."""
 
     def guard(review: Review, _: Any) -> bool:
         return not review.enabled(gate)
@@ -50,7 +50,7 @@ def gate_off(gate: str) -> Guard:
 
 
 def gated(ids: str, gate: str, **options: Any) -> Rule:
-    """The kind cannot be written while the gate is off."""
+    """Refuse writes of the kind while the gate is off."""
     return Rule(ids, FORBIDDEN, "spec", gate_off(gate), f"can be set only if the {gate} feature flag is enabled", **options)
 
 
@@ -108,12 +108,12 @@ def _matches(pattern: re.Pattern[str]) -> Guard:
 
 
 def _each(problems: Callable[[str], Iterable[str]]) -> Guard:
-    """A fault for each text that a check of a text answers."""
+    """Return a fault for each text that a check of a text answers."""
     return lambda _, value: [Fault(value or "", text=text) for text in problems(value or "")]
 
 
 def label_values(review: Review, value: Any) -> Iterator[Fault]:
-    """A fault for each way in which the value is no value of a label."""
+    """Yield a fault for each way in which the value is no value of a label."""
     del review
     for text in label_value(value or ""):
         yield Fault(value or "", text=text)
@@ -177,7 +177,7 @@ def int_or_percent(review: Review, value: Any) -> Iterator[Fault]:
 
 
 def percentage(ids: str, field: str, **options: Any) -> Rule:
-    """A field that holds an integer or a percentage."""
+    """Return a field that holds an integer or a percentage."""
     return Rule(
         f"{ids} IOP-1", INVALID, field, int_or_percent, "must be either an int or a percentage: invalid value for IntOrString: {error}",
         **options,
@@ -217,13 +217,13 @@ def health_check(ids: str, field: str, *, max_in_flight: bool = False, **options
 
 
 def is_health_check(value: Any) -> bool:
-    """Whether it says what is to be checked, or when to act: what says no more than how many at a time, or whether, is none."""
+    """Return whether it says what is to be checked, or when to act: what says no more than how many at a time, or whether, is none."""
     remediation = {key: part for key, part in (at(value, "remediation") or {}).items() if key != "maxInFlight"}
     return is_filled(at(value, "checks")) or is_filled(remediation)
 
 
 def is_filled(value: Any) -> bool:
-    """Whether anything is set: empty objects, lists and texts are as good as absent."""
+    """Return whether anything is set: empty objects, lists and texts are as good as absent."""
     if isinstance(value, dict):
         return any(map(is_filled, value.values()))
     return value is not None and value not in ("", [])
@@ -331,7 +331,7 @@ def version_default(ids: str, *parents: str, also_empty: bool = False) -> Defaul
 
 
 def below(obj: Json, *path: str) -> Json:
-    """The object found by following keys, made where it is not there."""
+    """Return the object found by following keys, made where it is not there."""
     for step in path:
         found = obj.get(step)
         if not isinstance(found, dict):
@@ -341,7 +341,7 @@ def below(obj: Json, *path: str) -> Json:
 
 
 def fill_in(ids: str, value: Any, *path: str) -> Default:
-    """A field that has a value where none was given."""
+    """Return a field that has a value where none was given."""
 
     def fill(obj: Json, review: Review) -> None:
         del review
@@ -353,7 +353,7 @@ def fill_in(ids: str, value: Any, *path: str) -> Default:
 
 
 def cluster_name_label(ids: str) -> Default:
-    """The label that says to which Cluster an object belongs."""
+    """Return the label that says to which Cluster an object belongs."""
 
     def fill(obj: Json, review: Review) -> None:
         del review

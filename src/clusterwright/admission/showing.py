@@ -24,7 +24,7 @@ _RANK: Final = {key: rank for rank, key in enumerate(_ORDER)}
 
 
 def as_written(obj: Json, model: type[Object], steps: tuple[Any, ...], keys: tuple[object, ...]) -> str:
-    """The value at a place in an object, as the object's type writes it."""
+    """Return the value at a place in an object, as the object's type writes it."""
     try:
         typed: Any = convert(obj, model)
     except DecodeError:
@@ -48,7 +48,7 @@ def compact(plain: Any, typed: Any = None) -> str:
 
 
 def ordered(plain: Any) -> Any:
-    """The value with its fields in upstream's order, without empty lists; what is below `value` is a user's own and stays."""
+    """Return the value with its fields in upstream's order, without empty lists; what is below `value` is a user's own and stays."""
     if isinstance(plain, dict):
         return {key: plain[key] if key == "value" else ordered(plain[key]) for key in sorted(plain, key=_rank) if plain[key] != []}
     return [ordered(item) for item in plain] if isinstance(plain, list) else plain

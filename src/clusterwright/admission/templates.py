@@ -37,7 +37,7 @@ def patch_template_problem(text: str, name: str) -> str:
 
 
 def render_name(text: str, data: Mapping[str, Any]) -> str:
-    """The name that a template gives, where only the data may be asked for, and no function but Go's own; raises BadTemplate."""
+    """Return the name that a template gives, where only the data may be asked for, and no function but Go's own; raises BadTemplate."""
     parsed = _parsed(text, _NAMES, False)
     if isinstance(parsed, str):
         raise BadTemplate(f"parsing template {quote(text)}: {parsed}")
@@ -48,7 +48,7 @@ def render_name(text: str, data: Mapping[str, Any]) -> str:
 
 
 def _context(error: TemplateError) -> str:
-    """Where execution stopped, and at what."""
+    """Return where execution stopped, and at what."""
     if error.place is None:
         return ""
     line, column = error.place

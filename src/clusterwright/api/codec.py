@@ -42,7 +42,7 @@ def _decoder(cls: type[S]) -> msgspec.json.Decoder[S]:
 
 
 def decode(cls: type[S], raw: bytes) -> S:
-    """The projection of `raw` on `cls`; JSON null means absent. Raises DecodeError."""
+    """Return the projection of `raw` on `cls`; JSON null means absent. Raises DecodeError."""
     try:
         return _decoder(cls).decode(raw)
     except msgspec.ValidationError as error:
@@ -63,7 +63,7 @@ def _decode_without_nulls(cls: type[S], raw: bytes, error: msgspec.ValidationErr
 
 
 def without_nulls(json: Any) -> Any:
-    """A copy of `json` without the keys whose value is null, at any depth."""
+    """Return a copy of `json` without the keys whose value is null, at any depth."""
     if isinstance(json, dict):
         return {key: without_nulls(value) for key, value in json.items() if value is not None}
     if isinstance(json, list):
@@ -72,7 +72,7 @@ def without_nulls(json: Any) -> Any:
 
 
 def convert(json: Mapping[str, Any], cls: type[S]) -> S:
-    """The projection of decoded JSON on `cls`; null means absent. Raises DecodeError."""
+    """Return the projection of decoded JSON on `cls`; null means absent. Raises DecodeError."""
     try:
         return msgspec.convert(json, cls)
     except msgspec.ValidationError:
@@ -84,7 +84,7 @@ def convert(json: Mapping[str, Any], cls: type[S]) -> S:
 
 
 def to_json(obj: msgspec.Struct) -> Json:
-    """The object as JSON, to be changed freely by the caller."""
+    """Return the object as JSON, to be changed freely by the caller."""
     # through bytes: msgspec.to_builtins would leave tuples as tuples
     json: Json = _decode_json(_encode_json(obj))
     plan = _plan(type(obj))
@@ -97,7 +97,7 @@ def to_json(obj: msgspec.Struct) -> Json:
 
 
 def encode(obj: msgspec.Struct) -> bytes:
-    """The object as JSON bytes."""
+    """Return the object as JSON bytes."""
     return _encode_json(to_json(obj))
 
 
@@ -149,7 +149,7 @@ class _Plan:
 
 
 def whole_seconds(text: str) -> str:
-    """An RFC 3339 time in UTC as Kubernetes writes it: no fraction of a second, `Z`."""
+    """Return an RFC 3339 time in UTC as Kubernetes writes it: no fraction of a second, `Z`."""
     moment = datetime.fromisoformat(text).astimezone(UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -158,7 +158,7 @@ _PLANS: dict[type, _Plan | None] = {}
 
 
 def _plan(cls: type[msgspec.Struct]) -> _Plan | None:
-    """The plan of a class, or None when msgspec's dump is right as it is."""
+    """Return the plan of a class, or None when msgspec's dump is right as it is."""
     try:
         return _PLANS[cls]
     except KeyError:
@@ -194,22 +194,22 @@ def _plan(cls: type[msgspec.Struct]) -> _Plan | None:
 
 @cache
 def field_hints(cls: type[msgspec.Struct]) -> Mapping[str, Any]:
-    """The types of a model's fields with their `Annotated` metadata."""
+    """Return the types of a model's fields with their `Annotated` metadata."""
     return typing.get_type_hints(cls, include_extras=True)
 
 
 def encoded_names(cls: type[msgspec.Struct]) -> Iterable[tuple[str, str]]:
-    """What each field of a model is called in JSON, and its attribute: without their types, which are costly to find out."""
+    """Return what each field of a model is called in JSON, and its attribute: without their types, which are costly to find out."""
     return zip(cls.__struct_encode_fields__, cls.__struct_fields__, strict=True)
 
 
 def field_metadata(hint: Any) -> tuple[Any, ...]:
-    """The `Annotated` metadata of a field's type."""
+    """Return the `Annotated` metadata of a field's type."""
     return tuple(hint.__metadata__) if get_origin(hint) is Annotated else ()
 
 
 def without_metadata(hint: Any) -> Any:
-    """The type below `Annotated`, without `| None`."""
+    """Return the type below `Annotated`, without `| None`."""
     while True:
         if get_origin(hint) is Annotated:
             hint = get_args(hint)[0]

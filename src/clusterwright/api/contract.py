@@ -64,7 +64,7 @@ class MalformedField(ValueError):
 
 
 def or_none(read: Read[T]) -> T | None:
-    """The value, or None when absent; raises MalformedField."""
+    """Return the value, or None when absent; raises MalformedField."""
     if isinstance(read, Value):
         return read.value
     if isinstance(read, Malformed):
@@ -100,7 +100,7 @@ class Path(Generic[T]):
         return ".".join(self.steps)
 
     def read(self, json: Mapping[str, Any]) -> Read[T]:
-        """What the object holds here."""
+        """Return what the object holds here."""
         found = _lookup(json, self.steps)
         if not isinstance(found, Value):
             return found
@@ -110,7 +110,7 @@ class Path(Generic[T]):
             return Malformed(str(self), rejected.problem)
 
     def json(self, value: Any) -> Json:
-        """An object that holds only `value`, here."""
+        """Return an object that holds only `value`, here."""
         for step in reversed(self.steps):
             value = {step: value}
         result: Json = value
@@ -152,7 +152,7 @@ def _struct(kind: Any) -> Callable[[Any], Any]:
 
 
 def _plain(value: Any) -> Any:
-    """The value without the fields that are null, which to the API machinery are not there; and 1.0 is an integer."""
+    """Return the value without the fields that are null, which to the API machinery are not there; and 1.0 is an integer."""
     if isinstance(value, Mapping):
         return {name: _plain(field) for name, field in value.items() if field is not None}
     if isinstance(value, list):
@@ -161,7 +161,7 @@ def _plain(value: Any) -> Any:
 
 
 def _failure_domain_map(value: Any) -> tuple[FailureDomain, ...]:
-    """The v1beta1 form, name -> {controlPlane, attributes}, as a list sorted by name; controlPlane defaults to false."""
+    """Return the v1beta1 form, name -> {controlPlane, attributes}, as a list sorted by name; controlPlane defaults to false."""
     if not isinstance(value, Mapping):
         raise Rejected(f"expected an object, found {_type_name(value)}")
     domains = []
@@ -334,7 +334,7 @@ CONTRACTS: Final[Mapping[ContractVersion, Contract]] = {
 
 
 def condition(json: Mapping[str, Any], type: str) -> Read[Condition]:
-    """The condition of that type, from `status.v1beta2.conditions` if that list exists, else from `status.conditions`.
+    """Return the condition of that type, from `status.v1beta2.conditions` if that list exists, else from `status.conditions`.
 
     Only `type` and `status` must be there; the deprecated form of a condition is read as far as it goes.
     """
@@ -368,7 +368,7 @@ class Resolved:
 
 
 def resolve_version(crd_metadata: Mapping[str, Any]) -> Resolved:
-    """The version of a CRD to use, from its contract labels; raises NoContract.
+    """Return the version of a CRD to use, from its contract labels; raises NoContract.
 
     Contracts are tried newest first; of the versions that the first non-empty label lists, joined by `_`, the one
     with the highest Kubernetes priority is taken.
@@ -385,7 +385,7 @@ def resolve_version(crd_metadata: Mapping[str, Any]) -> Resolved:
 
 
 def contract_of(crd_metadata: Mapping[str, Any], version: str) -> ContractVersion:
-    """The contract that a given API version of a CRD follows; raises NoContract."""
+    """Return the contract that a given API version of a CRD follows; raises NoContract."""
     labels = crd_metadata.get("labels")
     labels = labels if isinstance(labels, Mapping) else {}
     for contract in CONTRACT_VERSIONS:
@@ -409,7 +409,7 @@ def version_priority(version: str) -> tuple[int, int, int, tuple[int, ...]]:
 
 
 def crd_name(group: str, kind: str) -> str:
-    """The name of the CRD of a kind, computed as controllers compute it: never looked up."""
+    """Return the name of the CRD of a kind, computed as controllers compute it: never looked up."""
     return f"{pluralize(kind.lower())}.{group}"
 
 

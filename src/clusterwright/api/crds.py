@@ -31,12 +31,12 @@ _TYPE_META: Json = {
 
 
 def crd(resource: ModelledResource) -> Json:
-    """The definition of one resource, to be changed freely by the caller."""
+    """Return the definition of one resource, to be changed freely by the caller."""
     return msgspec.json.decode(_encoded(resource), type=dict)
 
 
 def crds() -> list[Json]:
-    """The definitions of all our resources, in all their versions, the stored one first."""
+    """Return the definitions of all our resources, in all their versions, the stored one first."""
     return [*(crd(resource) for resource in CUSTOM), *(msgspec.json.decode(raw, type=dict) for raw in _without_model())]
 
 

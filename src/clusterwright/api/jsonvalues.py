@@ -6,7 +6,7 @@ from typing import Any
 
 
 def equal(a: Any, b: Any) -> bool:
-    """Whether two values are the same JSON: true is not 1, 1 is 1.0."""
+    """Return whether two values are the same JSON: true is not 1, 1 is 1.0."""
     if isinstance(a, bool) != isinstance(b, bool):
         return False
     if isinstance(a, dict) and isinstance(b, dict):
@@ -26,12 +26,12 @@ def copied(value: Any) -> Any:
 
 
 def pointer_steps(pointer: str) -> list[str]:
-    """The steps of a JSON pointer (RFC 6901)."""
+    """Return the steps of a JSON pointer (RFC 6901)."""
     return [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]]
 
 
 def merge_patched(target: Any, patch: Any) -> Any:
-    """What a JSON merge patch (RFC 7386) makes of `target`; neither is changed, unchanged parts are shared."""
+    """Return what a JSON merge patch (RFC 7386) makes of `target`; neither is changed, unchanged parts are shared."""
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}

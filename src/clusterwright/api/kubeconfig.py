@@ -84,7 +84,7 @@ class Document:
 
 
 def read(text: bytes | str, *, where: str = "kubeconfig", trusted: bool = False) -> Document:
-    """The entries of a kubeconfig; raises InvalidKubeconfig, which never quotes the text."""
+    """Return the entries of a kubeconfig; raises InvalidKubeconfig, which never quotes the text."""
     try:
         document = yamlreader.load(text, trusted=trusted)
     except yamlreader.Refused as error:
@@ -123,7 +123,7 @@ class Chosen:
 
 
 def choose(document: Document, context: str = "") -> Chosen:
-    """What a context, by default the current one, names; raises InvalidKubeconfig."""
+    """Return what a context, by default the current one, names; raises InvalidKubeconfig."""
     name = context or document.current_context
     if not name:
         raise InvalidKubeconfig("no context is given and current-context is not set")
@@ -150,7 +150,7 @@ def choose(document: Document, context: str = "") -> Chosen:
 
 
 def inline(text: bytes | str) -> Inline:
-    """What a kubeconfig out of a Secret means; raises InvalidKubeconfig, and RefusedKubeconfig with the field to blame."""
+    """Return what a kubeconfig out of a Secret means; raises InvalidKubeconfig, and RefusedKubeconfig with the field to blame."""
     if len(text) > MAX_FOREIGN:
         raise InvalidKubeconfig(f"kubeconfig: longer than {MAX_FOREIGN} bytes")
     chosen = choose(read(text))
@@ -173,7 +173,7 @@ def inline(text: bytes | str) -> Inline:
 
 
 def meaning(chosen: Chosen, *, authority: bytes, certificate: bytes, key: bytes) -> Inline:
-    """What the entries say, with this key material. Raises InvalidKubeconfig where they contradict each other."""
+    """Return what the entries say, with this key material. Raises InvalidKubeconfig where they contradict each other."""
     cluster, user = chosen.cluster, chosen.user
     insecure, extra = bool(cluster.get("insecure-skip-tls-verify")), user.get("as-user-extra") or {}
     if insecure and authority:
@@ -201,7 +201,7 @@ def meaning(chosen: Chosen, *, authority: bytes, certificate: bytes, key: bytes)
 
 
 def data_of(entry: Mapping[str, Any], name: str) -> bytes:
-    """The value of `<name>-data`; raises InvalidKubeconfig."""
+    """Return the value of `<name>-data`; raises InvalidKubeconfig."""
     value = entry.get(f"{name}-data")
     if not value:
         return b""
@@ -215,7 +215,7 @@ def data_of(entry: Mapping[str, Any], name: str) -> bytes:
 def document(
     *, server: str, certificate_authority: bytes, client_certificate: bytes, client_key: bytes, cluster: str, user: str, context: str
 ) -> dict[str, Any]:
-    """A kubeconfig of one cluster and one user, everything embedded, to be written as YAML."""
+    """Return a kubeconfig of one cluster and one user, everything embedded, to be written as YAML."""
 
     def b64(data: bytes) -> str:
         return base64.b64encode(data).decode()

@@ -108,7 +108,7 @@ class GroupVersionKind:
 
     @staticmethod
     def of(api_version: str, kind: str) -> GroupVersionKind:
-        """The kind that `apiVersion` and `kind` of an object name."""
+        """Return the kind that `apiVersion` and `kind` of an object name."""
         group, _, version = api_version.rpartition("/")
         return GroupVersionKind(group, version, kind)
 
@@ -247,7 +247,7 @@ class Unstructured:
         return self.metadata.key
 
     def at(self, *path: str) -> Any:
-        """The value at `path`, or None."""
+        """Return the value at `path`, or None."""
         value: Any = self.json
         for step in path:
             if not isinstance(value, Mapping):

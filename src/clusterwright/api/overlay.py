@@ -28,7 +28,7 @@ KEYS: tuple[tuple[str, ...], ...] = (
 
 
 def merge_patch(raw: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> Json:
-    """The JSON merge patch that turns `before` into `after` on the wire, where `before` is the projection of `raw`.
+    """Return the JSON merge patch that turns `before` into `after` on the wire, where `before` is the projection of `raw`.
 
     Empty when nothing changed. Lists are sent whole, each item with the unknown fields of the raw item that it was.
     `spec` and `status` themselves are never cleared: only what is known of them.
@@ -62,7 +62,7 @@ def _diff(raw: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str,
 
 
 def _merge_list(raw: Sequence[Any], before: list[Any], after: list[Any]) -> list[Any]:
-    """The items of `after`, each laid over the raw item that it came from."""
+    """Return the items of `after`, each laid over the raw item that it came from."""
     if len(raw) != len(before):  # not the list that was read; nothing can be matched
         return after
     origins = _origins(before, after)

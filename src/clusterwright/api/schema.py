@@ -52,7 +52,7 @@ _INT_OR_STRING_MEMBERS = frozenset(get_args(IntOrString))
 
 
 def schema_of(model: type[msgspec.Struct]) -> Json:
-    """The structural schema of a kind or of a part of one.
+    """Return the structural schema of a kind or of a part of one.
 
     `metadata` of the kind itself is an open object, as in every CRD; that of templates inside it is spelled out.
     """
@@ -63,7 +63,7 @@ def schema_of(model: type[msgspec.Struct]) -> Json:
 
 
 def value_schema(hint: Any) -> Json:
-    """The schema of a field by its type hint, with all that is below it."""
+    """Return the schema of a field by its type hint, with all that is below it."""
     return _value(hint, frozenset())
 
 
@@ -91,7 +91,7 @@ def _object(model: type[msgspec.Struct], above: frozenset[type]) -> Json:
 
 
 def _value(hint: Any, above: frozenset[type]) -> Json:
-    """The schema of a field; `above` are the models on the way here (a model inside itself is plain JSON)."""
+    """Return the schema of a field; `above` are the models on the way here (a model inside itself is plain JSON)."""
     marks = list(field_metadata(hint))
     bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     inner = _without_none(bare)

@@ -50,7 +50,7 @@ class Resource:
         return self.kind.lower()
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The path of the collection, of one object, or of its subresource. A namespace of a cluster-scoped kind is ignored."""
+        """Return the path of the collection, of one object, or of its subresource. A namespace of a cluster-scoped kind is ignored."""
         gvk = self.gvk
         path = f"/apis/{gvk.group}/{gvk.version}" if gvk.group else f"/api/{gvk.version}"
         if self.namespaced and namespace:
@@ -75,7 +75,7 @@ class ModelledResource(Resource):
 
 @lru_cache(maxsize=1024)
 def gvk_of(kind: type[Object] | GroupVersionKind) -> GroupVersionKind:
-    """The GroupVersionKind of a typed class (its field defaults) or of itself; raises TypeError for a class that names none."""
+    """Return the GroupVersionKind of a typed class (its field defaults) or of itself; raises TypeError for a class that names none."""
     if isinstance(kind, GroupVersionKind):
         return kind
     defaults = dict(zip(reversed(kind.__struct_fields__), reversed(kind.__struct_defaults__), strict=False))
@@ -95,23 +95,23 @@ class Scheme:
         self._by_plural = {(resource.group, resource.plural): resource for resource in self.resources}
 
     def of(self, model: type[Object]) -> ModelledResource:
-        """The resource of a model; KeyError when it has none."""
+        """Return the resource of a model; KeyError when it has none."""
         return self._by_model[model]
 
     def gvk(self, model: type[Object]) -> GroupVersionKind:
-        """The kind of a model."""
+        """Return the kind of a model."""
         return self._by_model[model].gvk
 
     def by_gvk(self, gvk: GroupVersionKind) -> ModelledResource | None:
-        """The resource of a kind."""
+        """Return the resource of a kind."""
         return self._by_gvk.get(gvk)
 
     def by_plural(self, group: str, plural: str) -> ModelledResource | None:
-        """The resource of a group and plural."""
+        """Return the resource of a group and plural."""
         return self._by_plural.get((group, plural))
 
     def model(self, gvk: GroupVersionKind) -> type[Object] | None:
-        """The model of a kind."""
+        """Return the model of a kind."""
         resource = self._by_gvk.get(gvk)
         return resource.model if resource else None
 

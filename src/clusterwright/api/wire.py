@@ -42,7 +42,7 @@ class Duplex(Protocol):
         """Send one message, or some bytes; waits where the peer does not keep up."""
 
     async def receive(self) -> bytes | None:
-        """The next message, or some bytes; None when the peer has closed."""
+        """Return the next message, or some bytes; None when the peer has closed."""
 
     async def close(self) -> None:
         """Close; safe to call twice."""
@@ -56,13 +56,13 @@ class Transport(Protocol):
     """Carries requests to one API server. Failures to reach it are `runtime.errors.ConnectionFailed`."""
 
     async def send(self, request: Request) -> Response:
-        """One request, one whole answer, whatever its status."""
+        """Send one request and return its whole answer, whatever its status."""
 
     async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
-        """A watch: status and headers at once, then one item per event, as JSON. A non-2xx answer has its body in the response."""
+        """Return a watch: status and headers at once, then one item per event, as JSON. A non-2xx answer has its body in the response."""
 
     async def forward(self, request: Request, port: int) -> Duplex:
-        """A port of the Pod whose `portforward` is asked for, as a stream of bytes.
+        """Return a port of the Pod whose `portforward` is asked for, as a stream of bytes.
 
         Where nothing listens, this or the first `receive` raises a ConnectionRefusedError.
         """

@@ -29,13 +29,13 @@ class Refused(yaml.YAMLError):
 
 
 def load(text: str | bytes, *, trusted: bool = False) -> Any:
-    """The one document of a text; raises yaml.YAMLError, whatever is wrong with it."""
+    """Return the one document of a text; raises yaml.YAMLError, whatever is wrong with it."""
     characters = _examined(text, trusted=trusted)
     return _bounded(lambda: yaml.load(characters, SafeLoader))  # noqa: S506 - it is a safe loader
 
 
 def load_all(text: str | bytes, *, trusted: bool = False, loader: Any = SafeLoader) -> list[Any]:
-    """The documents of a text; raises yaml.YAMLError, whatever is wrong with one of them."""
+    """Return the documents of a text; raises yaml.YAMLError, whatever is wrong with one of them."""
     characters = _examined(text, trusted=trusted)
     return _bounded(lambda: list(yaml.load_all(characters, loader)))
 

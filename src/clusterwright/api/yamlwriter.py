@@ -18,7 +18,7 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
 
 
 def dump(document: Any) -> str:
-    """One document."""
+    """Return one document."""
     return str(yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=_WIDTH, allow_unicode=True))
 
 

@@ -37,7 +37,7 @@ class Authorizer(Protocol):
     """Decides who may do what."""
 
     def allows(self, server: Core, user: User, info: RequestInfo) -> bool:
-        """Whether the request may go on."""
+        """Return whether the request may go on."""
 
 
 Converters = Callable[["Core", str, str], Converter | None]

@@ -58,7 +58,7 @@ class _Subject(_Camel, frozen=True):
 
 
 def _has(wanted: tuple[str, ...] | None, value: str) -> bool:
-    """Whether a list names a value; a wildcard stands alone."""
+    """Return whether a list names a value; a wildcard stands alone."""
     return wanted is not None and (wanted == ("*",) or value in wanted)
 
 

@@ -60,7 +60,7 @@ class Registry:
         yield from self._own.values()
 
     def _is_served(self, resource: Resource) -> bool:
-        """Whether a resource of the base is not overridden."""
+        """Return whether a resource of the base is not overridden."""
         return (resource.group, resource.version, resource.plural) not in self._own
 
     def add(self, resources: Iterable[Resource]) -> None:

@@ -41,7 +41,7 @@ def _parsed(kind: str, text: str, parse: Callable[[str], T]) -> T:
 
 
 def field_value(obj: Mapping[str, Any], path: tuple[str, ...]) -> str:
-    """The value at a path as field selectors compare it: text, `true`/`false`, numbers in decimal; absent is empty."""
+    """Return the value at a path as field selectors compare it: text, `true`/`false`, numbers in decimal; absent is empty."""
     value: Any = obj
     for step in path:
         if not isinstance(value, Mapping):

@@ -60,49 +60,49 @@ class FieldError:
         return f"{self.field or '<nil>'}: {self.message}"
 
     def cause(self) -> Json:
-        """The entry of `details.causes`."""
+        """Return the entry of `details.causes`."""
         return {"reason": self.type.value[0], "message": self.message, "field": self.field or "<nil>"}
 
 
 def required(field: str, detail: str = "") -> FieldError:
-    """A field that must be there and is not."""
+    """Return a field that must be there and is not."""
     return FieldError(ErrorType.REQUIRED, field, OMITTED, detail)
 
 
 def invalid(field: str, value: Any, detail: str) -> FieldError:
-    """A field whose value breaks a rule."""
+    """Return a field whose value breaks a rule."""
     return FieldError(ErrorType.INVALID, field, value, detail)
 
 
 def forbidden(field: str, detail: str) -> FieldError:
-    """A field that may not be set (so)."""
+    """Return a field that may not be set (so)."""
     return FieldError(ErrorType.FORBIDDEN, field, OMITTED, detail)
 
 
 def duplicate(field: str, value: Any) -> FieldError:
-    """A value that occurs twice where it may occur once."""
+    """Return a value that occurs twice where it may occur once."""
     return FieldError(ErrorType.DUPLICATE, field, value)
 
 
 def not_supported(field: str, value: Any, supported: Iterable[str]) -> FieldError:
-    """A value outside an enumeration; the supported values are shown sorted as given."""
+    """Return a value outside an enumeration; the supported values are shown sorted as given."""
     shown = ", ".join(quote(v) for v in supported)
     return FieldError(ErrorType.NOT_SUPPORTED, field, value, f"supported values: {shown}" if shown else "")
 
 
 def type_invalid(field: str, value: Any, detail: str) -> FieldError:
-    """A value of the wrong JSON type."""
+    """Return a value of the wrong JSON type."""
     return FieldError(ErrorType.TYPE_INVALID, field, value, detail)
 
 
 def too_long(field: str, maximum: int) -> FieldError:
-    """A text longer than `maximum` bytes."""
+    """Return a text longer than `maximum` bytes."""
     text = f"may not be more than {maximum} byte{'' if maximum == 1 else 's'}" if maximum >= 0 else "value is too long"
     return FieldError(ErrorType.TOO_LONG, field, OMITTED, text)
 
 
 def too_many(field: str, actual: int, maximum: int) -> FieldError:
-    """A list with too many items."""
+    """Return a list with too many items."""
     text = f"must have at most {maximum} item{'' if maximum == 1 else 's'}" if maximum >= 0 else "has too many items"
     return FieldError(ErrorType.TOO_MANY, field, actual, text)
 
@@ -115,7 +115,7 @@ class Verbatim:
 
 
 def show(value: Any) -> str:
-    """A bad value as error messages show it: texts quoted, numbers bare, structures as JSON."""
+    """Return a bad value as error messages show it: texts quoted, numbers bare, structures as JSON."""
     if isinstance(value, str):
         return quote(value)
     if isinstance(value, Verbatim):
@@ -130,7 +130,7 @@ def show(value: Any) -> str:
 
 
 def number(value: float) -> str:
-    """A number as Go's %v prints it."""
+    """Return a number as Go's %v prints it."""
     return str(value) if isinstance(value, int) else format_float(value, "g", -1)
 
 
@@ -146,7 +146,7 @@ class StatusError(Exception):
 
 
 def failure(code: int, reason: str, message: str, details: Json | None = None, retry_after: int | None = None) -> StatusError:
-    """A failure Status with these parts; empty parts are left out."""
+    """Return a failure Status with these parts; empty parts are left out."""
     status: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message}
     if reason:
         status["reason"] = reason
@@ -260,7 +260,7 @@ def too_many_requests(message: str, retry_after: int, causes: Sequence[Json] = (
 
 
 def generic(code: int, verb: str, group: str, resource: str, name: str, message: str = "") -> StatusError:
-    """A Status for answers that no more exact rule words: the server could not find the requested resource, and the like."""
+    """Return a Status for answers that no more exact rule words: the server could not find the requested resource, and the like."""
     if code == 404:
         return failure(404, "NotFound", "the server could not find the requested resource", {})
     if code == 405:

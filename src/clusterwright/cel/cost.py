@@ -70,7 +70,7 @@ class _Value:
 
 
 def maximum_cost(expression: str, variables: Mapping[str, Shape]) -> int:
-    """The most that an expression, which compiles, can cost."""
+    """Return the most that an expression, which compiles, can cost."""
     return _Estimate(dict(variables)).visit(parse(expression)).cost
 
 
@@ -228,7 +228,7 @@ _MAKE_LISTS: Final = {"map": "list", "filter": "list", "transformList": "list", 
 
 
 def _when(bodies: list[_Value], step: int) -> int:
-    """A step that is taken on a condition, if there is one."""
+    """Return a step that is taken on a condition, if there is one."""
     return _sum([*(b.cost for b in bodies[:-1]), step]) if len(bodies) > 1 else step
 
 
@@ -306,7 +306,7 @@ def _join(o: list[_Value]) -> _Costed:
 
 
 def _pairs(factor: int) -> Callable[[list[_Value]], _Costed]:
-    """Every item of one list against every item of the other."""
+    """Compare every item of one list with every item of the other."""
     return lambda o: (_sum((1, _product(_product(o[0].extent.most, o[1].extent.most), factor))) if len(o) > 1 else 1, None)
 
 

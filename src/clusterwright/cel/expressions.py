@@ -84,7 +84,7 @@ class Expressions(Literals):
         return no_overload, DYN
 
     def visit(self, node: Node) -> tuple[Run, Type]:
-        """The closure and the type of a node."""
+        """Return the closure and the type of a node."""
         name = _VISITORS.get(node.op)
         if name is not None:
             made: tuple[Run, Type] = getattr(self, name)(node)
@@ -96,7 +96,7 @@ class Expressions(Literals):
     # -- leaves
 
     def const(self, node: Node) -> tuple[Run, Type]:
-        """A literal."""
+        """Return a literal."""
         value = node.value
         if type(value) is int and not INT_MIN <= value <= INT_MAX:
             return self.fail(node, "invalid int literal")
@@ -106,14 +106,14 @@ class Expressions(Literals):
         return lambda env: value, kind
 
     def uint(self, node: Node) -> tuple[Run, Type]:
-        """An unsigned literal."""
+        """Return an unsigned literal."""
         if node.value >= 1 << 64:
             return self.fail(node, "invalid uint literal")
         value = UInt(node.value)
         return lambda env: value, UINT
 
     def ident(self, node: Node) -> tuple[Run, Type]:
-        """A variable, or the name of a type."""
+        """Return a variable, or the name of a type."""
         name = node.value
         slot = self.scope.get(name)
         if slot is not None:

@@ -58,7 +58,7 @@ def _matches(pattern: str, flags: int = 0) -> Callable[[str], bool]:
 
 @lru_cache(maxsize=4096)
 def is_date_time(text: str) -> bool:
-    """A day, a `t` and a time of day with its zone; what follows another `t` is not looked at."""
+    """Return a day, a `t` and a time of day with its zone; what follows another `t` is not looked at."""
     day, *rest = text.lower().split("t")
     found = _CLOCK.fullmatch(rest[0]) if rest and _is_date(day) else None
     return found is not None and found[1] <= "23" and found[2] <= "59" and found[3] <= "59"
@@ -93,7 +93,7 @@ def parse_duration(text: str) -> int | None:
 
 
 def is_ipv4(text: str) -> bool:
-    """A dotted quad without leading zeros."""
+    """Return a dotted quad without leading zeros."""
     try:
         ipaddress.IPv4Address(text)
     except ValueError:
@@ -102,7 +102,7 @@ def is_ipv4(text: str) -> bool:
 
 
 def is_ipv6(text: str) -> bool:
-    """An IPv6 address; IPv4-mapped ones included."""
+    """Return an IPv6 address; IPv4-mapped ones included."""
     try:
         ipaddress.IPv6Address(text)
     except ValueError:
@@ -134,7 +134,7 @@ def _without_leading_zeros(text: str) -> str:
 
 
 def is_uri(text: str) -> bool:
-    """What Go's url.ParseRequestURI takes: an absolute URI or an absolute path."""
+    """Return what Go's url.ParseRequestURI takes: an absolute URI or an absolute path."""
     try:
         parse_request_uri(text)
     except ValueError:
@@ -143,7 +143,7 @@ def is_uri(text: str) -> bool:
 
 
 def _is_hostname(text: str) -> bool:
-    """One label with at most one dash, which is its second character; or several, of which the last has letters only."""
+    """Return one label with at most one dash, which is its second character; or several, of which the last has letters only."""
     *labels, last = text.split(".")
     if len(text.encode()) > 255 or not last or any(len(label.encode()) > 63 for label in (*labels, last)):
         return False
@@ -155,7 +155,7 @@ def _is_hostname(text: str) -> bool:
 
 
 def _is_word(char: str) -> bool:
-    """A letter, a symbol, or a digit of ASCII."""
+    """Return a letter, a symbol, or a digit of ASCII."""
     return char in "0123456789" or category(char)[0] in "LS"
 
 
@@ -223,5 +223,5 @@ FORMATS: Final[dict[str, Callable[[str], bool]]] = {
 
 
 def format_check(name: str) -> Callable[[str], bool] | None:
-    """The check of a named format, or None when the format is not known."""
+    """Return the check of a named format, or None when the format is not known."""
     return FORMATS.get(name.replace("-", ""))

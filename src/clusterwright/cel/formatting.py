@@ -46,7 +46,7 @@ def refused(verb: str, kind: str) -> CelError:
 
 
 def interpolated(text: str, arguments: int, write: Write) -> tuple[str, int]:
-    """A text with its clauses replaced, and how many there were; raises CelError."""
+    """Return a text with its clauses replaced, and how many there were; raises CelError."""
     out, at, index = [], 0, 0
     while (found := text.find("%", at)) >= 0:
         out.append(text[at:found])
@@ -123,7 +123,7 @@ _SUPERSCRIPTS: Final = str.maketrans("0123456789", "\u2070\u00b9\u00b2\u00b3\u20
 
 
 def show_double(value: float) -> str:
-    """A double as string() shows it."""
+    """Return a double as string() shows it."""
     return format_float(value, "g", -1)
 
 
@@ -163,7 +163,7 @@ def _key(value: Any) -> str:
 
 
 def _quoted(value: Any) -> str:
-    """What is in lists and maps is written as an expression would say it."""
+    """Return what is in lists and maps is written as an expression would say it."""
     kind = runtime_name(value)
     match value:
         case float():

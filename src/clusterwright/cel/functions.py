@@ -33,7 +33,7 @@ def _to_uint(value: float) -> UInt:
 
 
 def _parsed(kind: str, parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """The conversion of texts to values of a kind by what raises ValueError for those that say none."""
+    """Return the conversion of texts to values of a kind by what raises ValueError for those that say none."""
 
     def convert(text: str) -> Any:
         try:

@@ -28,7 +28,7 @@ class Literals:
     """The types of the elements of list literals, by the identity of their nodes."""
 
     def visit(self, node: Node) -> tuple[Run, Type]:
-        """The closure and the type of a node."""
+        """Return the closure and the type of a node."""
         raise NotImplementedError
 
     def list_literal(self, node: Node) -> tuple[Run, Type]:
@@ -94,14 +94,14 @@ class Literals:
 
 
 def is_present(value: Any) -> bool:
-    """Whether an optional has a value; raises CelError for what is no optional."""
+    """Return whether an optional has a value; raises CelError for what is no optional."""
     if not isinstance(value, Optional):
         raise CelError("no such overload")
     return value.present
 
 
 def common(kinds: list[Type]) -> Type:
-    """The type of any of several values."""
+    """Return the type of any of several values."""
     if not kinds:
         return DYN
     result = kinds[0]

@@ -35,7 +35,7 @@ def charge(env: list[Any], units: float) -> None:
 
 
 def weight(node: Node) -> int:
-    """What one evaluation of a node costs at least; the body of a comprehension counts once."""
+    """Return what one evaluation of a node costs at least; the body of a comprehension counts once."""
     count, waiting = 0, [node]
     while waiting:
         found = waiting.pop()

@@ -46,7 +46,7 @@ class Duration:
         return "-" * (self.nanoseconds < 0) + format_float(seconds + rest / _SECOND, "f", -1) + "s"
 
     def whole(self, unit: int) -> int:
-        """How many units of so many nanoseconds it has; what is left over is left out."""
+        """Return how many units of so many nanoseconds it has; what is left over is left out."""
         return abs(self.nanoseconds) // unit * (-1 if self.nanoseconds < 0 else 1)
 
 
@@ -81,19 +81,19 @@ class Timestamp:
         return self.nanoseconds // _SECOND
 
     def later(self, by: Duration) -> Timestamp:
-        """The time a duration later."""
+        """Return the time a duration later."""
         return Timestamp(self.nanoseconds + by.nanoseconds, self.offset)
 
     def earlier(self, by: Duration) -> Timestamp:
-        """The time a duration earlier."""
+        """Return the time a duration earlier."""
         return Timestamp(self.nanoseconds - by.nanoseconds, self.offset)
 
     def since(self, other: Timestamp) -> Duration:
-        """How long after another it is."""
+        """Return how long after another it is."""
         return Duration(self.nanoseconds - other.nanoseconds)
 
     def parts(self, offset: int) -> Parts:
-        """What calendar and clock show so many seconds east of UTC, also when that is outside the years 1 to 9999."""
+        """Return what calendar and clock show so many seconds east of UTC, also when that is outside the years 1 to 9999."""
         day, second = divmod(self.seconds + offset, _DAY)
         cycles, rest = divmod(day + _EPOCH - 1, _DAYS)
         found = date.fromordinal(rest + 1)
@@ -121,7 +121,7 @@ def parse_duration(text: str) -> Duration:
 
 
 def parse_timestamp(text: str) -> Timestamp:
-    """An RFC 3339 time; raises ValueError for what is none, CelError for one outside the years 1 to 9999."""
+    """Return an RFC 3339 time; raises ValueError for what is none, CelError for one outside the years 1 to 9999."""
     found = times.parse_rfc3339_nano(text)
     if found is None:
         raise ValueError(times.parse_problem(text))
@@ -129,7 +129,7 @@ def parse_timestamp(text: str) -> Timestamp:
 
 
 def zone_offset(zone: str, at: Timestamp) -> int:
-    """Seconds east of UTC of a zone, by name (`America/New_York`) or as hours and minutes (`-03:30`); raises CelError."""
+    """Return seconds east of UTC of a zone, by name (`America/New_York`) or as hours and minutes (`-03:30`); raises CelError."""
     hours, colon, minutes = zone.partition(":")
     if colon:
         try:

@@ -24,7 +24,7 @@ MISSING: Final = object()
 
 
 def condition(run: Run, kind: Type) -> Run:
-    """What decides something: it must be a bool, which is not known before it is there."""
+    """Return what decides something: it must be a bool, which is not known before it is there."""
     if kind.name == "bool":
         return run
 
@@ -38,7 +38,7 @@ def condition(run: Run, kind: Type) -> Run:
 
 
 def find(where: dict[Any, Any], key: Any) -> Any:
-    """What a map has for a key, or MISSING. To Python true is 1, and false 0; to CEL not."""
+    """Return what a map has for a key, or MISSING. To Python true is 1, and false 0; to CEL not."""
     try:
         item = where.get(key, MISSING)
     except TypeError:
@@ -174,7 +174,7 @@ def filtered(run: Run, slot: int, body: Run, weight: int) -> Run:
 
 
 def arithmetic_type(op: str, a: Type, b: Type) -> Type | None:
-    """The type of a result; None if the operation does not exist."""
+    """Return the type of a result; None if the operation does not exist."""
     if "dyn" in (a.name, b.name):
         return DYN if a.name == b.name else (a if b.name == "dyn" else b) if op not in "+-" else DYN
     if a.name == b.name and a.name in _NUMBERS:

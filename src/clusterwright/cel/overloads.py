@@ -80,7 +80,7 @@ NAMESPACES: Final = frozenset({"sets", "optional", "lists", "format", "strings",
 
 
 def unify(param: Type, actual: Type, bound: dict[str, Type]) -> bool:
-    """Whether an argument of a type fits a parameter; binds type variables."""
+    """Return whether an argument of a type fits a parameter; binds type variables."""
     if len(param.name) == 1 and param.name.isupper():
         known = bound.get(param.name)
         if known is None or known.name == "dyn":
@@ -97,7 +97,7 @@ def unify(param: Type, actual: Type, bound: dict[str, Type]) -> bool:
 
 
 def substitute(kind: Type, bound: dict[str, Type]) -> Type:
-    """The type with its variables replaced."""
+    """Return the type with its variables replaced."""
     if len(kind.name) == 1 and kind.name.isupper():
         return bound.get(kind.name, DYN)
     return Type(kind.name, tuple(substitute(p, bound) for p in kind.params)) if kind.params else kind
@@ -171,7 +171,7 @@ _RUNTIME[NamedFormat] = "format"
 
 
 def runtime_name(value: Any) -> str:
-    """The type name of a value."""
+    """Return the type name of a value."""
     return _RUNTIME.get(type(value), "dyn")
 
 
@@ -181,24 +181,24 @@ def type_value(value: Any) -> TypeValue:
 
 
 def shown_name(kind: str) -> str:
-    """A type by the name that CEL shows."""
+    """Return a type by the name that CEL shows."""
     return _SHOWN.get(kind, kind)
 
 
 def fits(param: Type, value: Any) -> bool:
-    """Whether a value may be passed for a parameter, by its outermost type."""
+    """Return whether a value may be passed for a parameter, by its outermost type."""
     return param.name == "dyn" or (len(param.name) == 1 and param.name.isupper()) or runtime_name(value) == param.name
 
 
 def checked(value: int) -> int:
-    """An integer, or the overflow error."""
+    """Return an integer, or the overflow error."""
     if INT_MIN <= value <= INT_MAX:
         return value
     raise CelError("integer overflow")
 
 
 def checked_uint(value: int) -> UInt:
-    """An unsigned integer, or the overflow error."""
+    """Return an unsigned integer, or the overflow error."""
     if 0 <= value < 1 << 64:
         return UInt(value)
     raise CelError("unsigned integer overflow")

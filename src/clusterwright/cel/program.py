@@ -44,7 +44,7 @@ class Program:
         self.uses = uses
 
     def evaluate(self, *values: Any, budget: list[float] | None = None) -> Any:
-        """The result for the values of the variables, in the order of their declaration. Raises CelError.
+        """Return the result for the values of the variables, in the order of their declaration. Raises CelError.
 
         `budget[0]`: what may be spent on this and others; what was spent is taken off.
         """

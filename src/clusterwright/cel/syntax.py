@@ -58,14 +58,14 @@ class _Token:
 
 
 def parse(source: str) -> Node:
-    """The tree of an expression; raises SyntaxProblem."""
+    """Return the tree of an expression; raises SyntaxProblem."""
     if len(source) > MAX_LENGTH:
         raise SyntaxProblem("expression code point size exceeds limit", 0)
     return _Parser(source).parse()
 
 
 def _unrecognised(source: str, at: int, end: int) -> SyntaxProblem:
-    """Text that begins no token; what was read to find that out is part of it, and reading goes on behind."""
+    """Return text that begins no token; what was read to find that out is part of it, and reading goes on behind."""
     shown = source[at:end].replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
     return SyntaxProblem(f"Syntax error: token recognition error at: '{shown}'", at)
 
@@ -107,7 +107,7 @@ def _tokens(source: str, problems: list[SyntaxProblem]) -> list[_Token]:
 
 
 def _integer(text: str) -> int:
-    """What digits say; of very many not what, but that it is too large."""
+    """Return what digits say; of very many not what, but that it is too large."""
     digits = text.removeprefix("0x").lstrip("0") or "0"
     return int(digits[:_LONGEST], 16 if text.startswith("0x") else 10)
 
@@ -452,12 +452,12 @@ class _Parser:
 
 
 def _begins(token: _Token) -> bool:
-    """Whether an expression may begin with it."""
+    """Return whether an expression may begin with it."""
     return (token.kind not in ("op", "end", "quoted") and token.text != "in") or (token.kind == "op" and token.text in "[{(.-!")
 
 
 def _dotted(node: Node) -> str:
-    """The name that `a.b.c` is, if it is one."""
+    """Return the name that `a.b.c` is, if it is one."""
     if node.op == "ident":
         return str(node.value)
     if node.op == "select":

@@ -76,7 +76,7 @@ def optional_of(value: Type) -> Type:
 
 
 def joined(a: Type, b: Type) -> Type:
-    """The type of either of two values."""
+    """Return the type of either of two values."""
     if a == b:
         return a
     if a is NULL or a.name == "null":
@@ -92,7 +92,7 @@ _NULLABLE: Final = frozenset({"object", "timestamp", "duration", "optional", "nu
 
 
 def comparable(a: Type, b: Type) -> bool:
-    """Whether `==` may be asked of values of these types."""
+    """Return whether `==` may be asked of values of these types."""
     if "dyn" in (a.name, b.name):
         return True
     if a.name == "null" or b.name == "null":
@@ -110,7 +110,7 @@ _ESCAPES: Final = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"
 
 
 def escape(name: str) -> str | None:
-    """How an expression writes a property name, or None when it cannot."""
+    """Return how an expression writes a property name, or None when it cannot."""
     if name in RESERVED or name in ("true", "false", "null", "in"):
         return f"__{name}__"
     for raw, escaped in _ESCAPES:

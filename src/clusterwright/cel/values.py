@@ -57,7 +57,7 @@ class Semver:
 
 
 def parse_semver(text: str, normalize: bool = False) -> Semver:
-    """A semantic version; raises CelError."""
+    """Return a semantic version; raises CelError."""
     if normalize:
         text = text.removeprefix("v")
         core, mark, rest = text, "", ""

@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def candidates(words: Sequence[str]) -> list[str]:
-    """What the last word may become, whose beginning is there already; nothing where anything may come, a file say."""
+    """Return what the last word may become, whose beginning is there already; nothing where anything may come, a file say."""
     *before, last = words or [""]
     if not before:
         return [name for name, command in grammar.COMMANDS.items() if command.summary and name.startswith(last)]
@@ -86,7 +86,7 @@ def candidates(words: Sequence[str]) -> list[str]:
 
 
 def _innermost(parser: argparse.ArgumentParser, typed: Sequence[str]) -> tuple[argparse.ArgumentParser, list[str]]:
-    """The parser of the subcommand that was typed, if there is one, and the words after it."""
+    """Return the parser of the subcommand that was typed, if there is one, and the words after it."""
     below = next((a for a in parser._actions if isinstance(a, argparse._SubParsersAction)), None)
     for index, word in enumerate(typed):
         if below is not None and word in below.choices:
@@ -99,7 +99,7 @@ def _choices(action: argparse.Action) -> list[str]:
 
 
 def _split(flags: dict[str, argparse.Action], typed: Sequence[str]) -> tuple[list[str], argparse.Namespace]:
-    """The words that are no flags, nor values of flags; and the flags that say where to look."""
+    """Return the words that are no flags, nor values of flags; and the flags that say where to look."""
     given: list[str] = []
     where = argparse.Namespace(kubeconfig=None, context="", namespace="")
     words = iter(typed)
@@ -134,7 +134,7 @@ def _objects(metavar: object, given: Sequence[str], last: str, where: argparse.N
 
 
 def _names(kind: str, where: argparse.Namespace) -> list[str]:
-    """The names of the objects of a kind; none where nobody can be asked."""
+    """Return the names of the objects of a kind; none where nobody can be asked."""
     import asyncio
 
     from clusterwright.api.kubeconfig import InvalidKubeconfig

@@ -20,7 +20,7 @@ from clusterwright.runtime.rest import RestClient
 
 
 def resolve(arguments: argparse.Namespace) -> Connection:
-    """The connection that flags and environment name; raises InvalidKubeconfig."""
+    """Return the connection that flags and environment name; raises InvalidKubeconfig."""
     if arguments.kubeconfig:
         return Kubeconfig.load([Path(arguments.kubeconfig)]).resolve(arguments.context)
     if not os.environ.get("KUBECONFIG") and LOCAL.exists():
@@ -41,7 +41,7 @@ def resolve(arguments: argparse.Namespace) -> Connection:
 
 
 async def reach(kubeconfig: bytes) -> HttpTransport:
-    """A transport over the network to the cluster that the kubeconfig of a Secret describes; raises InvalidKubeconfig."""
+    """Return a transport over the network to the cluster that the kubeconfig of a Secret describes; raises InvalidKubeconfig."""
     return HttpTransport(from_secret(kubeconfig), SystemClock(), os.environ, max_body=MAX_FOREIGN_BODY)
 
 

@@ -63,7 +63,7 @@ async def _run(arguments: argparse.Namespace, subject: subjects.Subject) -> int:
 
 
 async def _parts(client: RestClient, key: ObjectKey) -> str:
-    """What still belongs to a cluster, counted, with the first names."""
+    """Return what still belongs to a cluster, counted, with the first names."""
     told = []
     for kind in _COUNTED:
         found: Sequence[Any] = await client.list(kind, namespace=key.namespace, labels={CLUSTER_NAME_LABEL: key.name})
@@ -80,7 +80,7 @@ async def _parts(client: RestClient, key: ObjectKey) -> str:
 
 
 def _condition(state: Json) -> str:
-    """What the object says about its deletion."""
+    """Return what the object says about its deletion."""
     conditions = (state.get("status") or {}).get("conditions") or ()
     deleting = next((c for c in conditions if c.get("type") == "Deleting" and c.get("status") == "True"), None)
     return f"{deleting.get('reason', '')}: {deleting.get('message', '')}".strip(": ") if deleting else ""

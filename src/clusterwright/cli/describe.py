@@ -78,7 +78,7 @@ async def _watch(client: RestClient, key: ObjectKey, layout: Layout, *, whole: b
 
 
 def layout_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -> Layout:
-    """How the tree is shown: on a terminal it fits, and has colours unless NO_COLOR is set."""
+    """Return how the tree is shown: on a terminal it fits, and has colours unless NO_COLOR is set."""
     is_terminal = sys.stdout.isatty()
     asked = arguments.show_conditions
     conditions = asked == "all" or [subjects.kind_of(kind) for kind in (asked or "").split(",") if kind]
@@ -91,7 +91,7 @@ def layout_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -> 
 
 
 async def _verdict(arguments: argparse.Namespace, key: ObjectKey) -> Verdict:
-    """The same words with which `explain` begins."""
+    """Return the same words with which `explain` begins."""
     from clusterwright.offline.bundle import assemble  # only now: it needs every controller
     from clusterwright.offline.explain import explain
 
@@ -100,7 +100,7 @@ async def _verdict(arguments: argparse.Namespace, key: ObjectKey) -> Verdict:
 
 
 async def look(client: Client, key: ObjectKey, *, whole: bool = False) -> Branch:
-    """The tree of a Cluster as it is now; raises NotFound.
+    """Return the tree of a Cluster as it is now; raises NotFound.
 
     What Machines name is shown below those that are not ready; with `whole` below all of them, and templates, too.
     """
@@ -122,7 +122,7 @@ async def look(client: Client, key: ObjectKey, *, whole: bool = False) -> Branch
 
 
 async def _named(client: Client, namespace: str, speakers: Sequence[Object | Unstructured]) -> dict[tuple[str, str], Unstructured]:
-    """The objects of providers that these name in their specs."""
+    """Return the objects of providers that these name in their specs."""
     specs = [o.at("spec") if isinstance(o, Unstructured) else to_builtins(getattr(o, "spec", None)) for o in speakers]
     named = {(r.kind, r.name): r for spec in specs for r in references(spec)}
     wanted = [ContractVersionedObjectReference(api_group=r.group, kind=r.kind, name=r.name) for r in named.values()]

@@ -16,7 +16,7 @@ from clusterwright.runtime.rest import RestClient
 
 
 async def resource_of(client: RestClient, word: str) -> Resource:
-    """The resource that a word means, to us or else to the API server; raises BadSubject."""
+    """Return the resource that a word means, to us or else to the API server; raises BadSubject."""
     found = subjects.resource_of(word) or await _served(client, word)
     if found is None:
         raise BadSubject(f"{word!r} is no kind that is known here, and none that the API server has")

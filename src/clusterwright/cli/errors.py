@@ -16,7 +16,7 @@ class Failed(Exception):
 
 
 def told(error: Exception) -> tuple[str, int] | None:
-    """The line and the exit status (2: called wrongly, 1: failed); None: a defect of ours, whose traceback is wanted."""
+    """Return the line and the exit status (2: called wrongly, 1: failed); None: a defect of ours, whose traceback is wanted."""
     if isinstance(error, Usage | BadSubject):
         return str(error), 2
     if isinstance(error, Failed):

@@ -106,7 +106,7 @@ async def _occasions(arguments: argparse.Namespace, subject: Subject) -> AsyncGe
 
 
 async def _live(arguments: argparse.Namespace, subject: Subject) -> list[Json]:
-    """The bundle of the Cluster that the subject is, or belongs to."""
+    """Return the bundle of the Cluster that the subject is, or belongs to."""
     arguments.namespace = subject.namespace or arguments.namespace
     if subject.kind == "Cluster":
         return await gather(arguments, subject.name, keep_secrets=True)
@@ -117,7 +117,7 @@ async def _live(arguments: argparse.Namespace, subject: Subject) -> list[Json]:
 
 
 async def _found(client: Client, subject: Subject, namespace: str) -> Object:
-    """The object that a user named; raises ApiError, BadBundle."""
+    """Return the object that a user named; raises ApiError, BadBundle."""
     resource = subjects.resource_of(subject.kind)
     if resource is None or not isinstance(resource, ModelledResource):
         raise BadBundle(f"{subject.kind} is no kind of ours: record its cluster and use --from")
@@ -125,7 +125,7 @@ async def _found(client: Client, subject: Subject, namespace: str) -> Object:
 
 
 def _cluster_of(obj: Object) -> str:
-    """The name of the Cluster that an object belongs to."""
+    """Return the name of the Cluster that an object belongs to."""
     owners = [reference.name for reference in obj.metadata.owner_references if reference.kind == "Cluster"]
     name = obj.metadata.labels.get(CLUSTER_NAME_LABEL) or getattr(getattr(obj, "spec", None), "cluster_name", "") or next(iter(owners), "")
     if not name:
@@ -166,7 +166,7 @@ def _table_name(answer: Answer, given: str) -> str:
 
 
 def as_text(answer: Answer, condition: str = "", *, decisions: bool = False) -> str:
-    """The answer for a terminal: one screen, unless decisions are asked for."""
+    """Return the answer for a terminal: one screen, unless decisions are asked for."""
     lines = [*verdict_lines(answer.verdict)]
     if condition:
         lines += _condition_lines(answer, condition)
@@ -191,7 +191,7 @@ def as_text(answer: Answer, condition: str = "", *, decisions: bool = False) -> 
 
 
 def _condition_lines(answer: Answer, condition: str) -> list[str]:
-    """A condition with its table; as it was written, where the pass that decides it could not be run."""
+    """Return a condition with its table; as it was written, where the pass that decides it could not be run."""
     decided = [t for t in answer.tables if t.table == condition]
     if not decided:
         written = next(c for c in answer.status["conditions"] if c["type"] == condition)
@@ -205,7 +205,7 @@ def _condition_lines(answer: Answer, condition: str) -> list[str]:
 
 
 def verdict_lines(verdict: Verdict) -> list[str]:
-    """A verdict for a terminal: what is shown wherever there is room for more than its headline."""
+    """Return a verdict for a terminal: what is shown wherever there is room for more than its headline."""
     lines = [verdict.headline, *(f"    {line}" for line in verdict.what.splitlines()[1:])]
     told = {"field": verdict.field, "since": verdict.since, "who": verdict.who, "next": verdict.next}
     told["command"] = re.sub(r"^clusterwright\b", lambda _: as_called(), verdict.command)

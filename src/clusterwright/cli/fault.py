@@ -50,7 +50,7 @@ async def _change(arguments: argparse.Namespace) -> int:
 
 
 def _annotations(present: Mapping[str, str], fault: str, kind: str, *, is_injecting: bool) -> dict[str, str | None]:
-    """What changes of the annotations; raises Usage where there is no such fault."""
+    """Return what changes of the annotations; raises Usage where there is no such fault."""
     known = _SIMULATED[kind]
     if fault.startswith("slow"):
         factor = fault.partition("=")[2]
@@ -73,7 +73,7 @@ def _annotations(present: Mapping[str, str], fault: str, kind: str, *, is_inject
 
 
 async def _simulated(client: RestClient, subject: subjects.Subject, namespace: str) -> Unstructured:
-    """The simulated object that is meant: itself, or that of a Machine, a Node or a Cluster. Raises NotFound, Failed."""
+    """Return the simulated object that is meant: itself, or that of a Machine, a Node or a Cluster. Raises NotFound, Failed."""
     if subject.kind in _SIMULATED:
         return await _get(client, subject.kind, ObjectKey(namespace, subject.name))
     if subject.kind == "Node":

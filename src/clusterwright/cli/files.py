@@ -16,7 +16,7 @@ from clusterwright.offline.bundle import BadBundle, Bundle, assemble, parse
 
 
 def read_bundle(source: str) -> Bundle:
-    """The bundle in a file, `-` for standard input: YAML or JSON, compressed by gzip or not. Raises Failed, OSError."""
+    """Return the bundle in a file, `-` for standard input: YAML or JSON, compressed by gzip or not. Raises Failed, OSError."""
     raw = _read(source)
     if raw[:2] == b"\x1f\x8b":
         try:
@@ -33,7 +33,7 @@ def read_bundle(source: str) -> Bundle:
 
 
 def read_text(source: str) -> str:
-    """The text in a file, `-` for standard input. Raises Failed where it is none, OSError."""
+    """Return the text in a file, `-` for standard input. Raises Failed where it is none, OSError."""
     return _as_text(_read(source), source)
 
 

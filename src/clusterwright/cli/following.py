@@ -26,11 +26,11 @@ class Collection(Protocol):
     """A kind that knows where its objects are."""
 
     def path(self, namespace: str = "") -> str:
-        """Where they are listed."""
+        """Return where they are listed."""
 
 
 async def states(client: RestClient, path: str, query: Query = ()) -> AsyncGenerator[Mapping[tuple[str, str], Json], None]:
-    """What is listed there, by namespace and name: as it is, then after every change. Raises ApiError where it may not be read."""
+    """Yield what is listed there, by namespace and name: as it is, then after every change. Raises ApiError where it may not be read."""
     while True:
         listed = msgspec.json.decode(await _get(client, path, query))
         present = {_place(obj): obj for obj in listed["items"]}
@@ -96,7 +96,7 @@ async def changes(client: RestClient, places: Sequence[tuple[str, Query]], *, se
 
 
 def of_cluster(key: ObjectKey) -> list[tuple[str, Query]]:
-    """Where what belongs to a Cluster is, and itself."""
+    """Return where what belongs to a Cluster is, and itself."""
     labelled: Query = (("labelSelector", f"{CLUSTER_NAME_LABEL}={key.name}"),)
     itself: Query = (("fieldSelector", f"metadata.name={key.name}"),)
     kinds = (Machine, MachineSet, MachineDeployment, MachinePool, MachineHealthCheck, KubeadmControlPlane)

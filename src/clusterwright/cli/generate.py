@@ -54,7 +54,7 @@ def _text(arguments: argparse.Namespace) -> str:
 
 
 def _values(arguments: argparse.Namespace) -> dict[str, str]:
-    """What variables are set to: by a flag, by --set, by the environment."""
+    """Return what variables are set to: by a flag, by --set, by the environment."""
     values = dict(os.environ)
     for item in arguments.set:
         name, is_assigned, value = item.partition("=")

@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _asked(words: Sequence[str]) -> tuple[str, list[subjects.Subject]]:
-    """The word for the kind, and which of its objects; none: all of them."""
+    """Return the word for the kind, and which of its objects; none: all of them."""
     kind = words[0].partition("/")[0]
     if "/" not in words[0]:
         return kind, [subjects.parse([f"{kind}/{name}"])[0] for name in words[1:]]
@@ -114,7 +114,7 @@ def _shown(item: Mapping[str, Any], resource: Resource) -> Mapping[str, Any]:
 
 
 async def _verdicts(client: RestClient, answers: Sequence[Mapping[str, Any]], *, is_wide: bool) -> dict[ObjectKey, str]:
-    """What to think of each Cluster: its state and the object at fault, in the wide form all of the headline.
+    """Return what to think of each Cluster: its state and the object at fault, in the wide form all of the headline.
 
     All that belongs to the clusters is looked at, if there are few or the wide form is asked for; of more only where one does not say
     itself that it is well; of very many counts what they say.

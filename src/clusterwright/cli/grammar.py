@@ -40,7 +40,7 @@ class Parser(ArgumentParser):
 
 
 def parser(name: str) -> ArgumentParser:
-    """The parser of a command that is there."""
+    """Return the parser of a command that is there."""
     command = COMMANDS[name]
     text = command.description or f"{command.summary[0].upper()}{command.summary[1:]}."
     made = Parser(prog=f"clusterwright {name}", description=text, formatter_class=RawDescriptionHelpFormatter)
@@ -49,7 +49,7 @@ def parser(name: str) -> ArgumentParser:
 
 
 def parse(name: str, argv: Sequence[str]) -> Namespace:
-    """The arguments of a command; ends the program where they make no sense. `parser` and `argv` are those that made them."""
+    """Return the arguments of a command; ends the program where they make no sense. `parser` and `argv` are those that made them."""
     made = parser(name)
     arguments = made.parse_args(list(argv))
     arguments.parser, arguments.argv = made, list(argv)
@@ -129,7 +129,7 @@ def _health_port(parser: ArgumentParser) -> None:
 def _delete(parser: ArgumentParser) -> None:
     parser.add_argument("words", nargs="+", metavar="KIND/NAME", help="or KIND NAME; a NAME alone is a cluster's")
     parser.add_argument("--no-wait", action="store_true", help="return once the deletion has been accepted")
-    parser.add_argument("--timeout", type=float, default=0.0, metavar="SECONDS", help="how long to wait; default: for ever")
+    parser.add_argument("--timeout", type=float, default=0.0, metavar="SECONDS", help="how long to wait; default: forever")
     add_connection(parser)
 
 

@@ -33,7 +33,7 @@ def reader() -> list[Json]:
 
 
 async def token(client: RestClient) -> str:
-    """A token of the account, for a few minutes; raises ApiError."""
+    """Return a token of the account, for a few minutes; raises ApiError."""
     request: Json = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": _SECONDS}}
     answer = await client.create_subresource(GroupVersionKind("", "v1", "ServiceAccount"), READER, "token", request)
     return str(answer["status"]["token"])

@@ -21,7 +21,7 @@ class BadPath(ValueError):
 
 
 def compiled(text: str) -> Callable[[Any], list[Any]]:
-    """What finds the values that a path leads to; raises BadPath."""
+    """Return what finds the values that a path leads to; raises BadPath."""
     path = text.strip()
     path = path[1:-1].strip() if path.startswith("{") and path.endswith("}") else path
     path = path.removeprefix("$")
@@ -69,7 +69,7 @@ def _field(item: Any, names: Iterable[str]) -> Any:
 
 
 def shown(value: Any) -> str:
-    """A value as people write it."""
+    """Return a value as people write it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return "" if value is None else str(value)

@@ -37,12 +37,12 @@ class Layout:
     conditions: bool | Collection[str] = False
 
     def shows_conditions(self, kind: str) -> bool:
-        """Whether all conditions of an object of a kind are shown."""
+        """Return whether all conditions of an object of a kind are shown."""
         return self.conditions if isinstance(self.conditions, bool) else kind.lower() in {k.lower() for k in self.conditions}
 
 
 def render(root: Branch, now: datetime, layout: Layout = Layout()) -> str:  # noqa: B008  # it is frozen
-    """The tree as lines."""
+    """Return the tree as lines."""
     rows = [*_rows(root, "", "", now, layout)]
     cells = [_COLUMNS, *(row.cells for row in rows)]
     shown = [n for n, name in enumerate(_COLUMNS[:-1]) if name != "READY" or any(row[n] for row in cells[1:])]
@@ -59,7 +59,7 @@ def render(root: Branch, now: datetime, layout: Layout = Layout()) -> str:  # no
 
 
 def foot(state: str, headline: str, layout: Layout) -> str:
-    """A verdict below a tree: as wide as the tree, its state in colour."""
+    """Return a verdict below a tree: as wide as the tree, its state in colour."""
     lines = _wrapped(headline, layout.width)
     if layout.colour and headline.lower().startswith(state):
         lines[0] = f"{_STATES.get(state, '')}{lines[0][: len(state)]}{_PLAIN}{lines[0][len(state) :]}"
@@ -118,7 +118,7 @@ def _cells(branch: Branch, now: datetime) -> tuple[str, ...]:
 
 
 def _wrapped(message: str, room: int) -> list[str]:
-    """A message as lines that fit; lists stay lists."""
+    """Return a message as lines that fit; lists stay lists."""
     lines: list[str] = []
     for line in message.splitlines():
         indent = " " * (len(line) - len(line.lstrip()) + (2 if line.lstrip().startswith("* ") else 0))

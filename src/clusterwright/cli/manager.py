@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def run_against(arguments: argparse.Namespace, connection: Connection) -> int:
-    """The same, on the API server of a connection, with arguments that were checked."""
+    """Return the same, on the API server of a connection, with arguments that were checked."""
     configure(arguments.log_format, arguments.log_level)
     try:
         return asyncio.run(_run(arguments, connection))

@@ -58,7 +58,7 @@ async def _run(arguments: argparse.Namespace) -> int:
 
 
 async def gather(client: RestClient, namespace: str) -> list[tuple[MovedKind, Json]]:
-    """All objects of the namespace that a move may concern; raises CannotMove where that cannot be told, or is not all there."""
+    """Return all objects of the namespace that a move may concern; raises CannotMove where that cannot be told, or is not all there."""
     definitions = await client.list(_CRD, labels=CLUSTERCTL_LABEL)
     found: list[tuple[MovedKind, Json]] = []
     known = [*moving.kinds(dict(crd.json) for crd in definitions), *_BUILT_IN]

@@ -55,7 +55,7 @@ class Moved:
 
 
 def kinds(definitions: Iterable[Json]) -> list[MovedKind]:
-    """The kinds that CustomResourceDefinitions marked for clusterctl define, in their stored versions."""
+    """Return the kinds that CustomResourceDefinitions marked for clusterctl define, in their stored versions."""
     found = []
     for crd in definitions:
         spec, labels = crd["spec"], crd["metadata"].get("labels") or {}
@@ -67,7 +67,7 @@ def kinds(definitions: Iterable[Json]) -> list[MovedKind]:
 
 
 def in_order(objects: Sequence[tuple[MovedKind, Json]]) -> list[Moved]:
-    """What is moved of the objects, owners first."""
+    """Return what is moved of the objects, owners first."""
     by_uid = {str(json["metadata"]["uid"]): (kind, json) for kind, json in objects}
     owners = {uid: _owners(json, by_uid) for uid, (_, json) in by_uid.items()}
     taken = _taken(by_uid, owners)
@@ -92,7 +92,7 @@ def _key(entry: tuple[MovedKind, Json]) -> tuple[str, ...]:
 
 
 def _owners(json: Json, present: Mapping[str, tuple[MovedKind, Json]]) -> frozenset[str]:
-    """Who owns an object, by reference or by a name that says so."""
+    """Return who owns an object, by reference or by a name that says so."""
     references = json["metadata"].get("ownerReferences") or ()
     found = {str(r["uid"]) for r in references}
     namespace = json["metadata"].get("namespace", "")
@@ -119,7 +119,7 @@ def class_of(cluster: Json) -> tuple[str, str] | None:
 
 
 def _taken(by_uid: Mapping[str, tuple[MovedKind, Json]], owners: Mapping[str, frozenset[str]]) -> set[str]:
-    """What is asked for itself, or stands below what is asked for with all it owns."""
+    """Return what is asked for itself, or stands below what is asked for with all it owns."""
 
     def labels(uid: str) -> Mapping[str, str]:
         return by_uid[uid][1]["metadata"].get("labels") or {}
@@ -154,12 +154,12 @@ def unready(moved: Sequence[Moved], *, paused: bool = False) -> list[str]:
 
 
 def is_paused(json: Json) -> bool:
-    """Whether a Cluster or a ClusterClass is."""
+    """Return whether a Cluster or a ClusterClass is."""
     return bool((json.get("spec") or {}).get("paused")) or PAUSED_ANNOTATION in (json["metadata"].get("annotations") or {})
 
 
 def pausing(obj: Moved, *, paused: bool) -> Json | None:
-    """The patch that pauses an object or resumes it; None: it has no pause of its own."""
+    """Return the patch that pauses an object or resumes it; None: it has no pause of its own."""
     if obj.kind.gvk.group != CORE_GROUP:
         return None
     if obj.json["kind"] == "Cluster":
@@ -186,7 +186,7 @@ def arriving(obj: Moved, uids: Mapping[str, str]) -> Json:
 
 
 def applied_fields(obj: Moved) -> list[Json]:
-    """Who owns which fields, where somebody applies the object: lost, and what they drop later would stay for ever."""
+    """Return who owns which fields, where somebody applies the object: lost, and what they drop later would stay forever."""
     fields = obj.json["metadata"].get("managedFields") or []
     return fields if any(entry.get("operation") == "Apply" for entry in fields) else []
 

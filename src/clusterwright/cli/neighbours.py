@@ -38,7 +38,7 @@ class Neighbour:
 
 
 async def find(client: Reader, now: datetime) -> tuple[list[Neighbour], list[str]]:
-    """What others run and have registered, and the kinds that may not be looked at."""
+    """Return what others run and have registered, and the kinds that may not be looked at."""
     found: list[Neighbour] = []
     unseen: list[str] = []
     for kind, told in (
@@ -70,7 +70,7 @@ def _deployment(obj: Unstructured) -> Iterator[str]:
 
 
 def _lease(obj: Unstructured, now: datetime) -> Iterator[str]:
-    """A Lease of a manager that somebody still renews."""
+    """Yield a Lease of a manager that somebody still renews."""
     if not obj.key.name.endswith("leader-election-capi"):
         return
     renewed, seconds = obj.at("spec", "renewTime"), obj.at("spec", "leaseDurationSeconds")
@@ -97,7 +97,7 @@ def _conversion(obj: Unstructured) -> Iterator[str]:
 
 
 def _asks_us(config: Mapping[str, Any]) -> bool:
-    """Whether it leads to our own Service, in whichever namespace we were installed."""
+    """Return whether it leads to our own Service, in whichever namespace we were installed."""
     service = config.get("service")
     return isinstance(service, Mapping) and service.get("name") == WEBHOOK_SERVICE[1]
 

@@ -64,7 +64,7 @@ async def until_up(
 
 
 def progress(cluster: Cluster, phases: Counter[str]) -> Progress:
-    """How far a cluster is whose Machines are in these phases. Pure."""
+    """Return how far a cluster is whose Machines are in these phases. Pure."""
     status = cluster.status
     leaders, all_leaders = _counts(status.control_plane)
     workers, all_workers = _counts(status.workers)

@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def gather(arguments: argparse.Namespace, name: str, *, keep_secrets: bool = False) -> list[Json]:
-    """The documents of the bundle of a live cluster; `name` may be NAMESPACE/NAME."""
+    """Return the documents of the bundle of a live cluster; `name` may be NAMESPACE/NAME."""
     connection = connect.resolve(arguments)
     namespace, _, bare = name.rpartition("/")
     clock = SystemClock()
@@ -50,7 +50,7 @@ async def gather(arguments: argparse.Namespace, name: str, *, keep_secrets: bool
 
 
 async def running_at(port: int, namespace: str, token: str) -> Json:
-    """What the controllers of the plane with this health port say of themselves; raises Failed."""
+    """Return what the controllers of the plane with this health port say of themselves; raises Failed."""
     import aiohttp  # only now: few ask
 
     url = f"http://127.0.0.1:{port}/traces"

@@ -61,7 +61,7 @@ async def _live(options: argparse.Namespace, name: str, namespace: str) -> Bundl
 
 
 async def gather(reader: Reader, key: ObjectKey) -> list[Json]:
-    """All that a pass over the config may read, from a live cluster. Raises ApiError; what does not exist is left out."""
+    """Return all that a pass over the config may read, from a live cluster. Raises ApiError; what does not exist is left out."""
     config = await reader.get(KubeadmConfig, key)
     wanted: list[tuple[type[Object], str]] = [(KubeadmConfig, key.name), (Secret, key.name), (Secret, config.status.data_secret_name)]
     owner = await find_owner(reader, config, {})
@@ -76,7 +76,7 @@ async def gather(reader: Reader, key: ObjectKey) -> list[Json]:
 
 
 def render(bundle: Bundle, name: str, *, namespace: str = "", show_secrets: bool = False) -> str:
-    """The data of the config in the bundle, with a newline at its end.
+    """Return the data of the config in the bundle, with a newline at its end.
 
     Raises NothingToRender with the reason, and CannotRedact.
     """
@@ -101,7 +101,7 @@ def _find(bundle: Bundle, name: str, namespace: str) -> Json:
 
 
 def _stored(bundle: Bundle, config: KubeadmConfig) -> str:
-    """The data that is in the config's Secret already, or empty."""
+    """Return the data that is in the config's Secret already, or empty."""
     if not config.status.data_secret_name:
         return ""
     for obj in bundle.objects:
@@ -113,7 +113,7 @@ def _stored(bundle: Bundle, config: KubeadmConfig) -> str:
 
 
 def _next(bundle: Bundle, config: KubeadmConfig) -> str:
-    """The data that the next pass would write."""
+    """Return the data that the next pass would write."""
     answer = decide_bundle(_ready_to_pass(bundle, config), f"KubeadmConfig/{config.metadata.namespace}/{config.metadata.name}")
     data: str | None = answer["data"].get(f"Secret/{config.metadata.name}/value")
     if data is None:
@@ -122,7 +122,7 @@ def _next(bundle: Bundle, config: KubeadmConfig) -> str:
 
 
 def _ready_to_pass(bundle: Bundle, config: KubeadmConfig) -> Bundle:
-    """The bundle in which the next pass goes as far as it can.
+    """Return the bundle in which the next pass goes as far as it can.
 
     The first pass over a config only says that it is not paused: that is said already. A workload cluster that the bundle does
     not speak of is reachable: only a token is made there, and none is, here.

@@ -77,7 +77,7 @@ def check(arguments: argparse.Namespace, *, embedded: bool) -> None:
 
 
 def select(patterns: str, known: Collection[str]) -> frozenset[str]:
-    """The names that the patterns select: those of any without a leading `-`, if there is one, and of none with it.
+    """Return the names that the patterns select: those of any without a leading `-`, if there is one, and of none with it.
 
     Raises ValueError for a pattern that fits no name.
     """
@@ -95,7 +95,7 @@ def select(patterns: str, known: Collection[str]) -> frozenset[str]:
 
 
 def names_migrator(patterns: str) -> bool:
-    """Whether the migrator of CRDs is asked for by name: it writes to them, which no glob means."""
+    """Return whether the migrator of CRDs is asked for by name: it writes to them, which no glob means."""
     return "crdmigrator" in {item.strip() for item in patterns.split(",")}
 
 
@@ -144,7 +144,7 @@ class Running:
 def build(
     arguments: argparse.Namespace, stack: AsyncExitStack, place: Place, clock: SystemClock, random: SystemRandom, keys: KeySource
 ) -> tuple[Manager, Cloud | None]:
-    """The controllers that the arguments ask for, not started yet."""
+    """Return the controllers that the arguments ask for, not started yet."""
     selected: frozenset[str] = arguments.selected
     cloud = None
     if place.data_dir is not None and place.data_dir.exists():
@@ -238,7 +238,7 @@ def _shown(address: int | tuple[str, int]) -> str:
 
 
 def cause(error: BaseException | None) -> str:
-    """What ended a group of tasks, in one line."""
+    """Return what ended a group of tasks, in one line."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return f"{type(error).__name__}: {error}"

@@ -18,7 +18,7 @@ _INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io/v1beta2"
 
 
 def cluster(name: str, namespace: str = "default", *, has_control_plane_object: bool = False) -> list[Json]:
-    """A Cluster on in-memory infrastructure, without Machines."""
+    """Return a Cluster on in-memory infrastructure, without Machines."""
     spec: Json = {
         "clusterNetwork": {"pods": {"cidrBlocks": ["192.168.0.0/16"]}, "services": {"cidrBlocks": ["10.128.0.0/12"]}},
         "infrastructureRef": {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevCluster", "name": name},
@@ -39,7 +39,7 @@ def cluster(name: str, namespace: str = "default", *, has_control_plane_object: 
 def machine(
     cluster_name: str, name: str, namespace: str = "default", *, is_control_plane: bool, seconds: float = 0, version: str = VERSION
 ) -> list[Json]:
-    """A stand-alone Machine with its bootstrap configuration and infrastructure. `seconds`: how long each stage takes."""
+    """Return a stand-alone Machine with its bootstrap configuration and infrastructure. `seconds`: how long each stage takes."""
     labels = {CLUSTER_NAME_LABEL: cluster_name}
     if is_control_plane:
         labels[CONTROL_PLANE_LABEL] = ""
@@ -72,7 +72,7 @@ def machine(
 
 
 def control_plane(name: str, namespace: str = "default", *, replicas: int, seconds: float = 0, version: str = VERSION) -> list[Json]:
-    """A KubeadmControlPlane with the template of its machines."""
+    """Return a KubeadmControlPlane with the template of its machines."""
     extra = {"nodeRegistration": {"kubeletExtraArgs": [{"name": "eviction-hard", "value": "nodefs.available<0%"}]}}
     template = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachineTemplate", "name": f"{name}-control-plane"}
     return [
@@ -106,7 +106,7 @@ def control_plane(name: str, namespace: str = "default", *, replicas: int, secon
 def machine_pool(
     cluster_name: str, name: str, namespace: str = "default", *, replicas: int, seconds: float = 0, version: str = VERSION
 ) -> list[Json]:
-    """A MachinePool of workers with its bootstrap configuration and infrastructure."""
+    """Return a MachinePool of workers with its bootstrap configuration and infrastructure."""
     metadata = {"name": name, "namespace": namespace, "labels": {CLUSTER_NAME_LABEL: cluster_name}}
     extra = {"nodeRegistration": {"kubeletExtraArgs": [{"name": "eviction-hard", "value": "nodefs.available<0%"}]}}
     return [
@@ -138,7 +138,7 @@ def machine_pool(
 
 
 def machine_health_check(cluster_name: str, name: str, namespace: str = "default", *, labels: Mapping[str, str]) -> Json:
-    """A MachineHealthCheck of the Machines with these labels: a Node that is not ready for five minutes, or late, is replaced."""
+    """Return a MachineHealthCheck of the Machines with these labels: a Node that is not ready for five minutes, or late, is replaced."""
     rules = [{"type": "Ready", "status": status, "timeoutSeconds": 300} for status in ("Unknown", "False")]
     return {
         "apiVersion": _CLUSTER,
@@ -154,7 +154,7 @@ def machine_health_check(cluster_name: str, name: str, namespace: str = "default
 
 
 def cluster_class(name: str = "in-memory", namespace: str = "default", *, seconds: float = 0, **spec: Any) -> list[Json]:
-    """A ClusterClass on in-memory infrastructure with its templates: control plane, one class of workers, one of pools.
+    """Return a ClusterClass on in-memory infrastructure with its templates: control plane, one class of workers, one of pools.
 
     `spec` is laid over its own.
     """
@@ -208,7 +208,7 @@ def topology(
     pools: Mapping[str, int] = MappingProxyType({}),
     **more: Any,
 ) -> Json:
-    """A Cluster that a class describes; `more` is laid over its topology."""
+    """Return a Cluster that a class describes; `more` is laid over its topology."""
     groups: Json = {}
     if workers:
         groups["machineDeployments"] = [{"class": "default-worker", "name": n, "replicas": count} for n, count in workers.items()]
@@ -248,7 +248,7 @@ def workers(
     version: str = VERSION,
     **spec: Any,
 ) -> list[Json]:
-    """A MachineDeployment or MachineSet with the templates of its Machines; `spec` is laid over its own."""
+    """Return a MachineDeployment or MachineSet with the templates of its Machines; `spec` is laid over its own."""
     metadata = {"name": name, "namespace": namespace}
     labels = {CLUSTER_NAME_LABEL: cluster_name, "pool": name}
     join = {"nodeRegistration": {"kubeletExtraArgs": [{"name": "eviction-hard", "value": "nodefs.available<0%"}]}}

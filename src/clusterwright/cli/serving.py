@@ -12,7 +12,7 @@ from clusterwright.runtime.manager import MetricsAddress
 
 
 def metrics_address(arguments: argparse.Namespace, clock: Clock) -> MetricsAddress | None:
-    """What the flags ask for; ends the program where the certificate cannot be used."""
+    """Return what the flags ask for; ends the program where the certificate cannot be used."""
     if arguments.metrics_bind_address is None:
         return None
     host, port = arguments.metrics_bind_address

@@ -56,7 +56,7 @@ def _load(parser: argparse.ArgumentParser, path: Path) -> Mapping[str, Any]:
 
 
 def _value(parser: argparse.ArgumentParser, where: str, action: argparse.Action, value: Any) -> Any:
-    """A value of the file as the flag would have made it."""
+    """Return a value of the file as the flag would have made it."""
     if action.nargs == 0:
         if not isinstance(value, bool):
             parser.error(f"{where}: true or false is expected, not {value!r}")
@@ -87,6 +87,6 @@ def _text(value: Any) -> str:
 
 
 def controller_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What was set of the options of controllers."""
+    """Return what was set of the options of controllers."""
     values = {name: getattr(arguments, name.replace("-", "_")) for name in upflags.CONTROLLER_OPTIONS}
     return {name: value for name, value in values.items() if value}

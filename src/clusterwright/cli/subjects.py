@@ -23,7 +23,7 @@ class BadSubject(ValueError):
 
 
 def parse(words: Sequence[str], *, default: str = "Cluster") -> tuple[Subject, list[str]]:
-    """The object that the first words name, and the words that are left; raises BadSubject.
+    """Return the object that the first words name, and the words that are left; raises BadSubject.
 
     A name alone means an object of the kind `default`.
     """
@@ -46,7 +46,7 @@ def parse(words: Sequence[str], *, default: str = "Cluster") -> tuple[Subject, l
 
 
 def parse_cluster(words: Sequence[str]) -> Subject:
-    """The Cluster that the words name, and nothing else; raises BadSubject."""
+    """Return the Cluster that the words name, and nothing else; raises BadSubject."""
     subject, rest = parse(words)
     if subject.kind != "Cluster":
         raise BadSubject(f"{' '.join(words)!r} is no cluster: cluster/NAME, cluster NAME or NAME is expected")
@@ -56,25 +56,25 @@ def parse_cluster(words: Sequence[str]) -> Subject:
 
 
 def kind_of(word: str) -> str:
-    """The Kind that a word means: singular, plural, short name, in any case, with or without its group; else the word itself."""
+    """Return the Kind that a word means: singular, plural, short name, in any case, with or without its group; else the word itself."""
     found = resource_of(word)
     return found.gvk.kind if found is not None else word
 
 
 def is_kind(word: str) -> bool:
-    """Whether the word means a kind that we know."""
+    """Return whether the word means a kind that we know."""
     return resource_of(word) is not None
 
 
 def resource_of(word: str) -> Resource | None:
-    """The resource that a word means, if it is one that we know; of ours before others'."""
+    """Return the resource that a word means, if it is one that we know; of ours before others'."""
     bare, _, group = word.lower().partition(".")
     found = _ours().get(bare) or _built_in().get(bare)
     return found if found is not None and group in {"", found.group, f"{found.version}.{found.group}"} else None
 
 
 def key_of(subject: Subject, resource: Resource, namespace: str) -> ObjectKey:
-    """Where the object is, if it does not say so itself in this namespace."""
+    """Return where the object is, if it does not say so itself in this namespace."""
     return ObjectKey((subject.namespace or namespace) if resource.namespaced else "", subject.name)
 
 

@@ -85,7 +85,7 @@ class _Guide:
         asyncio.run(self._with_client(change))
 
     def machines(self, holds: Callable[[list[Json]], bool]) -> list[Json]:
-        """The Machines, once something holds of them; raises Failed where that takes too long."""
+        """Return the Machines, once something holds of them; raises Failed where that takes too long."""
         found: list[Json] = []
 
         async def wait(client: RestClient) -> None:
@@ -166,7 +166,7 @@ def _is_leader(machine: Json) -> bool:
 
 
 def _running(count: int, version: str) -> Callable[[list[Json]], bool]:
-    """Whether there are so many Machines, all of this version and running."""
+    """Return whether there are so many Machines, all of this version and running."""
 
     def holds(machines: list[Json]) -> bool:
         fit = [m for m in machines if m["spec"].get("version") == version and (m.get("status") or {}).get("phase") == "Running"]

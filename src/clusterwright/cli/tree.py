@@ -46,7 +46,7 @@ class Parts:
 
 
 def cluster_tree(cluster: Cluster, infrastructure: Unstructured | None, control_plane: Unstructured | None, parts: Parts) -> Branch:
-    """The tree of a Cluster."""
+    """Return the tree of a Cluster."""
     leaders = [m for m in parts.machines if CONTROL_PLANE_LABEL in m.metadata.labels]
     children: list[Branch] = [_topology(cluster)] if cluster.spec.topology is not None else []
     if infrastructure is not None:
@@ -96,7 +96,7 @@ def _workers(parts: Parts) -> Iterator[Branch]:
 
 
 def _pool(pool: MachinePool, children: tuple[Branch, ...]) -> Branch:
-    """A pool: it says how it is by its deprecated conditions only."""
+    """Return a pool: it says how it is by its deprecated conditions only."""
     branch = _object(pool, "Ready", children)
     old = v1beta1.get(v1beta1.reporter_conditions(pool), "Ready")
     if branch.condition is not None or old is None:
@@ -123,7 +123,7 @@ def _machine(machine: Machine, parts: Parts) -> Branch:
 
 
 def _named(spec: Any, parts: Parts) -> Iterator[Branch]:
-    """The objects of providers that a spec names, as far as they are to be shown."""
+    """Yield the objects of providers that a spec names, as far as they are to be shown."""
     for reference in references(spec):
         found = parts.others.get((reference.kind, reference.name))
         if found is not None:
@@ -155,7 +155,7 @@ def _counts(wanted: Any, ready: Any) -> str:
 
 
 def age(since: datetime | None, now: datetime) -> str:
-    """How long ago, as kubectl writes it."""
+    """Return how long ago, as kubectl writes it."""
     if since is None:
         return ""
     seconds = max(0, int((now - since).total_seconds()))

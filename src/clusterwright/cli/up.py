@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def check(arguments: argparse.Namespace) -> argparse.Namespace:
-    """The arguments with what a file adds to them, and what can be said only here; ends the program where something is wrong."""
+    """Return the arguments with what a file adds to them, and what can be said only here; ends the program where something is wrong."""
     parser: argparse.ArgumentParser = arguments.parser
     settings.read(arguments)
     if arguments.against and arguments.no_controllers:
@@ -151,7 +151,7 @@ class _Link:
         print(f"web view (this link works once): {link}", flush=True)
 
     def last(self) -> str:
-        """The one that works now, if there is a web view."""
+        """Return the one that works now, if there is a web view."""
         return self._last
 
 

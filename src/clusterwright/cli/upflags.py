@@ -15,7 +15,7 @@ from clusterwright.kubeadm.durations import parse_seconds
 
 
 def duration(text: str) -> timedelta:
-    """A positive duration in Go's notation, `15m`, whole seconds; raises ArgumentTypeError."""
+    """Return a positive duration in Go's notation, `15m`, whole seconds; raises ArgumentTypeError."""
     try:
         seconds = parse_seconds(text)
     except ValueError as error:
@@ -26,7 +26,7 @@ def duration(text: str) -> timedelta:
 
 
 def port(text: str) -> int:
-    """A port, 0 for any that is free; raises ArgumentTypeError."""
+    """Return a port, 0 for any that is free; raises ArgumentTypeError."""
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is no port: a number from 0 to 65535 is expected")
     return int(text)
@@ -43,7 +43,7 @@ def address(text: str) -> tuple[str, int] | None:
 
 
 def pattern(text: str) -> str:
-    """A regular expression; raises ArgumentTypeError."""
+    """Return a regular expression; raises ArgumentTypeError."""
     try:
         re.compile(text)
     except re.error as error:

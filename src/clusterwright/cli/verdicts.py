@@ -114,7 +114,7 @@ class Teller:
             self._due[key] = now + LOOK_AGAIN
 
     def _is_in_trouble(self, key: ObjectKey) -> bool:
-        """Whether that was told last."""
+        """Return whether that was told last."""
         return key in self._told and self._told[key][0] in _TROUBLE
 
     def _forget(self, key: ObjectKey) -> None:
@@ -125,6 +125,6 @@ class Teller:
 
 
 def _own(cluster: Json, now: datetime) -> tuple[str, str]:
-    """What is to be thought of a Cluster by its own words."""
+    """Return what is to be thought of a Cluster by its own words."""
     verdict = glance.own_verdict(cluster, now)
     return verdict.state, verdict.field

@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def goal(text: str) -> Goal:
-    """The goal that a text names, as with kubectl; raises Usage."""
+    """Return the goal that a text names, as with kubectl; raises Usage."""
     what, _, rest = text.partition("=")
     if what in {"delete", "create"} and not rest:
         return lambda obj: ((obj is None) is (what == "delete"), "not there" if obj is None else "there")

@@ -28,7 +28,7 @@ class Fallback:
 
 
 def mirror(conditions: Iterable[Condition], type: str, *, target: str = "", fallback: Fallback | None = None) -> Condition:
-    """The condition of that type as `target` (default: the same type), with its own transition time.
+    """Return the condition of that type as `target` (default: the same type), with its own transition time.
 
     Not reported: the fallback, else Unknown/NotYetReported. Foreign objects: pass `conditions_of(obj)`, which may raise.
     """
@@ -44,7 +44,7 @@ def mirror(conditions: Iterable[Condition], type: str, *, target: str = "", fall
 def aggregate(
     reporters: Sequence[Reporter], type: str, *, target: str = "", negative: bool = False, strategy: Strategy | None = None
 ) -> Condition:
-    """The condition of one type over many objects; an object that does not report it counts as Unknown.
+    """Return the condition of one type over many objects; an object that does not report it counts as Unknown.
 
     `negative`: the type (and so the result) has negative polarity. A `strategy` replaces all of that.
     """
@@ -68,7 +68,7 @@ def summary(
     overrides: Sequence[Condition] = (),
     strategy: Strategy | None = None,
 ) -> Condition:
-    """The condition of many types of one object; a type that is not reported counts as Unknown, unless it may be missing.
+    """Return the condition of many types of one object; a type that is not reported counts as Unknown, unless it may be missing.
 
     `overrides` replace conditions of the source for this computation only; each must be there and be named once.
     """

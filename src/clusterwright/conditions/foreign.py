@@ -17,7 +17,7 @@ class InvalidConditions(ValueError):
 
 
 def conditions_of(obj: Unstructured | Mapping[str, Any]) -> tuple[Condition, ...]:
-    """The conditions that an object of any kind reports; raises InvalidConditions.
+    """Return the conditions that an object of any kind reports; raises InvalidConditions.
 
     `status.v1beta2.conditions` wins if it is a list, even an empty one; else `status.conditions`; neither being a list means
     that there are none. One bad item spoils the whole list, because it cannot be told what else is wrong.
@@ -75,7 +75,7 @@ def _text(item: Mapping[str, Any], field: str, type_: str) -> str:
 
 
 def parse_time(value: Any) -> datetime | None:
-    """An RFC 3339 text as a time; None for anything else."""
+    """Return an RFC 3339 text as a time; None for anything else."""
     return parse_rfc3339(value) if isinstance(value, str) else None
 
 

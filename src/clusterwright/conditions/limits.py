@@ -21,7 +21,7 @@ _CUT: Final = "... (cut)"
 
 
 def fit(condition: Condition) -> Condition:
-    """The condition within the limits of the API; the very same one if it is."""
+    """Return the condition within the limits of the API; the very same one if it is."""
     reason, message = condition.reason, condition.message
     if len(reason) <= _MOST_REASON and _REASON.fullmatch(reason) and len(message) <= _MOST_MESSAGE:
         return condition
@@ -34,7 +34,7 @@ def fit(condition: Condition) -> Condition:
 
 
 def fit_v1beta1(condition: V1Beta1Condition) -> V1Beta1Condition:
-    """The deprecated condition within its limits."""
+    """Return the deprecated condition within its limits."""
     severity = condition.severity if len(condition.severity) <= _MOST_OLD_SEVERITY else ""
     fitted = replace(
         condition,
@@ -46,5 +46,5 @@ def fit_v1beta1(condition: V1Beta1Condition) -> V1Beta1Condition:
 
 
 def cut(text: str, most: int) -> str:
-    """The text, or as much of it as fits, and a sign that it goes on."""
+    """Return the text, or as much of it as fits, and a sign that it goes on."""
     return text if len(text) <= most else text[: most - len(_CUT)] + _CUT

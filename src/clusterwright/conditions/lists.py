@@ -24,7 +24,7 @@ _OTHERS: Final = len(_FIRST)
 
 
 def get(conditions: Iterable[Condition], type: str) -> Condition | None:
-    """The first condition of the type."""
+    """Return the first condition of the type."""
     for condition in conditions:
         if condition.type == type:
             return condition
@@ -32,7 +32,7 @@ def get(conditions: Iterable[Condition], type: str) -> Condition | None:
 
 
 def has(conditions: Iterable[Condition], type: str) -> bool:
-    """Whether the type is reported at all."""
+    """Return whether the type is reported at all."""
     return get(conditions, type) is not None
 
 
@@ -55,13 +55,13 @@ def is_unknown(conditions: Iterable[Condition], type: str) -> bool:
 
 
 def reason_of(conditions: Iterable[Condition], type: str) -> str:
-    """The reason, or empty."""
+    """Return the reason, or empty."""
     found = get(conditions, type)
     return found.reason if found else ""
 
 
 def message_of(conditions: Iterable[Condition], type: str) -> str:
-    """The message, or empty."""
+    """Return the message, or empty."""
     found = get(conditions, type)
     return found.message if found else ""
 
@@ -79,7 +79,7 @@ def _position(condition: Condition) -> tuple[int, str]:
 def set_condition(
     conditions: tuple[Condition, ...], condition: Condition, *, generation: int | None, now: datetime
 ) -> tuple[Condition, ...]:
-    """The list with the condition in it.
+    """Return the list with the condition in it.
 
     The transition time moves only with the status: to the one that `condition` carries (mirrored conditions), else to `now`;
     whole seconds. observedGeneration is `generation`; None keeps the one that `condition` carries. If nothing changes, the
@@ -100,5 +100,5 @@ def set_condition(
 
 
 def delete_condition(conditions: tuple[Condition, ...], type: str) -> tuple[Condition, ...]:
-    """The list without any condition of the type."""
+    """Return the list without any condition of the type."""
     return tuple(c for c in conditions if c.type != type)

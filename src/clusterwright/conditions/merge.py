@@ -43,7 +43,7 @@ class Reporter:
 
 
 def reporter(obj: Object | Unstructured) -> Reporter:
-    """The reporter that an object is; raises InvalidConditions for an Unstructured whose conditions cannot be read."""
+    """Return the reporter that an object is; raises InvalidConditions for an Unstructured whose conditions cannot be read."""
     metadata = obj.metadata
     control_plane = obj.kind == "Machine" and CONTROL_PLANE_LABEL in metadata.labels
     if isinstance(obj, Unstructured):
@@ -94,7 +94,7 @@ class Strategy:
     transform: Callable[[list[str]], list[str]] | None = None
 
     def classify(self, condition: Condition) -> Priority:
-        """How much the condition matters."""
+        """Return how much the condition matters."""
         own = self.priority(condition) if self.priority else None
         return default_priority(condition, self.negative) if own is None else own
 
@@ -129,7 +129,7 @@ def _summary_message(classified: Sequence[tuple[Priority, Named]], status: str, 
 
 
 def indented(message: str) -> str:
-    """A message as it follows `* Type:`: on the same line, or below it, deeper, if it has lines or bullets of its own."""
+    """Return a message as it follows `* Type:`: on the same line, or below it, deeper, if it has lines or bullets of its own."""
     if "\n" not in message and not _BULLET.search(message):
         return f" {message}"
     lines = message.split("\n")
@@ -207,7 +207,7 @@ _COMPONENTS: Final = ("* APIServer", "* ControllerManager", "* Scheduler", "* Et
 
 
 def group_control_plane_components(lines: list[str]) -> list[str]:
-    """One line `* Control plane components:` in place of those about static Pods, if they are several and say the same."""
+    """Return one line `* Control plane components:` in place of those about static Pods, if they are several and say the same."""
     texts = [line.partition(":")[2] for line in lines if _is_component(line)]
     if len(texts) < 2 or len(set(texts)) > 1:
         return lines

@@ -22,7 +22,7 @@ _RANK: Final = {("False", "Error"): 0, ("False", "Warning"): 1, ("False", "Info"
 
 
 def get(conditions: Iterable[V1Beta1Condition], type: str) -> V1Beta1Condition | None:
-    """The first condition of the type."""
+    """Return the first condition of the type."""
     for condition in conditions:
         if condition.type == type:
             return condition
@@ -42,12 +42,12 @@ def is_false(conditions: Iterable[V1Beta1Condition], type: str) -> bool:
 
 
 def true(type: str) -> V1Beta1Condition:
-    """A condition that holds."""
+    """Return a condition that holds."""
     return V1Beta1Condition(type=type, status="True")
 
 
 def false(type: str, reason: str, severity: str, message: str = "") -> V1Beta1Condition:
-    """A condition that does not hold, and how bad that is: Error, Warning or Info."""
+    """Return a condition that does not hold, and how bad that is: Error, Warning or Info."""
     return V1Beta1Condition(type=type, status="False", reason=reason, severity=severity, message=message)
 
 
@@ -64,7 +64,7 @@ def same_state(a: V1Beta1Condition, b: V1Beta1Condition) -> bool:
 def set_condition(
     conditions: tuple[V1Beta1Condition, ...], condition: V1Beta1Condition, *, now: datetime, keep_time: bool = False
 ) -> tuple[V1Beta1Condition, ...]:
-    """The list with the condition in it, sorted.
+    """Return the list with the condition in it, sorted.
 
     Any difference but the time moves the transition time to `now`; a condition that is new keeps the time it carries. With
     `keep_time`, the time moves only with the status, and a time that the condition carries counts.
@@ -83,7 +83,7 @@ def set_condition(
 
 
 def delete_condition(conditions: tuple[V1Beta1Condition, ...], type: str) -> tuple[V1Beta1Condition, ...]:
-    """The list without the type."""
+    """Return the list without the type."""
     return tuple(c for c in conditions if c.type != type)
 
 
@@ -115,7 +115,7 @@ def _is_condition(item: Any) -> bool:
 
 
 def mirror(source: Iterable[V1Beta1Condition], target: str, fallback: V1Beta1Condition | None = None) -> V1Beta1Condition | None:
-    """The source's Ready as `target`; else the fallback, else None: leave the target alone."""
+    """Return the source's Ready as `target`; else the fallback, else None: leave the target alone."""
     found = get(source, READY)
     if found is not None:
         return replace(found, type=target)
@@ -139,7 +139,7 @@ class Located:
 
 
 def reporter_conditions(obj: Object) -> tuple[V1Beta1Condition, ...]:
-    """The v1beta1 conditions of a typed object."""
+    """Return the v1beta1 conditions of a typed object."""
     status: Any = getattr(obj, "status", None)
     old: Any = getattr(getattr(status, "deprecated", None), "v1beta1", None)
     return getattr(old, "conditions", None) or ()
@@ -148,7 +148,7 @@ def reporter_conditions(obj: Object) -> tuple[V1Beta1Condition, ...]:
 def merge(
     located: Sequence[Located], target: str, *, types: Sequence[str] = (), steps: int | None = None, source_ref: bool = False
 ) -> V1Beta1Condition | None:
-    """What the worst group says; None if there is nothing.
+    """Return what the worst group says; None if there is nothing.
 
     `types`: whose reason counts first within the group. `steps`: the message becomes `N of <steps> completed`. `source_ref`:
     the reason names the reporter.

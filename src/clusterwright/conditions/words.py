@@ -8,7 +8,7 @@ from clusterwright.api.contract import pluralize
 
 
 def plural(word: str) -> str:
-    """The English plural, keeping the case of what stays: Machine -> Machines, Policy -> Policies, Class -> Classes."""
+    """Return the English plural, keeping the case of what stays: Machine -> Machines, Policy -> Policies, Class -> Classes."""
     if word.endswith("S"):
         return f"{word}es"  # an abbreviation
     many = pluralize(word.lower())

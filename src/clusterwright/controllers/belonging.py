@@ -43,7 +43,7 @@ _OBJECT = msgspec.json.Decoder(_Object)
 
 
 def belongs_to(kind: GroupVersionKind, key: ObjectKey, raw: bytes) -> str:
-    """A name for what the object is kept together with; empty: nobody's business yet."""
+    """Return a name for what the object is kept together with; empty: nobody's business yet."""
     if not (kind.group == CORE_GROUP or kind.group.endswith(f".{CORE_GROUP}")) or kind.kind in _BY_THEMSELVES:
         return f"{kind.kind} {key}"
     cluster = key.name if (kind.group, kind.kind) == (CORE_GROUP, "Cluster") else _cluster_of(raw)

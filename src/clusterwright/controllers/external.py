@@ -63,7 +63,7 @@ class External:
 
 
 async def contract_of(reader: Reader, group: str, kind: str) -> Contract:
-    """The version and contract of a kind; raises ContractUnknown, also where the CRD does not exist."""
+    """Return the version and contract of a kind; raises ContractUnknown, also where the CRD does not exist."""
     name = crd_name(group, kind)
     try:
         crd = await reader.get(CustomResourceDefinitionMeta, ObjectKey("", name))
@@ -77,7 +77,7 @@ async def contract_of(reader: Reader, group: str, kind: str) -> Contract:
 
 
 async def get_external(reader: Reader, reference: Reference, namespace: str) -> External:
-    """The object that a reference names, in the referrer's namespace.
+    """Return the object that a reference names, in the referrer's namespace.
 
     Raises NotFound only where the object itself does not exist; ContractUnknown where its kind cannot be resolved; any other
     ApiError as it comes.
@@ -90,7 +90,7 @@ async def get_external(reader: Reader, reference: Reference, namespace: str) -> 
 
 
 def group_of(api_version: str) -> str:
-    """The group of an apiVersion; empty for the core group. Raises ValueError for one that is none."""
+    """Return the group of an apiVersion; empty for the core group. Raises ValueError for one that is none."""
     parts = api_version.split("/")
     if len(parts) > 2 or not all(parts):
         raise ValueError(f"unexpected GroupVersion string: {api_version}")
@@ -98,17 +98,17 @@ def group_of(api_version: str) -> str:
 
 
 def refers_to(reference: OwnerReference, group: str, kind: str, name: str) -> bool:
-    """Whether an ownerReference names the object, in whatever version."""
+    """Return whether an ownerReference names the object, in whatever version."""
     return reference.kind == kind and reference.name == name and reference.api_version.rpartition("/")[0] == group
 
 
 def is_owned_by(metadata: ObjectMeta, group: str, kind: str, name: str) -> bool:
-    """Whether any ownerReference names the object."""
+    """Return whether any ownerReference names the object."""
     return any(refers_to(r, group, kind, name) for r in metadata.owner_references)
 
 
 def with_owner(references: Sequence[OwnerReference], owner: OwnerReference) -> tuple[OwnerReference, ...]:
-    """The references with `owner` among them, in the place of an older one to the same object.
+    """Return the references with `owner` among them, in the place of an older one to the same object.
 
     Raises AlreadyControlled if `owner` shall be the controller and there is another one.
     """

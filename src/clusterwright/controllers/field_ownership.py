@@ -25,12 +25,12 @@ def digest(intent: Mapping[str, Any]) -> str:
 
 
 def contains(live: Mapping[str, Any], intent: Mapping[str, Any]) -> bool:
-    """Whether every value of the intent is there."""
+    """Return whether every value of the intent is there."""
     return _contains(live, {k: v for k, v in intent.items() if k not in {"apiVersion", "kind"}})
 
 
 def is_in_force(live: Mapping[str, Any], intent: Mapping[str, Any], manager: str) -> bool:
-    """Whether applying `intent` as `manager` would change nothing that anyone can see.
+    """Return whether applying `intent` as `manager` would change nothing that anyone can see.
 
     An object of which nobody owns anything has nothing that we could have to take away.
     """
@@ -57,7 +57,7 @@ def _is_applied(entry: Mapping[str, Any]) -> bool:
 
 
 def _contains(live: Any, intent: Any) -> bool:
-    """Whether every value of the intent is there; lists must be equal, but for ownerReferences, which others share."""
+    """Return whether every value of the intent is there; lists must be equal, but for ownerReferences, which others share."""
     if isinstance(intent, Mapping):
         if not isinstance(live, Mapping):
             return False
@@ -72,7 +72,7 @@ def _contains(live: Any, intent: Any) -> bool:
 
 
 def _owns_no_more(owned: Mapping[str, Any], intent: Mapping[str, Any]) -> bool:
-    """Whether every owned field is in the intent; what is inside lists was compared by value."""
+    """Return whether every owned field is in the intent; what is inside lists was compared by value."""
     for key, below in owned.items():
         if not key.startswith("f:"):
             continue
@@ -86,7 +86,7 @@ def _owns_no_more(owned: Mapping[str, Any], intent: Mapping[str, Any]) -> bool:
 
 
 def is_held(live: Mapping[str, Any], intent: Mapping[str, Any], giver: str, taker: str, kept: Collection[str]) -> bool:
-    """Whether the labels and annotations of `intent` are there and nothing has to go, though the taker never applied them.
+    """Return whether the labels and annotations of `intent` are there and nothing has to go, though the taker never applied them.
 
     They are the giver's still, who made the object with them; of what it has besides, only `kept` is not in the intent.
     """
@@ -98,7 +98,7 @@ def is_held(live: Mapping[str, Any], intent: Mapping[str, Any], giver: str, take
 
 
 def handed_over(live: Mapping[str, Any], giver: str, taker: str, kept: Collection[str]) -> list[Json] | None:
-    """A JSON patch after which labels and annotations are the taker's, as if it had applied them; the giver has only `kept` of them.
+    """Return a JSON patch after which labels and annotations are the taker's, as if it had applied them; the giver has only `kept` of them.
 
     None if the giver does not own any, or the taker has taken over before. The taker can then take them away again.
     """
@@ -123,13 +123,13 @@ def handed_over(live: Mapping[str, Any], giver: str, taker: str, kept: Collectio
 
 
 def _names(owned: Mapping[str, Any], field: str) -> list[str]:
-    """Which labels or annotations are among the owned fields of the metadata."""
+    """Return which labels or annotations are among the owned fields of the metadata."""
     below = owned.get(f"f:{field}")
     return [key[2:] for key in below if key.startswith("f:")] if isinstance(below, Mapping) else []
 
 
 def repaired(live: Mapping[str, Any], manager: str) -> list[Json] | None:
-    """A JSON patch that mends managedFields which were lost and guessed anew by the API server; None if they are whole.
+    """Return a JSON patch that mends managedFields which were lost and guessed again by the API server; None if they are whole.
 
     `before-first-apply` owns everything that was there, so that nothing could ever be taken away again.
     """

@@ -12,7 +12,7 @@ _PERCENT = re.compile(r"[+-]?[0-9]+%")
 
 
 def count(text: str) -> int | None:
-    """The number of things that an annotation says; None where it says none that an int32 holds."""
+    """Return the number of things that an annotation says; None where it says none that an int32 holds."""
     found = int(text) if re.fullmatch("[0-9]{1,10}", text) else None
     return found if found is not None and found <= INT32_MAX else None
 

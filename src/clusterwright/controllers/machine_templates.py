@@ -45,7 +45,7 @@ async def look_at_templates(
 
 
 def failed(text: str, cause: Exception | None = None) -> PassFailed:
-    """A failure with its cause."""
+    """Return a failure with its cause."""
     error = PassFailed(text)
     error.__cause__ = cause
     return error

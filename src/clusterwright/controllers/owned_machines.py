@@ -48,37 +48,37 @@ def creation_budget(created: Iterable[datetime | None], now: datetime) -> int:
 
 
 def is_deleting(machine: Machine) -> bool:
-    """Whether its deletion was asked for."""
+    """Return whether its deletion was asked for."""
     return machine.metadata.deletion_timestamp is not None
 
 
 def pending_hooks(machine: Machine) -> list[str]:
-    """The hooks that still have to be called for it."""
+    """Return the hooks that still have to be called for it."""
     return [h for h in machine.metadata.annotations.get(PENDING_HOOKS_ANNOTATION, "").split(",") if h]
 
 
 def is_marked_for_update(machine: Machine) -> bool:
-    """Whether an update in place was begun for it."""
+    """Return whether an update in place was begun for it."""
     return UPDATE_IN_PROGRESS_ANNOTATION in machine.metadata.annotations
 
 
 def is_updating(machine: Machine) -> bool:
-    """Whether an update in place is under way, from its first mark to its last."""
+    """Return whether an update in place is under way, from its first mark to its last."""
     return is_marked_for_update(machine) or UPDATE_MACHINE_HOOK in pending_hooks(machine)
 
 
 def awaits_acknowledgement(machine: Machine) -> bool:
-    """Whether it was moved here from another MachineSet and the MachineDeployment has not counted it yet."""
+    """Return whether it was moved here from another MachineSet and the MachineDeployment has not counted it yet."""
     return PENDING_ACKNOWLEDGE_MOVE_ANNOTATION in machine.metadata.annotations
 
 
 def is_unhealthy(machine: Machine) -> bool:
-    """Whether a health check found it wanting."""
+    """Return whether a health check found it wanting."""
     return is_false(machine.status.conditions, "HealthCheckSucceeded")
 
 
 def is_to_be_remediated(machine: Machine) -> bool:
-    """Whether it is unhealthy and its owner was asked to replace it."""
+    """Return whether it is unhealthy and its owner was asked to replace it."""
     return is_unhealthy(machine) and is_false(machine.status.conditions, "OwnerRemediated")
 
 
@@ -86,12 +86,12 @@ def is_to_be_remediated(machine: Machine) -> bool:
 
 
 def names_of(machines: Iterable[Machine]) -> list[str]:
-    """Their names, sorted."""
+    """Return their names, sorted."""
     return sorted(m.metadata.name for m in machines)
 
 
 def stale_text(machines: Iterable[Machine], now: datetime) -> str:
-    """Which Machines have been in deletion for too long, and what likely holds them; empty if none."""
+    """Return which Machines have been in deletion for too long, and what likely holds them; empty if none."""
     stale = [m for m in machines if m.metadata.deletion_timestamp is not None and now - m.metadata.deletion_timestamp > STALE_AFTER]
     if not stale:
         return ""
@@ -112,7 +112,7 @@ def _draining(machine: Machine, now: datetime) -> Condition | None:
 
 
 def unhealthy_text(machines: Iterable[Machine], remark: str) -> str:
-    """Which Machines are not healthy, and a remark; empty if none."""
+    """Return which Machines are not healthy, and a remark; empty if none."""
     names = names_of(m for m in machines if is_unhealthy(m))
     if not names:
         return ""
@@ -121,7 +121,7 @@ def unhealthy_text(machines: Iterable[Machine], remark: str) -> str:
 
 
 def missing_text(kinds: Sequence[str]) -> str:
-    """Which templates do not exist; empty if all do."""
+    """Return which templates do not exist; empty if all do."""
     if not kinds:
         return ""
     return f"{' and '.join(kinds)} {'does' if len(kinds) == 1 else 'do'} not exist"
@@ -145,7 +145,7 @@ def _machines(o: Owner) -> tuple[Machine, ...]:
 
 
 def _judged(o: Owner) -> list[Machine]:
-    """The Machines that tell whether they are up to date, or should by now."""
+    """Return the Machines that tell whether they are up to date, or should by now."""
     return [m for m in _machines(o) if has(m.status.conditions, "UpToDate") or not _is_young(m, o.now)]
 
 

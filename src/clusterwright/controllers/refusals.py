@@ -11,7 +11,7 @@ from clusterwright.runtime.errors import ApiError, ConnectionFailed, NotFound, S
 
 
 def may_have_taken_effect(error: BaseException | None) -> bool:
-    """Whether nobody knows what became of a write that ended in this: neither answer nor refusal is in its causes."""
+    """Return whether nobody knows what became of a write that ended in this: neither answer nor refusal is in its causes."""
     while error is not None:
         if isinstance(error, ConnectionFailed | ServerTimeout):
             return True
@@ -35,7 +35,7 @@ async def taken_back(client: Client, machine: Json, made: Iterable[Unstructured]
 
 
 async def _was_refused(client: Client, machine: Json, error: Exception) -> bool:
-    """Whether there is certainly no Machine: not after a broken connection, nor where the API server shows one."""
+    """Return whether there is certainly no Machine: not after a broken connection, nor where the API server shows one."""
     if may_have_taken_effect(error):
         return False
     try:

@@ -27,7 +27,7 @@ class Hook:
     machine: str
 
     async def handler(self, extensions: Extensions, subject: Json) -> str:
-        """The one extension that can be asked; empty: there is none. Raises ExtensionError."""
+        """Return the one extension that can be asked; empty: there is none. Raises ExtensionError."""
         handlers = await extensions.handlers(ListHandlers(self.name, subject))
         if len(handlers) > 1:
             raise ExtensionError(f"found multiple {self.name} hooks ({','.join(handlers)}): only one hook is supported")
@@ -36,18 +36,18 @@ class Hook:
     async def can_update(
         self, extensions: Extensions, handler: str, subject: Json, current: Mapping[str, Json], desired: Mapping[str, Json]
     ) -> bool:
-        """Whether the extension can make of each part what is desired. Raises ExtensionError or PatchFailed."""
+        """Return whether the extension can make of each part what is desired. Raises ExtensionError or PatchFailed."""
         request = {"current": current, "desired": desired}
         answer = await extensions.call(CallHandler(self.name, handler, subject, request))
         after = {part: patched(obj, answer.get(f"{part}Patch"), self.path) for part, obj in current.items()}
         return self.matches(after, desired)
 
     def matches(self, current: Mapping[str, Json], desired: Mapping[str, Json]) -> bool:
-        """Whether the patched objects are what is wanted. Raises PatchFailed for what cannot be read."""
+        """Return whether the patched objects are what is wanted. Raises PatchFailed for what cannot be read."""
         return all(self._judged(part, current.get(part)) == self._judged(part, wanted) for part, wanted in desired.items())
 
     def _judged(self, part: str, obj: Json | None) -> Any:
-        """What is compared of a part."""
+        """Return what is compared of a part."""
         found = at(obj, self.path)
         if part != self.machine:
             return found

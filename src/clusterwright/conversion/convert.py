@@ -28,12 +28,12 @@ class ConversionFailed(ValueError):
 
 
 def convertible(group: str, kind: str) -> bool:
-    """Whether the kind has versions that are converted here."""
+    """Return whether the kind has versions that are converted here."""
     return (group, kind) in kinds.names()
 
 
 def versions_from_crds(metadata: Callable[[str], Mapping[str, Any] | None]) -> Versions:
-    """How references get their version: by the contract labels of CRDs, whose `metadata` is looked up by name."""
+    """Return how references get their version: by the contract labels of CRDs, whose `metadata` is looked up by name."""
 
     def api_version(group: str, kind: str) -> str:
         name = crd_name(group, kind)
@@ -50,7 +50,7 @@ def versions_from_crds(metadata: Callable[[str], Mapping[str, Any] | None]) -> V
 
 
 def convert(obj: Json, to: str, versions: Versions) -> Json:
-    """The object in the version `to` (`group/version`), newly made; raises ConversionFailed.
+    """Return the object in the version `to` (`group/version`), newly made; raises ConversionFailed.
 
     Between two old versions the way leads over the hub.
     """
@@ -87,7 +87,7 @@ _STRINGS: Final = Map(STRING)
 
 
 def _metadata(obj: Json) -> Json:
-    """A copy whose labels and annotations may be changed."""
+    """Return a copy whose labels and annotations may be changed."""
     metadata = obj.get("metadata")
     if metadata is None:
         return {}

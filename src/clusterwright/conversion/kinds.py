@@ -90,7 +90,7 @@ def names() -> Mapping[tuple[str, str], str]:
 
 @cache
 def version(group: str, kind: str, spoke: str) -> Version | None:
-    """How a version is converted, or None if there is no such old version."""
+    """Return how a version is converted, or None if there is no such old version."""
     name = names().get((group, kind), "")
     found = definitions().get(name, {}).get("versions", {})
     if spoke == HUB or spoke not in found:
@@ -102,7 +102,7 @@ def version(group: str, kind: str, spoke: str) -> Version | None:
 
 @cache
 def hub_type(group: str, kind: str) -> Struct:
-    """The type of a kind in the hub: of the infrastructure kinds it is data, of all others a model."""
+    """Return the type of a kind in the hub: of the infrastructure kinds it is data, of all others a model."""
     name = names()[group, kind]
     schema = definitions()[name]["versions"][HUB].get("schema")
     if schema is not None:
@@ -113,7 +113,7 @@ def hub_type(group: str, kind: str) -> Struct:
 
 
 def _adjusted(root: Struct, places: Adjustments) -> Struct:
-    """What neither schemas nor models say: tokens that are parsed, pointers that print null, lists whose emptiness shows."""
+    """Return what neither schemas nor models say: tokens that are parsed, pointers that print null, lists whose emptiness shows."""
     for name in ("apiVersion", "kind", "metadata"):
         root.fields.pop(name, None)
     _adjust(root, "", set(), places)

@@ -70,7 +70,7 @@ class Row:
 
 
 def by(*keys: str) -> Match:
-    """The one of the annotation with the same values of `keys`: at the same position if it has them, else the first."""
+    """Return the one of the annotation with the same values of `keys`: at the same position if it has them, else the first."""
 
     def key(item: Go) -> tuple[Any, ...]:
         return tuple(item.get(name, "") for name in keys)
@@ -86,12 +86,12 @@ def by(*keys: str) -> Match:
 
 
 def by_position(items: Sequence[Any], restored: Sequence[Any]) -> Sequence[Go | None]:
-    """The one at the same position, where there is one."""
+    """Return the one at the same position, where there is one."""
     return [restored[position] if position < len(restored) else None for position in range(len(items))]
 
 
 def by_equal_position(items: Sequence[Any], restored: Sequence[Any]) -> Sequence[Go | None]:
-    """The one at the same position, if there are as many."""
+    """Return the one at the same position, if there are as many."""
     return list(restored) if len(items) == len(restored) else [None] * len(items)
 
 
@@ -156,7 +156,7 @@ class Pair:
     # ------------------------------------------------------------------------------------ running
 
     def to_hub(self, source: Go, restored: Go | None, context: Context) -> Go:
-        """The hub's form."""
+        """Return the hub's form."""
         found: Go = {}
         for step in self._steps or self.steps:
             value = source.get(step.spoke[0]) if step.simple else _at(source, step.spoke)
@@ -182,7 +182,7 @@ class Pair:
         return found
 
     def to_spoke(self, source: Go, context: Context) -> Go:
-        """The old form."""
+        """Return the old form."""
         found: Go = {}
         for step in self._steps or self.steps:
             value = source.get(step.hub[0]) if step.simple else _at(source, step.hub)
@@ -293,7 +293,7 @@ def _maps(up: _Up | None, down: _Down | None) -> tuple[_Up | None, _Down | None]
 
 
 def _gathered(rows: tuple[Row, ...]) -> list[Row]:
-    """Rows with a longer path that is the same on both sides become rows of the struct on the way."""
+    """Return rows with a longer path that is the same on both sides become rows of the struct on the way."""
     found: dict[tuple[str, str], Row] = {}
     for row in rows:
         head, _, rest = row.spoke.partition(".")

@@ -110,5 +110,5 @@ def _with_deprecated(spoke: Go, hub: Go, restored: Go | None, context: Context) 
 
 
 def status(*rows: Row, always: bool = False) -> Row:
-    """A status: its conditions, and further rows; `always`: with a deprecated part even if that is empty (CV-41)."""
+    """Return a status: its conditions, and further rows; `always`: with a deprecated part even if that is empty (CV-41)."""
     return Row("status", rows=(*CONDITIONS, *rows), up=_with_deprecated if always else None)

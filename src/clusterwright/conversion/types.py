@@ -32,16 +32,16 @@ class Type(Protocol):
     """How values of a type are read and written."""
 
     def read(self, json: Any) -> Any:
-        """The value; raises Unreadable. Null is the zero value."""
+        """Return the value; raises Unreadable. Null is the zero value."""
 
     def write(self, value: Any) -> Any:
-        """The value as JSON."""
+        """Return the value as JSON."""
 
     def zero(self) -> Any:
-        """The zero value."""
+        """Return the zero value."""
 
     def nil(self) -> Any:
-        """What is printed for the zero value where it must be printed."""
+        """Return what is printed for the zero value where it must be printed."""
 
     @property
     def counts(self) -> bool:
@@ -253,7 +253,7 @@ class Struct:
     """By name: whether a false value is left out, the writer if one is needed. And the fields that are always written."""
 
     def read(self, json: Any) -> Go:
-        """Its fields that are not zero."""
+        """Return its fields that are not zero."""
         if json is None:
             return {}
         if not isinstance(json, dict):
@@ -342,7 +342,7 @@ VARIABLE_SCHEMA: Final = "openAPIV3Schema"
 
 
 def from_schema(schema: Mapping[str, Any]) -> Struct:
-    """The type that a schema of `api/versions` describes."""
+    """Return the type that a schema of `api/versions` describes."""
     found = Struct()
     for name, part in schema.get("properties", {}).items():
         kind = _schema_type(part)
@@ -380,7 +380,7 @@ _BY_CLASS: Final[Mapping[Any, Leaf]] = {str: STRING, bool: BOOL, int: INT64, flo
 
 @cache
 def from_model(model: type[msgspec.Struct]) -> Struct:
-    """The type that one of our models describes."""
+    """Return the type that one of our models describes."""
     found = Struct()
     hints = field_hints(model)
     for one in msgspec.structs.fields(model):
@@ -422,7 +422,7 @@ def _model_type(hint: Any) -> Type:
 
 
 def _formats(hint: Any) -> str:
-    """The `format` of a number, at whatever depth of `Annotated` and `| None` it stands."""
+    """Return the `format` of a number, at whatever depth of `Annotated` and `| None` it stands."""
     for mark in field_metadata(hint):
         if isinstance(mark, Format):
             return mark.name

@@ -28,7 +28,7 @@ class Unreadable(ValueError):
         self.path = ""
 
     def under(self, step: str) -> Unreadable:
-        """The same error, seen from one level above."""
+        """Return the same error, seen from one level above."""
         self.path = step + self.path if self.path.startswith("[") or not self.path else f"{step}.{self.path}"
         return self
 
@@ -53,7 +53,7 @@ def seconds(nanoseconds: int) -> int:
 
 
 def time(text: Any) -> str:
-    """An RFC 3339 time in UTC with whole seconds."""
+    """Return an RFC 3339 time in UTC with whole seconds."""
     if not isinstance(text, str):
         raise Unreadable("a time is a string")
     moment = parse_rfc3339(text)
@@ -68,14 +68,14 @@ def time_text(text: str) -> str | None:
 
 
 def token(text: Any) -> str:
-    """A bootstrap token."""
+    """Return a bootstrap token."""
     if not isinstance(text, str) or not _TOKEN.fullmatch(text):
         raise Unreadable("the bootstrap token is not 6 and 16 characters of [a-z0-9] joined by a dot")
     return text
 
 
 def encoded_bytes(text: Any) -> str:
-    """Bytes in base64, as Go prints them."""
+    """Return bytes in base64, as Go prints them."""
     if not isinstance(text, str):
         raise Unreadable("bytes are a string in base64")
     try:
@@ -86,7 +86,7 @@ def encoded_bytes(text: Any) -> str:
 
 
 def quantity(value: Any) -> str:
-    """A quantity in its canonical form."""
+    """Return a quantity in its canonical form."""
     text = value if isinstance(value, str) else str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else ""
     try:
         return parse_quantity(text).canonical()

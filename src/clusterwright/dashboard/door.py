@@ -34,7 +34,7 @@ class Door:
         self._told(self._token)
 
     def enter(self, token: str) -> str | None:
-        """A new session for the token; None if it is not the one."""
+        """Return a new session for the token; None if it is not the one."""
         if not _equal(token, self._token):
             return None
         session = self._secret()
@@ -45,7 +45,7 @@ class Door:
         return session
 
     def knows(self, session: str) -> bool:
-        """Whether the session is one of ours, and not over."""
+        """Return whether the session is one of ours, and not over."""
         now = self._monotonic()
         self._sessions = {known: until for known, until in self._sessions.items() if until > now}
         # every one is compared, in a time that tells nothing

@@ -42,7 +42,7 @@ class Feed:
             self.put(key, value)
 
     async def read(self, rest: float, changed: Callable[[], None]) -> AsyncGenerator[Json, None]:
-        """All values first, then differences, at most one in `rest` seconds; an empty one now and then shows that both are alive.
+        """Yield all values first, then differences, at most one in `rest` seconds; an empty one now and then shows that both are alive.
 
         `changed` is called when reading begins and ends.
         """

@@ -84,7 +84,7 @@ class Fleet:
     # ------------------------------------------------------------------------------------------------ reading
 
     async def follow_all(self) -> AsyncGenerator[Json, None]:
-        """The rows of all clusters, and what changes in them."""
+        """Yield the rows of all clusters, and what changes in them."""
         await self.open()
         async for difference in self.clusters.read(FLEET_REST, self._wake.set):
             yield difference
@@ -138,7 +138,7 @@ class Fleet:
                     yield informer.gvk, entry
 
     def events_of(self, names: Iterable[str]) -> list[Json]:
-        """The Events about the objects."""
+        """Return the Events about the objects."""
         informer = self._informers.get(_EVENT)
         if informer is None:
             return []
@@ -224,7 +224,7 @@ class Fleet:
                 self._wake.set()
 
     def _with_topology(self) -> list[ObjectKey]:
-        """The Clusters that runtime extensions may have a say in."""
+        """Return the Clusters that runtime extensions may have a say in."""
         return [e.key for e in self._informers[_CLUSTER].entries() if b'"topology"' in e.raw]
 
     def _cluster_of(self, gvk: GroupVersionKind, entry: Entry) -> ObjectKey | None:
@@ -328,7 +328,7 @@ class Fleet:
 
 
 def newest(moments: Sequence[Moment], most: int) -> list[Moment]:
-    """The newest moments, and the newest decisions: these are many, and must not take the room of the others."""
+    """Return the newest moments, and the newest decisions: these are many, and must not take the room of the others."""
     decided = [m for m in moments if m.sort is Sort.DECISION]
     return sorted([*[m for m in moments if m.sort is not Sort.DECISION][-most:], *decided[-most:]])
 

@@ -75,7 +75,7 @@ class Site:
         self.cookie = f"__Secure-clusterwright-{port}"
 
     async def __call__(self, http: web.BaseRequest) -> web.StreamResponse:
-        """The answer to a request."""
+        """Return the answer to a request."""
         path = http.rel_url.raw_path.removeprefix(PREFIX)
         if not path:
             return web.Response(status=308, headers={**_HEADERS, "Location": f"{PREFIX}/"})
@@ -94,7 +94,7 @@ class Site:
         return _failed(404, "there is no such page")
 
     def admits(self, http: web.BaseRequest) -> bool:
-        """Whether the request comes with a session; the server then knows that this is no stranger's connection."""
+        """Return whether the request comes with a session; the server then knows that this is no stranger's connection."""
         is_known = self.door.knows(http.cookies.get(self.cookie, ""))
         if is_known and isinstance(http.protocol, Connection):
             http.protocol.is_known = True
@@ -142,7 +142,7 @@ async def _file(site: Site, http: web.BaseRequest, given: tuple[str, ...]) -> we
 
 
 async def _enter(site: Site, http: web.BaseRequest, given: tuple[str, ...]) -> web.StreamResponse:
-    """A token for a session. A page of another origin could send one, too, but would have to know it."""
+    """Return a token for a session. A page of another origin could send one, too, but would have to know it."""
     length = http.content_length or 0
     if not 0 < length <= _TOKEN_MAXIMUM:
         return _failed(413, "that is no token")

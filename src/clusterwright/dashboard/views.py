@@ -21,7 +21,7 @@ LOOKING: Final[Json] = {"state": "looking", "object": None, "what": "", "since":
 
 
 def fleet_row(cluster: Unstructured, verdict: Verdict | None) -> Json:
-    """A cluster in the list of all; without a verdict, as long as there is none."""
+    """Return a cluster in the list of all; without a verdict, as long as there is none."""
     key = cluster.key
     return {
         "namespace": key.namespace,
@@ -36,14 +36,14 @@ def fleet_row(cluster: Unstructured, verdict: Verdict | None) -> Json:
 
 
 def verdict_shown(verdict: Verdict) -> Json:
-    """A verdict without the moment at which it was asked for: it changes only when something does."""
+    """Return a verdict without the moment at which it was asked for: it changes only when something does."""
     shown = verdict.to_json()
     del shown["headline"]
     return shown
 
 
 def object_view(obj: Unstructured, parent: str) -> Json:
-    """An object in the tree of its cluster, with its conditions."""
+    """Return an object in the tree of its cluster, with its conditions."""
     conditions = conditions_shown(obj)
     summary = next((c for wanted in _SUMMARIES for c in conditions if c.type == wanted), None)
     return {
@@ -63,7 +63,7 @@ def object_view(obj: Unstructured, parent: str) -> Json:
 
 
 def condition_view(condition: Condition) -> Json:
-    """A condition."""
+    """Return a condition."""
     at = condition.last_transition_time
     return {
         "type": condition.type,
@@ -93,7 +93,7 @@ def parents(objects: Iterable[Unstructured], cluster: str) -> dict[str, str]:
 
 
 def _rank(obj: Unstructured) -> int:
-    """Where an object stands among its siblings."""
+    """Return where an object stands among its siblings."""
     group = obj.gvk.group
     if obj.kind in _ORDER:
         return _ORDER.index(obj.kind) + 1

@@ -13,7 +13,7 @@ _BASE32: Final = (string.ascii_uppercase + "234567").encode()
 
 
 def decode_base64(data: bytes) -> bytes:
-    """What was encoded; raises ValueError with Go's sentence."""
+    """Return what was encoded; raises ValueError with Go's sentence."""
     plain = data.translate(None, _LINE_BREAKS)
     try:
         if len(plain) % 4 == 0:  # Python reads padding after what needs none
@@ -24,7 +24,7 @@ def decode_base64(data: bytes) -> bytes:
 
 
 def decode_base32(data: bytes) -> bytes:
-    """What was encoded; raises ValueError with Go's sentence, in which line breaks do not count."""
+    """Return what was encoded; raises ValueError with Go's sentence, in which line breaks do not count."""
     data = data.translate(None, _LINE_BREAKS)
     try:
         return base64.b32decode(data)
@@ -33,7 +33,7 @@ def decode_base32(data: bytes) -> bytes:
 
 
 def _base64_fault(data: bytes) -> int:
-    """A byte that does not belong there, or the begin of a group of four that is not whole."""
+    """Return a byte that does not belong there, or the begin of a group of four that is not whole."""
     held = 0
     for at, byte in enumerate(data):
         if byte in _LINE_BREAKS:

@@ -36,13 +36,13 @@ Template = tuple["str | Expansion", ...]
 
 
 def parse(text: str) -> Template:
-    """The template that a text is; raises BadTemplate."""
+    """Return the template that a text is; raises BadTemplate."""
     # blanks around a name are of old, and fine
     return _Parser(_LEGACY.sub(r"${\1}", text)).template()
 
 
 def variables(template: Template) -> dict[str, str]:
-    """The variables, each with what it is where nobody sets it; empty: it must be set. What counts is where it comes first."""
+    """Return the variables, each with what it is where nobody sets it; empty: it must be set. What counts is where it comes first."""
     found: dict[str, str] = {}
     for part in template:
         if isinstance(part, Expansion):
@@ -52,7 +52,7 @@ def variables(template: Template) -> dict[str, str]:
 
 
 def substitute(template: Template, values: Mapping[str, str]) -> str:
-    """The text, with values in the place of variables; one that has none is empty."""
+    """Return the text, with values in the place of variables; one that has none is empty."""
     return "".join(part if isinstance(part, str) else _expanded(part, values) for part in template)
 
 

@@ -6,7 +6,7 @@ import math
 
 
 def format_float(value: float, verb: str, precision: int) -> str:
-    """The number by one of the verbs e E f g G b x X; precision -1 is the shortest text that reads back the same."""
+    """Return the number by one of the verbs e E f g G b x X; precision -1 is the shortest text that reads back the same."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

@@ -25,7 +25,7 @@ _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
 
 
 def explain(body: bytes) -> str:
-    """The error of Go's scanner for a text; empty where Python finds nothing wrong with it."""
+    """Return the error of Go's scanner for a text; empty where Python finds nothing wrong with it."""
     if not body.strip():
         return _ENDED
     try:
@@ -70,7 +70,7 @@ def _explain(body: bytes, error: json.JSONDecodeError) -> str:
 
 
 def _is_in_array(before: bytes) -> bool:
-    """Whether the innermost bracket that is open is an array's."""
+    """Return whether the innermost bracket that is open is an array's."""
     depth = 0
     for bracket in reversed(re.findall(rb"[\[\]{}]", _STRING.sub(b"", before[-_LOOKED_AT:]))):
         if bracket in b"]}":

@@ -12,17 +12,17 @@ _DIGITS: Final = re.compile(r"[+-]?[0-9]+")
 
 
 def atoi(text: str) -> int:
-    """A decimal integer of 64 bits; raises ValueError."""
+    """Return a decimal integer of 64 bits; raises ValueError."""
     return _parse("Atoi", text, 64)
 
 
 def parse_int(text: str, bits: int) -> int:
-    """A decimal integer of so many bits; raises ValueError."""
+    """Return a decimal integer of so many bits; raises ValueError."""
     return _parse("ParseInt", text, bits)
 
 
 def parse_uint(text: str) -> int:
-    """A decimal integer of 64 bits without a sign; raises ValueError."""
+    """Return a decimal integer of 64 bits without a sign; raises ValueError."""
     if text[:1] in ("+", "-"):
         raise ValueError(f"strconv.ParseUint: parsing {quote(text)}: invalid syntax")
     return _parse("ParseUint", text, 65)
@@ -39,7 +39,7 @@ _SPECIAL: Final = re.compile(r"[+-]?inf(?:inity)?|nan", re.IGNORECASE)
 
 
 def parse_float(text: str) -> float:
-    """A floating-point number of 64 bits, decimal or hexadecimal; raises ValueError, also for what is too large."""
+    """Return a floating-point number of 64 bits, decimal or hexadecimal; raises ValueError, also for what is too large."""
     if _SPECIAL.fullmatch(text):
         return float(text)
     found = FLOAT.fullmatch(text)
@@ -55,7 +55,7 @@ def parse_float(text: str) -> float:
 
 
 def to_double(value: float) -> float:
-    """A number as a double; JSON has larger ones than any."""
+    """Return a number as a double; JSON has larger ones than any."""
     try:
         return float(value)
     except OverflowError:

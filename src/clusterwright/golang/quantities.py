@@ -40,13 +40,13 @@ class Quantity:
     """As it was written, where Go keeps that."""
 
     def added(self, other: Quantity) -> Quantity:
-        """The sum."""
+        """Return the sum."""
         scales = (self.scale, other.scale)
         scale = None if None in scales else other.scale if not self.amount else min(s for s in scales if s is not None)
         return Quantity(_EXACT.add(self.amount, other.amount), scale)
 
     def canonical(self) -> str:
-        """How it is stored and shown (`1000m` is `1`); what Go takes for canonical stays as it was written."""
+        """Return how it is stored and shown (`1000m` is `1`); what Go takes for canonical stays as it was written."""
         if self.text or not self.amount:
             return self.text or "0"
         sign, digits, exponent = self.amount.as_tuple()
@@ -68,7 +68,7 @@ class Quantity:
 
 
 def parse_quantity(text: str) -> Quantity:
-    """The quantity; raises ValueError in the API machinery's words."""
+    """Return the quantity; raises ValueError in the API machinery's words."""
     found = _PATTERN.fullmatch(text) if 0 < len(text) <= 2 * _LONGEST else None  # it looks for more than one way through a text
     if found is None:
         raise ValueError(WRONG_FORM)

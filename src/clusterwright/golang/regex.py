@@ -13,22 +13,22 @@ class Match(Protocol):
     """Where a pattern matched; positions are of characters."""
 
     def start(self, group: int | str = 0) -> int:
-        """Where a group begins; -1: it took no part."""
+        """Return where a group begins; -1: it took no part."""
 
     def end(self, group: int | str = 0) -> int:
-        """Where a group ends."""
+        """Return where a group ends."""
 
     def span(self, group: int | str = 0) -> tuple[int, int]:
-        """Both."""
+        """Return both."""
 
     def group(self, *groups: int | str) -> Any:
-        """What groups matched."""
+        """Return what groups matched."""
 
     def groups(self, default: Any = None) -> tuple[Any, ...]:
-        """What all groups matched."""
+        """Return what all groups matched."""
 
     def __getitem__(self, group: int | str) -> Any:
-        """What a group matched."""
+        """Return what a group matched."""
 
 
 class Pattern(Protocol):
@@ -39,13 +39,13 @@ class Pattern(Protocol):
     programsize: int
 
     def search(self, text: str) -> Match | None:
-        """The first match."""
+        """Return the first match."""
 
     def fullmatch(self, text: str) -> Match | None:
-        """The match of the whole text."""
+        """Return the match of the whole text."""
 
     def finditer(self, text: str) -> Iterator[Match]:
-        """All matches, from left to right."""
+        """Return all matches, from left to right."""
 
 
 class BadPattern(ValueError):
@@ -78,7 +78,7 @@ _OPTIONS: Final = _options()
 
 @lru_cache(maxsize=512)
 def compile_go(pattern: str) -> Pattern:
-    """The compiled pattern; raises BadPattern."""
+    """Return the compiled pattern; raises BadPattern."""
     try:
         compiled: Pattern = re2.compile(pattern, _OPTIONS)
     except re2.error as e:
@@ -101,7 +101,7 @@ def program_size(pattern: str) -> int:
 
 @lru_cache(maxsize=512)
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Whether a text has a match: five times as fast as looking where; raises BadPattern."""
+    """Return whether a text has a match: five times as fast as looking where; raises BadPattern."""
     compiled = compile_go(pattern)
     quick = re2.Set.SearchSet(_OPTIONS)
     quick.Add(pattern)

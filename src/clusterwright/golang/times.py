@@ -17,7 +17,7 @@ _UNIX: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_rfc3339(text: str) -> datetime | None:
-    """The time in UTC, to the microsecond; None for what is none, or lies outside the years 1 to 9999."""
+    """Return the time in UTC, to the microsecond; None for what is none, or lies outside the years 1 to 9999."""
     found = RFC3339.fullmatch(text)
     if found is None:
         return None
@@ -77,7 +77,7 @@ def parse_duration(text: str) -> int | None:
 
 
 def format_duration(nanoseconds: int) -> str:
-    """A duration as time.Duration prints itself: `0s`, `59s`, `1h0m0s`, `1.5s`, `500ms`."""
+    """Return a duration as time.Duration prints itself: `0s`, `59s`, `1h0m0s`, `1.5s`, `500ms`."""
     if nanoseconds == 0:
         return "0s"
     sign, rest = "-" * (nanoseconds < 0), abs(nanoseconds)

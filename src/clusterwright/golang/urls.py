@@ -63,7 +63,7 @@ class RequestUrl:
 
 
 def parse_request_uri(text: str) -> RequestUrl:
-    """An absolute URL or an absolute path; raises ValueError with the sentence that Go's users know."""
+    """Return an absolute URL or an absolute path; raises ValueError with the sentence that Go's users know."""
     try:
         return replace(_parse(text), text=text)
     except ValueError as error:

@@ -115,7 +115,7 @@ def _key(node: yaml.Node) -> str:
 
 
 def _scalar(node: yaml.ScalarNode) -> Any:
-    """The value of a scalar: by its look if it is plain or its tag asks for that, else its text."""
+    """Return the value of a scalar: by its look if it is plain or its tag asks for that, else its text."""
     looked_at = node.tag == _PLAIN or str(node.tag).removeprefix(_PREFIX) in ("int", "float", "bool", "null")
     return _plain(node.value) if looked_at else node.value
 

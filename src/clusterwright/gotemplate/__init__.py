@@ -46,7 +46,7 @@ class Template:
 
 
 def parse(text: str, functions: Mapping[str, Callable[..., Any]] = MappingProxyType({})) -> Template:
-    """The template, whose text may call the functions besides Go's own; raises TemplateError for what Go's parser refuses.
+    """Return the template, whose text may call the functions besides Go's own; raises TemplateError for what Go's parser refuses.
 
     Functions get plain values, nil as None, and give one; a ValueError, TypeError, LookupError or ArithmeticError of theirs is a
     TemplateError of `render`.

@@ -93,7 +93,7 @@ class Evaluation:
         self._calls -= 1
 
     def is_defined(self, name: str) -> bool:
-        """Whether there is a template of this name."""
+        """Return whether there is a template of this name."""
         return name in self._trees
 
     def apply(self, name: str, arguments: list[Any]) -> Any:
@@ -132,7 +132,7 @@ class Evaluation:
         return weight
 
     def short_circuit(self, name: str) -> bool | None:
-        """The truth at which `and` or `or` stops; None for any other function."""
+        """Return the truth at which `and` or `or` stops; None for any other function."""
         return None if name in self._functions else SHORT_CIRCUITS.get(name)
 
 
@@ -237,7 +237,7 @@ class _Frame:
     # values
 
     def _pipeline(self, pipeline: Pipeline, dot: Any) -> Any:
-        """The value of the last command, out of its interface."""
+        """Return the value of the last command, out of its interface."""
         value = _ABSENT
         for command in pipeline.commands:
             self._evaluation.charge(1)
@@ -281,7 +281,7 @@ class _Frame:
         return self._operand(first, dot)
 
     def _method(self, operand: Operand, arguments: list[Operand], dot: Any, final: Any) -> Any:
-        """A member of an opaque value that is given arguments; nothing else but functions takes any."""
+        """Return a member of an opaque value that is given arguments; nothing else but functions takes any."""
         receiver: Any = None
         match operand:
             case Field((*names, name)):

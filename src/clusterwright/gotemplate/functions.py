@@ -108,7 +108,7 @@ def _bounds(indexes: tuple[Any, ...], defaults: tuple[int, ...], capacity: int) 
 
 
 def _comparable(value: Any) -> Kind:
-    """The kind in which values are compared; integers are all one."""
+    """Return the kind in which values are compared; integers are all one."""
     kind = kind_of(value)
     return Kind.INT if kind in INTEGERS else kind
 
@@ -140,7 +140,7 @@ def _less(first: Any, second: Any) -> bool:
 
 
 def _text(arguments: tuple[Any, ...]) -> str:
-    """The arguments of an escaper as one text."""
+    """Return the arguments of an escaper as one text."""
     return sprint(["<no value>" if argument is None else argument for argument in map(unbox, arguments)])
 
 

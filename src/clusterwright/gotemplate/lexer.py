@@ -89,7 +89,7 @@ class _Columns:
 
 
 def tokens(text: str, keywords: frozenset[str] = KEYWORDS) -> Iterator[Token]:
-    """The tokens of a template, ended by an END; raises TemplateError where Go's lexer stops."""
+    """Yield the tokens of a template, ended by an END; raises TemplateError where Go's lexer stops."""
     position, line, columns = 0, 1, _Columns(text)
     while (left := _LEFT.search(text, position)) is not None:
         before = text[position : left.start()]
@@ -122,7 +122,7 @@ def _after_comment(text: str, start: int, line: int) -> int:
 
 
 def _action(text: str, position: int, line: int, keywords: frozenset[str], columns: _Columns) -> Generator[Token, None, int]:
-    """The tokens of one action; its value, for `yield from`, is where the text goes on."""
+    """Yield the tokens of one action; its value, for `yield from`, is where the text goes on."""
     parentheses = 0
     while (right := _RIGHT.match(text, position)) is None:
         token = _piece(text, position, line, keywords, columns)
@@ -174,7 +174,7 @@ def _type_of_word(word: str, keywords: frozenset[str]) -> Type:
 
 
 def _number(text: str, position: int, line: int) -> str:
-    """The text of a number; whether it is one is for its value to find out."""
+    """Return the text of a number; whether it is one is for its value to find out."""
     end = _number_end(text, position, line)
     if text[end : end + 1] in {"+", "-"}:
         end = _number_end(text, end, line)

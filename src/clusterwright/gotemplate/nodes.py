@@ -120,7 +120,7 @@ Body = tuple[Node, ...]
 
 
 def is_blank(body: Body) -> bool:
-    """Whether a body is nothing but white space: such a definition replaces none and is replaced by any."""
+    """Return whether a body is nothing but white space: such a definition replaces none and is replaced by any."""
     return all(isinstance(node, Text) and all(map(_is_space, node.text)) for node in body)
 
 

@@ -38,7 +38,7 @@ _OPERANDS = frozenset({Type.BOOL, Type.NUMBER, Type.STRING, Type.DOT, Type.FIELD
 
 
 def parse_trees(text: str, name: str, functions: Collection[str]) -> dict[str, Body]:
-    """The bodies by template name, the text's own under `name`; raises TemplateError."""
+    """Return the bodies by template name, the text's own under `name`; raises TemplateError."""
     # A function of that name takes the word from the language.
     keywords = KEYWORDS - ({"break", "continue"} & set(functions))
     parser = _Parser(list(tokens(text, keywords)), functions)
@@ -120,7 +120,7 @@ class _Parser:
             raise self._error(f"multiple definition of template {name!r}")
 
     def template(self) -> Body:
-        """The outermost body; only here are definitions allowed."""
+        """Return the outermost body; only here are definitions allowed."""
         nodes: list[Node] = []
         while self._peek().type is not Type.END:
             start = self._position
@@ -141,7 +141,7 @@ class _Parser:
         self.add(name, self._separate_body("define clause"))
 
     def _separate_body(self, context: str) -> Body:
-        """A body that sees no variable of its surroundings, and its end."""
+        """Return a body that sees no variable of its surroundings, and its end."""
         outer, self._scope = self._scope, _Scope()
         body, closer = self._body()
         if closer != "end":
@@ -150,7 +150,7 @@ class _Parser:
         return body
 
     def _body(self) -> tuple[Body, str]:
-        """The nodes up to `end` or `else`, and which of them it was."""
+        """Return the nodes up to `end` or `else`, and which of them it was."""
         nodes: list[Node] = []
         while self._peek().type is not Type.END:
             node = self._node()
@@ -160,7 +160,7 @@ class _Parser:
         raise self._error("unexpected EOF")
 
     def _node(self) -> Node | str:
-        """Text or an action; the word itself for `end` and `else`."""
+        """Return text or an action; the word itself for `end` and `else`."""
         token = self._next()
         if token.type is Type.TEXT:
             return Text(token.text)
@@ -257,7 +257,7 @@ class _Parser:
         return Pipeline(tuple(commands), tuple(variables), is_assignment)
 
     def _declarations(self, context: str) -> tuple[list[str], bool]:
-        """The variables before `:=` or `=`, of which only a range may have two."""
+        """Return the variables before `:=` or `=`, of which only a range may have two."""
         variables: list[str] = []
         while self._peek().type is Type.VARIABLE:
             start = self._position
@@ -298,7 +298,7 @@ class _Parser:
         return tuple(operands)
 
     def _operand(self) -> Operand | None:
-        """A term with the fields behind it; None if there is no term here."""
+        """Return a term with the fields behind it; None if there is no term here."""
         term = self._term()
         further: list[Token] = []
         while term is not None and self._peek(after_space=False).type is Type.FIELD:

@@ -19,7 +19,7 @@ _FLOATS = {"v": ("g", -1), "f": ("f", 6), "F": ("f", 6), "e": ("e", 6), "E": ("E
 
 
 def sprint(arguments: Sequence[Any]) -> str:
-    """The arguments, with a blank between two of which neither is a string."""
+    """Return the arguments, with a blank between two of which neither is a string."""
 
     def parts() -> Iterator[str]:
         was_string = True
@@ -33,7 +33,7 @@ def sprint(arguments: Sequence[Any]) -> str:
 
 
 def sprintln(arguments: Sequence[Any]) -> str:
-    """The arguments with a blank between any two, and a newline."""
+    """Return the arguments with a blank between any two, and a newline."""
     return concatenate([" ".join(bounded(_Verb("v").write(argument) for argument in arguments)), "\n"])
 
 
@@ -55,7 +55,7 @@ class _Format:
         self._is_good_index = True
 
     def parts(self) -> Iterator[str]:
-        """The texts and the verbs between them."""
+        """Yield the texts and the verbs between them."""
         while (percent := self._format.find("%", self._position)) >= 0:
             yield self._format[self._position : percent]
             self._position = percent + 1
@@ -68,7 +68,7 @@ class _Format:
             yield f"%!(EXTRA {', '.join(bounded(written))})"
 
     def _verb(self) -> Iterator[str]:
-        """What stands for one verb; the position is behind its percent sign."""
+        """Yield what stands for one verb; the position is behind its percent sign."""
         flags = _Verb("")
         self._is_good_index = True
         while (character := self._peek()) and character in "#0+- ":
@@ -127,7 +127,7 @@ class _Format:
         return self._format[self._position : self._position + 1]
 
     def _number(self) -> int | None:
-        """The digits here; None if there are none, and at the end of everything if there are too many."""
+        """Return the digits here; None if there are none, and at the end of everything if there are too many."""
         value: int | None = None
         while (digit := self._peek()) and digit in "0123456789":
             if value is not None and value > _LARGEST_WIDTH:
@@ -138,7 +138,7 @@ class _Format:
         return value
 
     def _star(self) -> int | None:
-        """The width or precision that is an argument."""
+        """Return the width or precision that is an argument."""
         self._position += 1
         if self._argument >= len(self._arguments):
             return None
@@ -186,7 +186,7 @@ class _Verb:
     space: bool = False
 
     def write(self, value: Any) -> str:
-        """An argument: like an element, but for nil and for the verbs that look only at the whole."""
+        """Return an argument: like an element, but for nil and for the verbs that look only at the whole."""
         kind = kind_of(value)
         if kind is Kind.NIL:
             return self._pad("<nil>") if self.verb in "Tv" else f"%!{self.verb}(<nil>)"
@@ -318,7 +318,7 @@ class _Verb:
 
 
 def _with_point(number: str, style: str, precision: int) -> str:
-    """The number with a decimal point in any case, and the zeros behind it up to its precision."""
+    """Return the number with a decimal point in any case, and the zeros behind it up to its precision."""
     digits = 0
     if style in "gGx":
         digits = 6 if precision == -1 else precision

@@ -69,7 +69,7 @@ class Opaque:
     go_kind: str = "struct"
 
     def member(self, name: str, arguments: tuple[Any, ...]) -> Any:
-        """The value of a field or method; raises TemplateError if there is none that takes these arguments."""
+        """Return the value of a field or method; raises TemplateError if there is none that takes these arguments."""
         raise TemplateError(f"can't evaluate field {name} in type {self.go_type}")
 
 
@@ -97,7 +97,7 @@ _KINDS: dict[type, Kind] = {
 
 
 def kind_of(value: Any) -> Kind:
-    """The kind of an unboxed value; raises TemplateError for what is not JSON-like."""
+    """Return the kind of an unboxed value; raises TemplateError for what is not JSON-like."""
     kind = _KINDS.get(type(value))
     if kind is None:
         kind = next((kind for type_, kind in _KINDS.items() if isinstance(value, type_)), None)
@@ -109,7 +109,7 @@ def kind_of(value: Any) -> Kind:
 
 
 def unbox(value: Any) -> Any:
-    """The value itself, out of its interface if it is in one."""
+    """Return the value itself, out of its interface if it is in one."""
     return value.value if isinstance(value, Boxed) else value
 
 
@@ -120,14 +120,14 @@ def is_true(value: Any) -> bool:
 
 
 def sorted_entries(value: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """The entries of a map in the order in which Go ranges over it and prints it."""
+    """Return the entries of a map in the order in which Go ranges over it and prints it."""
     if not all(isinstance(key, str) for key in value):
         raise TemplateError("a map has a key that is no string")
     return sorted(value.items(), key=itemgetter(0))
 
 
 def to_bytes(text: str) -> bytes:
-    """The bytes of a Go string."""
+    """Return the bytes of a Go string."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -135,18 +135,18 @@ def to_bytes(text: str) -> bytes:
 
 
 def from_bytes(raw: bytes) -> str:
-    """The Go string of these bytes, which need not be UTF-8."""
+    """Return the Go string of these bytes, which need not be UTF-8."""
     return raw.decode("utf-8", "surrogateescape")
 
 
 def concatenate(parts: Iterable[str]) -> str:
-    """The parts as one Go string: bytes that become UTF-8 only together are one character."""
+    """Return the parts as one Go string: bytes that become UTF-8 only together are one character."""
     text = "".join(parts)
     return from_bytes(to_bytes(text)) if _SURROGATE.search(text) else text
 
 
 def bounded(parts: Iterable[str]) -> Iterator[str]:
-    """The parts as they come, until they are too much; raises TemplateError then."""
+    """Yield the parts as they come, until they are too much; raises TemplateError then."""
     length = 0
     for part in parts:
         length += len(part)
@@ -156,12 +156,12 @@ def bounded(parts: Iterable[str]) -> Iterator[str]:
 
 
 def without_surrogates(text: str) -> str:
-    """The text with U+FFFD for each byte that is not UTF-8, as Go's JSON encoder writes it."""
+    """Return the text with U+FFFD for each byte that is not UTF-8, as Go's JSON encoder writes it."""
     return _SURROGATE.sub("\ufffd", text)
 
 
 def is_word_character(character: str) -> bool:
-    """Whether Go allows the character in the names of fields, variables and functions."""
+    """Return whether Go allows the character in the names of fields, variables and functions."""
     if character.isascii():
         return character.isalnum() or character == "_"
     category = unicodedata.category(character)

@@ -61,7 +61,7 @@ def boot(data: BootstrapData, seen: Neighbourhood, now: datetime, *, is_control_
 
 
 def reboot(data: BootstrapData) -> Boot:
-    """What a node that has joined long ago brings with it when it registers again: nothing is checked any more."""
+    """Return what a node that has joined long ago brings with it when it registers again: nothing is checked any more."""
     founds = data.command == "init"
     cluster = data.document("ClusterConfiguration") if founds else {}
     own = next((d for d in data.documents if d.get("kind") == ("InitConfiguration" if founds else "JoinConfiguration")), {})
@@ -77,7 +77,7 @@ def reboot(data: BootstrapData) -> Boot:
 
 
 def api_server_port(data: BootstrapData) -> int:
-    """Where the API server of a machine listens: its `localAPIEndpoint`, 6443 where that says nothing."""
+    """Return where the API server of a machine listens: its `localAPIEndpoint`, 6443 where that says nothing."""
     for document in data.documents:
         own = document.get("controlPlane") if document.get("kind") == "JoinConfiguration" else document
         endpoint = own.get("localAPIEndpoint") if isinstance(own, Mapping) else None
@@ -148,7 +148,7 @@ def _taints(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...] | None
 
 
 def _labels(document: Mapping[str, Any]) -> dict[str, str]:
-    """The labels of the kubelet's flag `node-labels`; v1beta3 has a map of arguments, v1beta4 a list."""
+    """Return the labels of the kubelet's flag `node-labels`; v1beta3 has a map of arguments, v1beta4 a list."""
     arguments = (document.get("nodeRegistration") or {}).get("kubeletExtraArgs") or {}
     pairs = arguments.items() if isinstance(arguments, Mapping) else [(a.get("name"), a.get("value")) for a in arguments]
     text = ",".join(str(value) for name, value in pairs if name == "node-labels" and value)
@@ -156,7 +156,7 @@ def _labels(document: Mapping[str, Any]) -> dict[str, str]:
 
 
 def certificate_names(cluster_configuration: str) -> tuple[str, ...]:
-    """The further names (`certSANs`) for the API server's certificate that a ClusterConfiguration asks for."""
+    """Return the further names (`certSANs`) for the API server's certificate that a ClusterConfiguration asks for."""
     try:
         cluster = yamlreader.load(cluster_configuration)
         return tuple(str(name) for name in (cluster.get("apiServer") or {}).get("certSANs") or ())
@@ -242,7 +242,7 @@ def _control_plane_files(
 
 
 def _certificates_dir(data: BootstrapData) -> str:
-    """Where the certificates were put; a joining node learns of another folder than the default only by its files."""
+    """Return where the certificates were put; a joining node learns of another folder than the default only by its files."""
     marker = "/front-proxy-ca.crt"
     return next((path.removesuffix(marker) for path in data.files if path.endswith(marker)), _PKI)
 

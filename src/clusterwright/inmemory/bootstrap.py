@@ -42,7 +42,7 @@ class BootstrapData:
     """The kubeadm documents, parsed."""
 
     def document(self, kind: str) -> Mapping[str, Any]:
-        """The kubeadm document of a kind; fails the boot when it is not there."""
+        """Return the kubeadm document of a kind; fails the boot when it is not there."""
         for document in self.documents:
             if document.get("kind") == kind:
                 return document
@@ -139,7 +139,7 @@ def _decoded(content: str, encoding: str, path: str) -> bytes:
 
 
 def _unpacked(data: bytes) -> bytes:
-    """What gzip has packed, if that is no more than a machine would have room for; raises ValueError, zlib.error."""
+    """Return what gzip has packed, if that is no more than a machine would have room for; raises ValueError, zlib.error."""
     unpack = zlib.decompressobj(zlib.MAX_WBITS | 16)
     found = unpack.decompress(data, _MOST_UNPACKED)
     if not unpack.eof:
@@ -175,7 +175,7 @@ def _provisioned(config: Any) -> tuple[dict[str, bytes], list[str]]:
 
 
 def _fetched(path: str, contents: Mapping[str, Any]) -> bytes:
-    """What a file's source holds; only data URLs can be had without a network."""
+    """Return what a file's source holds; only data URLs can be had without a network."""
     source = str(contents.get("source", ""))
     header, comma, payload = source.partition(",")
     if source and (not header.startswith("data:") or not comma):
@@ -189,7 +189,7 @@ def _fetched(path: str, contents: Mapping[str, Any]) -> bytes:
 
 
 def _started(unit: Mapping[str, Any], files: Mapping[str, bytes]) -> list[str]:
-    """The lines that a unit runs: its command, or the script that the command is."""
+    """Return the lines that a unit runs: its command, or the script that the command is."""
     lines: list[str] = []
     for line in str(unit.get("contents", "")).splitlines():
         command = line.strip().removeprefix("ExecStart=")

@@ -96,15 +96,15 @@ class Cloud:
             callback(key, node)
 
     def find(self, key: ObjectKey) -> SimulatedCluster | None:
-        """The cluster of a Cluster, if it has been created."""
+        """Return the cluster of a Cluster, if it has been created."""
         return self._clusters.get(key)
 
     def revisions(self) -> tuple[int, ...]:
-        """How often each cluster has been written to: it is the same as long as nothing changes in any."""
+        """Return how often each cluster has been written to: it is the same as long as nothing changes in any."""
         return tuple(cluster.server.store.revision for cluster in self._clusters.values())
 
     def at(self, host: str, port: int) -> SimulatedCluster | None:
-        """The cluster behind an endpoint."""
+        """Return the cluster behind an endpoint."""
         key = self._taken.get((self.host if host == "localhost" else host, port))
         return None if key is None else self._clusters.get(key)
 
@@ -121,7 +121,7 @@ class Cloud:
             self._next_port = port + 1
 
     def expects(self, key: ObjectKey) -> bool:
-        """Whether the cluster of a Cluster has been here before, and has yet to come back after a restart."""
+        """Return whether the cluster of a Cluster has been here before, and has yet to come back after a restart."""
         return key not in self._clusters and key in self._taken.values()
 
     async def ensure(self, key: ObjectKey, endpoint: tuple[str, int] | None = None, *, port: int = 0) -> SimulatedCluster:
@@ -203,7 +203,7 @@ class Cloud:
                 await asyncio.sleep(0)
 
     async def _sign(self, authority: KeyPair, common_name: str, hosts: tuple[str, ...]) -> KeyPair:
-        """A serving certificate of an authority, usable by servers and clients, as kubeadm makes them."""
+        """Return a serving certificate of an authority, usable by servers and clients, as kubeadm makes them."""
         key = await self._keys.new_key("ECDSA-P256")
         sign = partial(
             certificates.sign,
@@ -220,7 +220,7 @@ class Cloud:
         return await self._keys.run(sign)
 
     def _free_port(self) -> int:
-        """The next port that nobody has; ports of clusters that are gone are used again only after all others."""
+        """Return the next port that nobody has; ports of clusters that are gone are used again only after all others."""
         for port in chain(range(self._next_port, LAST_PORT + 1), range(FIRST_PORT, min(self._next_port, LAST_PORT + 1))):
             if (self.host, port) not in self._taken and (self._listener is None or self._listener.hold(self.host, port)):
                 self._next_port = port + 1

@@ -176,7 +176,7 @@ class SimulatedCluster:
     # -------------------------------------------------------------------------------------------------- objects
 
     def has(self, api_version: str, kind: str, namespace: str, name: str) -> bool:
-        """Whether an object is there."""
+        """Return whether an object is there."""
         return object_key(namespace, name) in self._table(api_version, kind).objects
 
     def ensure(self, obj: Json) -> bool:
@@ -216,7 +216,7 @@ class SimulatedCluster:
             return
 
     def address_of(self, machine: str, known: str = "", others: Iterable[str] = ()) -> str:
-        """The address of a machine, like no other in this cluster; nothing listens there.
+        """Return the address of a machine, like no other in this cluster; nothing listens there.
 
         `known` is the one that it has had before, `others` are those that other machines are known to have.
         """
@@ -238,7 +238,7 @@ class SimulatedCluster:
         return {a["address"] for n in nodes for a in (n.get("status") or {}).get("addresses") or () if a.get("type") == "InternalIP"}
 
     def token(self, token_id: str) -> Mapping[str, str] | None:
-        """The decoded data of a bootstrap token's Secret."""
+        """Return the decoded data of a bootstrap token's Secret."""
         entry = self.server.store.table("secrets").objects.get(object_key("kube-system", f"bootstrap-token-{token_id}"))
         if entry is None:
             return None
@@ -248,7 +248,7 @@ class SimulatedCluster:
     # ----------------------------------------------------------------------------------------------------- etcd
 
     def members(self) -> tuple[etcd.Member, ...]:
-        """The etcd members."""
+        """Return the etcd members."""
         pods = self.server.store.table("pods")
         if self._members[0] != pods.rv:  # asked for with every request
             found = etcd.members((p.name, _annotations(p.raw)) for p in pods.range("kube-system") if p.name.startswith("etcd-"))
@@ -276,11 +276,11 @@ class SimulatedCluster:
         await self.settle()
 
     def dial(self, namespace: str, pod: str, port: int) -> Awaitable[Duplex]:
-        """A port of a Pod as a stream of bytes; raises OSError."""
+        """Return a port of a Pod as a stream of bytes; raises OSError."""
         return self._ports.dial(namespace, pod, port)
 
     def api_server_at(self, pod: str, port: int) -> tuple[KeyPair, bytes] | None:
-        """The serving certificate of the API server that listens there, and the authority of its clients; None if none does."""
+        """Return the serving certificate of the API server that listens there, and the authority of its clients; None if none does."""
         entry = self.server.store.table("pods").objects.get(object_key("kube-system", pod))
         component, _, machine = pod.partition("kube-apiserver-")
         if entry is None or self.serving is None or component or machine not in self._running:
@@ -290,16 +290,16 @@ class SimulatedCluster:
         return self.serving.certificate, self.serving.authority.certificate
 
     def network_address(self) -> tuple[str, int] | None:
-        """Where the API servers answer on the network; None if they do not."""
+        """Return where the API servers answer on the network; None if they do not."""
         return (self.host, self.port) if self._listener is not None and self._is_open else None
 
     def etcd_on(self, machine: str) -> tuple[KeyPair, bytes] | None:
-        """The certificate of the etcd member on a machine, and the authority of its clients; None if none answers there."""
+        """Return the certificate of the etcd member on a machine, and the authority of its clients; None if none answers there."""
         answers = any(m.name == machine and not m.is_stopped for m in self.members())
         return self._etcd_certificates.get(machine) if answers else None
 
     def etcd_call(self, machine: str) -> etcdport.Call:
-        """What answers the calls of the member on a machine."""
+        """Return what answers the calls of the member on a machine."""
         return EtcdServer(machine, members=self.members, annotate=self.annotate_etcd, now=self.server.now).call
 
     # -------------------------------------------------------------------------------------------------- kubelets

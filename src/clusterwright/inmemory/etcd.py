@@ -42,7 +42,7 @@ class Member:
 
 
 def members(pods: Iterable[tuple[str, Mapping[str, str]]]) -> tuple[Member, ...]:
-    """The members among (Pod name, annotations), ordered by name."""
+    """Return the members among (Pod name, annotations), ordered by name."""
     found = [
         Member(
             id=annotations[MEMBER_ID],
@@ -60,13 +60,13 @@ def members(pods: Iterable[tuple[str, Mapping[str, str]]]) -> tuple[Member, ...]
 
 
 def has_quorum(everyone: tuple[Member, ...]) -> bool:
-    """Whether more than half of the voting members answer."""
+    """Return whether more than half of the voting members answer."""
     voters = [m for m in everyone if not m.is_learner]
     return 2 * sum(not m.is_stopped for m in voters) > len(voters)
 
 
 def leader(everyone: tuple[Member, ...]) -> Member | None:
-    """The member with the newest claim among those that can lead; None without quorum."""
+    """Return the member with the newest claim among those that can lead; None without quorum."""
     able = [m for m in everyone if not m.is_learner and not m.is_stopped]
     if not able or not has_quorum(everyone):
         return None
@@ -86,7 +86,7 @@ def new_member(everyone: tuple[Member, ...], random: Random, now: datetime) -> d
 
 
 def addressed(everyone: tuple[Member, ...], name: str) -> Member:
-    """The member behind an endpoint; fails as a dead or removed one does."""
+    """Return the member behind an endpoint; fails as a dead or removed one does."""
     for member in everyone:
         if member.name == name and not member.is_stopped:
             return member
@@ -101,7 +101,7 @@ def check_removal(everyone: tuple[Member, ...], target: Member) -> None:
 
 
 def by_id(everyone: tuple[Member, ...], member_id: str) -> Member:
-    """The member of an id; fails as etcd does."""
+    """Return the member of an id; fails as etcd does."""
     for member in everyone:
         if member.id == member_id:
             return member

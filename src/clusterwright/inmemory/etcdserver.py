@@ -73,7 +73,7 @@ class EtcdServer:
         await self._annotate(target.name, {etcd.LEADER_FROM: objects.timestamp(self._now())})
 
     async def _alarms(self, everyone: tuple[Member, ...], body: Json) -> list[dict[str, Any]]:
-        """Those that are raised; or the one that was raised or put out now."""
+        """Return those that are raised; or the one that was raised or put out now."""
         action, alarm = body.get("action", "GET"), body.get("alarm", "NONE")
         if action == "GET":
             wanted = {alarm} if alarm != "NONE" else {a for m in everyone for a in m.alarms}

@@ -44,7 +44,7 @@ class UnknownFault(ValueError):
 
 
 def requested(annotations: Mapping[str, str], known: frozenset[str]) -> frozenset[str]:
-    """The faults that the annotation asks for."""
+    """Return the faults that the annotation asks for."""
     names = frozenset(name.strip() for name in annotations.get(FAULT, "").split(",") if name.strip())
     if unknown := names - known:
         raise UnknownFault(f"annotation {FAULT}: {', '.join(sorted(unknown))}: no such fault; known: {', '.join(sorted(known))}")
@@ -52,7 +52,7 @@ def requested(annotations: Mapping[str, str], known: frozenset[str]) -> frozense
 
 
 def slowness(annotations: Mapping[str, str]) -> float:
-    """The factor by which stages take longer; 1 without the annotation."""
+    """Return the factor by which stages take longer; 1 without the annotation."""
     text = annotations.get(SLOW, "1")
     try:
         factor = float(text)

@@ -49,7 +49,7 @@ class Kubelets:
                 self._server.later(lambda key=entry.key: self._end(key))  # type: ignore[misc]
 
     def _is_served(self, node: str) -> bool:
-        """Whether a kubelet of that name lives."""
+        """Return whether a kubelet of that name lives."""
         entry = self._nodes.objects.get(node)
         return entry is not None and _is_alive(entry)
 

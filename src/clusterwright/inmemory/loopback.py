@@ -38,15 +38,15 @@ class LoopbackTransport:
         return self._known[1]
 
     async def send(self, request: Request) -> Response:
-        """One request, one whole answer; refused while the cluster does not answer."""
+        """Send one request and return its whole answer. Refused while the cluster does not answer."""
         return await self._inner().send(request)
 
     async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
-        """A watch; it ends when the cluster ceases to answer."""
+        """Return a watch; it ends when the cluster ceases to answer."""
         return await self._inner().stream(request)
 
     async def forward(self, request: Request, port: int) -> Duplex:
-        """A port of a Pod."""
+        """Return a port of a Pod."""
         try:
             return await self._inner().forward(request, port)
         except ForwardRefused as refused:

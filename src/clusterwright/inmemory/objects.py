@@ -21,7 +21,7 @@ KUBELET_STOPPED = "inmemory.clusterwright.dev/kubelet-stopped"
 
 
 def provider_id(machine: str) -> str:
-    """The providerID of a simulated machine."""
+    """Return the providerID of a simulated machine."""
     return f"in-memory://{machine}"
 
 
@@ -36,7 +36,7 @@ def node(
     labels: Mapping[str, str] | None = None,
     zone: str = "",
 ) -> Json:
-    """The Node that a kubelet registers; its status is part of it. `taints` None: kubeadm's own choice."""
+    """Return the Node that a kubelet registers; its status is part of it. `taints` None: kubeadm's own choice."""
     all_labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", **(labels or {})}
     if zone:
         all_labels["topology.kubernetes.io/zone"] = zone
@@ -77,7 +77,7 @@ _RESOURCES = {"cpu": "2", "memory": "4Gi", "ephemeral-storage": "20Gi", "pods": 
 
 
 def unreachable_taints(present: Sequence[Json], now: datetime, *, is_reachable: bool) -> list[Json]:
-    """A Node's taints as the node lifecycle controller sets them for a kubelet that reports, or does not."""
+    """Return a Node's taints as the node lifecycle controller sets them for a kubelet that reports, or does not."""
     others = [taint for taint in present if taint.get("key") != UNREACHABLE_TAINT]
     if is_reachable:
         return others
@@ -86,7 +86,7 @@ def unreachable_taints(present: Sequence[Json], now: datetime, *, is_reachable: 
 
 
 def node_conditions(now: datetime, *, is_ready: bool) -> list[Json]:
-    """A Node's conditions: of a kubelet that reports, or of one that has stopped reporting."""
+    """Return a Node's conditions: of a kubelet that reports, or of one that has stopped reporting."""
     rows = (
         ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
         ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -112,7 +112,7 @@ def node_conditions(now: datetime, *, is_ready: bool) -> list[Json]:
 
 
 def static_pod(component: str, node_name: str, *, version: str, now: datetime, annotations: Mapping[str, str]) -> Json:
-    """The mirror Pod of a control-plane component."""
+    """Return the mirror Pod of a control-plane component."""
     image = f"registry.k8s.io/{component}:{version}" if component != "etcd" else f"registry.k8s.io/etcd:{ETCD_VERSION}-0"
     return _pod(
         f"{component}-{node_name}",
@@ -126,7 +126,7 @@ def static_pod(component: str, node_name: str, *, version: str, now: datetime, a
 
 
 def kube_proxy_pod(node_name: str, *, version: str, now: datetime, daemon_set_uid: str) -> Json:
-    """The Pod of the kube-proxy DaemonSet on a Node."""
+    """Return the Pod of the kube-proxy DaemonSet on a Node."""
     pod = _pod(
         f"kube-proxy-{node_name}",
         node_name,
@@ -178,7 +178,7 @@ def _pod(
 
 
 def node_lease(name: str, now: datetime) -> Json:
-    """The Lease by which a kubelet says that it is alive."""
+    """Return the Lease by which a kubelet says that it is alive."""
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
@@ -188,7 +188,7 @@ def node_lease(name: str, now: datetime) -> Json:
 
 
 def kubeadm_objects(cluster_configuration: str, kubernetes_version: str, ca: bytes, endpoint: str) -> list[Json]:
-    """What `kubeadm init` leaves in a new cluster: its configuration, add-ons, and the rights of joining nodes."""
+    """Return what `kubeadm init` leaves in a new cluster: its configuration, add-ons, and the rights of joining nodes."""
     kubeconfig = (
         f'apiVersion: v1\nkind: Config\nclusters:\n- name: ""\n  cluster:\n    server: https://{endpoint}\n'
         f"    certificate-authority-data: {_base64(ca)}\n"

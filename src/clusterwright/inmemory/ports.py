@@ -24,16 +24,16 @@ class Machines(Protocol):
     """What runs where."""
 
     def api_server_at(self, pod: str, port: int) -> tuple[KeyPair, bytes] | None:
-        """The serving certificate of the API server that listens there, and the authority of its clients; None if none does."""
+        """Return the serving certificate of the API server that listens there, and the authority of its clients; None if none does."""
 
     def network_address(self) -> tuple[str, int] | None:
-        """Where the API servers answer on the network; None if they do not."""
+        """Return where the API servers answer on the network; None if they do not."""
 
     def etcd_on(self, machine: str) -> tuple[KeyPair, bytes] | None:
-        """The certificate of the etcd member on a machine, and the authority of its clients; None if none answers there."""
+        """Return the certificate of the etcd member on a machine, and the authority of its clients; None if none answers there."""
 
     def etcd_call(self, machine: str) -> etcdport.Call:
-        """What answers the calls of the member on a machine."""
+        """Return what answers the calls of the member on a machine."""
 
 
 class Ports:
@@ -46,7 +46,7 @@ class Ports:
         self._closing: set[asyncio.Task[None]] = set()
 
     async def dial(self, namespace: str, pod: str, port: int) -> Duplex:
-        """A port of a Pod as a stream of bytes; raises OSError."""
+        """Return a port of a Pod as a stream of bytes; raises OSError."""
         if namespace == "kube-system":
             if (held := self._machines.api_server_at(pod, port)) is not None:
                 if (address := self._machines.network_address()) is not None:

@@ -18,7 +18,7 @@ class BadDuration(ValueError):
 
 
 def parse_duration(text: str, field: str) -> timedelta:
-    """A Go duration (`1m30s`, `0`); empty means zero."""
+    """Return a Go duration (`1m30s`, `0`); empty means zero."""
     found = times.parse_duration(text) if text else 0
     if found is None:
         raise BadDuration(f"{field}: {text!r} is not a duration such as 10s or 1m30s")
@@ -26,7 +26,7 @@ def parse_duration(text: str, field: str) -> timedelta:
 
 
 def delay(startup_duration: str, startup_jitter: str, *, field: str, seed: str, slowness: float = 1.0) -> timedelta:
-    """The duration plus its jitter, `slowness` times. The draw depends on `seed` alone, so that every pass sees the same delay."""
+    """Return the duration plus its jitter, `slowness` times. The draw depends on `seed` alone, so that every pass sees the same delay."""
     duration = parse_duration(startup_duration, f"{field}.startupDuration")
     try:
         jitter = float(startup_jitter or "0")
@@ -39,6 +39,6 @@ def delay(startup_duration: str, startup_jitter: str, *, field: str, seed: str, 
 
 
 def remaining(since: datetime, needed: timedelta, now: datetime) -> timedelta | None:
-    """How much of a stage that began at `since` is left; None when it is over."""
+    """Return how much of a stage that began at `since` is left; None when it is over."""
     left = since + needed - now
     return left if left > timedelta() else None

@@ -26,7 +26,7 @@ def _group(obj: Json) -> str:
 
 
 def kustomize(objects: Sequence[Json]) -> dict[str, str]:
-    """A base: files by what they are, and the kustomization that names them in order."""
+    """Return a base: files by what they are, and the kustomization that names them in order."""
     groups: dict[str, list[Json]] = {}
     for obj in objects:
         groups.setdefault(_group(obj), []).append(obj)
@@ -43,7 +43,7 @@ _ARGUMENTS: Final = "{{ range .Values.arguments }}{{ . }}{{ end }}"
 
 
 def helm(make: Make, settings: Settings, version: str) -> dict[str, str]:
-    """A chart. Replicas, image, resources and further flags are values; the namespace is the release's."""
+    """Return a chart. Replicas, image, resources and further flags are values; the namespace is the release's."""
     filled = replace(settings, namespace=_NAMESPACE, image=_IMAGE, replicas=_REPLICAS, resources=_RESOURCES, arguments=(_ARGUMENTS,))
     files: dict[str, str] = {}
     groups: dict[str, list[Json]] = {}

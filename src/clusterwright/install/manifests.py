@@ -41,7 +41,7 @@ RESOURCES: Final = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"
 
 
 def manifests(settings: Settings, controllers: Sequence[ControllerDefinition], *, migrates: bool = True) -> list[Json]:
-    """All objects, in the order in which they can be created. `controllers` are those that will run."""
+    """Return all objects, in the order in which they can be created. `controllers` are those that will run."""
     target = Target(service=ObjectKey(settings.namespace, SERVICE.name))
     objects: list[Json] = [_object("v1", "Namespace", settings.namespace, namespace="")]
     if settings.webhooks:
@@ -78,7 +78,7 @@ def _object(api_version: str, kind: str, name: str, *, namespace: str, **fields:
 
 
 def accesses(controllers: Sequence[ControllerDefinition], *, migrates: bool, webhooks: bool) -> list[Access]:
-    """All that the process does in the namespaces that it watches, and with what is in none."""
+    """Return all that the process does in the namespaces that it watches, and with what is in none."""
     found = [*rights.EVENTS, *rights.CALLERS, *(access for controller in controllers for access in rights.declared(controller))]
     if any(not controller.is_provider for controller in controllers):
         found += rights.CONNECTIONS
@@ -133,7 +133,7 @@ def _binding(settings: Settings, kind: str, name: str, namespace: str) -> Json:
 
 
 def arguments(settings: Settings) -> list[str]:
-    """The command line of the manager."""
+    """Return the command line of the manager."""
     found = [
         "manager",
         f"--controllers={settings.controllers}",
@@ -203,7 +203,7 @@ def _deployment(settings: Settings) -> Json:
 
 
 def _disruption_budget(settings: Settings) -> Json:
-    # not minAvailable: with one replica that would keep its node from being drained for ever
+    # not minAvailable: with one replica that would keep its node from being drained forever
     spec = {"maxUnavailable": 1, "selector": {"matchLabels": dict(LABELS)}}
     return _object("policy/v1", "PodDisruptionBudget", NAME, namespace=settings.namespace, spec=spec)
 

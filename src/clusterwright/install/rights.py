@@ -49,7 +49,7 @@ CLUSTER_SCOPED: Final = frozenset(
 
 
 def declared(definition: ControllerDefinition) -> tuple[Access, ...]:
-    """All that a controller does: what it watches, its own kind and its status, and what it declares beside.
+    """Return all that a controller does: what it watches, its own kind and its status, and what it declares beside.
 
     Who makes its objects owners that block deletion may need the right to their finalizers, if the API server asks for it.
     """
@@ -73,7 +73,7 @@ def resource_name(kind: Kind) -> str:
 
 
 def merged(accesses: Iterable[Access]) -> dict[str, frozenset[str]]:
-    """The verbs by resource, whatever their names; a resource of which a `*` of its group has them all is left out."""
+    """Return the verbs by resource, whatever their names; a resource of which a `*` of its group has them all is left out."""
     verbs: dict[str, frozenset[str]] = {}
     for access in accesses:
         verbs[access.resource] = verbs.get(access.resource, frozenset()) | frozenset(access.verbs.split())
@@ -81,7 +81,7 @@ def merged(accesses: Iterable[Access]) -> dict[str, frozenset[str]]:
 
 
 def allows(granted: Mapping[str, frozenset[str]], verb: str, resource: str) -> bool:
-    """Whether merged rights contain this one."""
+    """Return whether merged rights contain this one."""
     return verb in granted.get(resource, ()) or verb in granted.get(f"*.{_group(resource)}", ())
 
 
@@ -99,7 +99,7 @@ def rules(accesses: Iterable[Access]) -> list[Json]:
 
 
 def scoped(accesses: Iterable[Access]) -> tuple[list[Access], list[Access]]:
-    """Those to what is in namespaces, and those to what is not."""
+    """Return those to what is in namespaces, and those to what is not."""
     inside: list[Access] = []
     outside: list[Access] = []
     for access in accesses:

@@ -66,7 +66,7 @@ class Purpose(StrEnum):
 
 
 def secret_name(cluster: str, purpose: Purpose) -> str:
-    """The name of the Secret that holds this certificate of the cluster."""
+    """Return the name of the Secret that holds this certificate of the cluster."""
     return f"{cluster}-{purpose}"
 
 
@@ -116,7 +116,7 @@ class ExternalEtcd:
 
 
 def control_plane_slots(certificates_dir: str = "", external_etcd: ExternalEtcd | None = None) -> tuple[Slot, ...]:
-    """What a control-plane node needs, in look-up order, for init and join alike."""
+    """Return what a control-plane node needs, in look-up order, for init and join alike."""
 
     def at(name: str) -> str:
         return posixpath.normpath(posixpath.join(certificates_dir or DEFAULT_DIRECTORY, name))
@@ -140,7 +140,7 @@ def control_plane_slots(certificates_dir: str = "", external_etcd: ExternalEtcd 
 
 
 def worker_slots(ca_cert_path: str = "") -> tuple[Slot, ...]:
-    """What a worker needs: the cluster CA, to compute the discovery hashes from; no file is written."""
+    """Return what a worker needs: the cluster CA, to compute the discovery hashes from; no file is written."""
     return (Slot(purpose=Purpose.CA, certificate_file=ca_cert_path or f"{DEFAULT_DIRECTORY}/ca.crt"),)
 
 
@@ -161,7 +161,7 @@ def ensure_all_exist(slots: Sequence[Slot], found: Certificates) -> None:
 
 
 def is_generated(slot: Slot) -> bool:
-    """Whether we make this certificate when it is missing."""
+    """Return whether we make this certificate when it is missing."""
     return not slot.external
 
 
@@ -198,12 +198,12 @@ def pair_from_secret(namespace: str, name: str, data: Mapping[str, bytes]) -> Ke
 
 
 def pair_secret(*, namespace: str, cluster: str, purpose: Purpose, pair: KeyPair, owner: OwnerReference | None = None) -> Json:
-    """The Secret that keeps a generated pair."""
+    """Return the Secret that keeps a generated pair."""
     return _secret(namespace, cluster, purpose, {CERTIFICATE_KEY: pair.certificate, PRIVATE_KEY_KEY: pair.key}, owner)
 
 
 def kubeconfig_secret(*, namespace: str, cluster: str, kubeconfig: bytes, owner: OwnerReference | None = None) -> Json:
-    """The Secret that keeps a cluster's admin kubeconfig."""
+    """Return the Secret that keeps a cluster's admin kubeconfig."""
     return _secret(namespace, cluster, Purpose.KUBECONFIG, {KUBECONFIG_KEY: kubeconfig}, owner)
 
 
@@ -219,12 +219,12 @@ def _secret(namespace: str, cluster: str, purpose: Purpose, data: Mapping[str, b
 
 
 def new_serial(random: Random) -> int:
-    """A random positive serial number of at most 63 bits."""
+    """Return a random positive serial number of at most 63 bits."""
     return random.randrange(1, 1 << 63)
 
 
 def key_algorithm(algorithm: str) -> str:
-    """The algorithm to ask a KeySource for; empty means the default. Raises CertificateError for one that nobody knows."""
+    """Return the algorithm to ask a KeySource for; empty means the default. Raises CertificateError for one that nobody knows."""
     chosen = algorithm or DEFAULT_ALGORITHM
     if chosen not in ALGORITHMS:
         raise CertificateError(f'cannot obtain key size from unknown RSA algorithm: "{chosen}"')
@@ -232,7 +232,7 @@ def key_algorithm(algorithm: str) -> str:
 
 
 def algorithm_of(authority: KeyPair) -> str:
-    """The algorithm for keys that an authority signs: of its own family, so that who can verify the one can verify the other."""
+    """Return the algorithm for keys that an authority signs: of its own family, so that who can verify the one can verify the other."""
     key = decode_private_key(authority.key)
     if isinstance(key, EllipticCurvePrivateKey):
         return "ECDSA-P384" if key.curve.key_size == 384 else "ECDSA-P256"
@@ -240,7 +240,7 @@ def algorithm_of(authority: KeyPair) -> str:
 
 
 def new_ca(key: PrivateKey, *, now: datetime, serial: int, days: float = 0, common_name: str = "kubernetes") -> KeyPair:
-    """A self-signed certificate authority, valid from five minutes ago for `days` (zero: 3650)."""
+    """Return a self-signed certificate authority, valid from five minutes ago for `days` (zero: 3650)."""
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     public = key.public_key()
     builder = (
@@ -259,12 +259,12 @@ def new_ca(key: PrivateKey, *, now: datetime, serial: int, days: float = 0, comm
 
 
 def new_service_account_pair(key: PrivateKey) -> KeyPair:
-    """The pair that signs service-account tokens: a public key, not a certificate."""
+    """Return the pair that signs service-account tokens: a public key, not a certificate."""
     return KeyPair(encode_public_key(key.public_key()), encode_private_key(key))
 
 
 def new_pair(purpose: Purpose, key: PrivateKey, *, now: datetime, serial: int, days: int = 0) -> KeyPair:
-    """What a generated Secret of this purpose holds."""
+    """Return what a generated Secret of this purpose holds."""
     return new_service_account_pair(key) if purpose is Purpose.SERVICE_ACCOUNT else new_ca(key, now=now, serial=serial, days=days)
 
 
@@ -282,7 +282,7 @@ def sign(
     hosts: Sequence[str] = (),
     encipherment: bool = True,
 ) -> KeyPair:
-    """A certificate for `key`, signed by the CA. `hosts` are DNS names and IP addresses. Raises CertificateError for a broken CA."""
+    """Return a certificate for `key`, signed by the CA. `hosts` are DNS names and IP addresses. Raises CertificateError for a broken CA."""
     authority, authority_key = decode_certificate(ca.certificate), decode_private_key(ca.key)
     usages = [ExtendedKeyUsageOID.CLIENT_AUTH] * client + [ExtendedKeyUsageOID.SERVER_AUTH] * server
     names = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, o) for o in organizations]
@@ -306,7 +306,7 @@ def sign(
 
 
 def new_admin_client(ca: KeyPair, key: PrivateKey, *, now: datetime, serial: int) -> KeyPair:
-    """The client certificate of a cluster's admin kubeconfig: a year, from the CA's own beginning."""
+    """Return the client certificate of a cluster's admin kubeconfig: a year, from the CA's own beginning."""
     begin = decode_certificate(ca.certificate).not_valid_before_utc
     return sign(
         ca,
@@ -321,7 +321,7 @@ def new_admin_client(ca: KeyPair, key: PrivateKey, *, now: datetime, serial: int
 
 
 def new_kubeconfig(cluster: str, server: str, ca: KeyPair, client: KeyPair) -> bytes:
-    """The admin kubeconfig of a cluster; `server` is its URL."""
+    """Return the admin kubeconfig of a cluster; `server` is its URL."""
     user = f"{cluster}-admin"
     context = f"{user}@{cluster}"
     authority = encode_certificate(decode_certificate(ca.certificate))
@@ -412,7 +412,7 @@ def check_length(pem: bytes) -> None:
 
 
 def decode_certificate(pem: bytes) -> x509.Certificate:
-    """The first certificate of a PEM text. Raises CertificateError."""
+    """Return the first certificate of a PEM text. Raises CertificateError."""
     return decode_certificates(pem)[0]
 
 
@@ -422,7 +422,7 @@ _UNENDED = 16
 
 
 def _blocks(pem: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The kinds and contents of the blocks of a PEM text; what does not end is none."""
+    """Yield the kinds and contents of the blocks of a PEM text; what does not end is none."""
     end, unended = 0, set[bytes]()
     for begin in _PEM_BEGIN.finditer(pem):
         if begin.start() < end or begin[1] in unended:
@@ -438,7 +438,7 @@ def _blocks(pem: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def decode_certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
-    """Every certificate of a PEM bundle, in order; other blocks, and blocks with headers, are skipped. Raises CertificateError."""
+    """Return every certificate of a PEM bundle, in order; other blocks, and blocks with headers, are skipped. Raises CertificateError."""
     found: list[x509.Certificate] = []
     for kind, content in _blocks(pem):
         if kind != b"CERTIFICATE" or b":" in content:
@@ -455,7 +455,7 @@ def decode_certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
 
 
 def load_certificate(der: bytes) -> x509.Certificate:
-    """A certificate, of whose key something is known. Raises ValueError."""
+    """Return a certificate, of whose key something is known. Raises ValueError."""
     with warnings.catch_warnings():
         # other implementations make CAs with serial number 0; theirs must work with us
         warnings.simplefilter("ignore", CryptographyDeprecationWarning)

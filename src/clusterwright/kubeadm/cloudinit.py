@@ -32,7 +32,7 @@ _PLACEHOLDER = File(
 
 
 def render(node: Node) -> bytes:
-    """The cloud-config of a node."""
+    """Return the cloud-config of a node."""
     lines = ["write_files:"]
     for file in (*node.files, _kubeadm_file(node), _PLACEHOLDER):
         lines += _file(file)
@@ -86,7 +86,7 @@ def _file(file: File) -> list[str]:
 
 
 def _content(content: str) -> list[str]:
-    """A literal block where that keeps the text, else a quoted scalar; either way the node sees one newline at the end."""
+    """Return a literal block where that keeps the text, else a quoted scalar; either way the node sees one newline at the end."""
     if not is_printable(content):
         return [f"    content: {quoted(clipped(content))}"]
     first = next((line for line in content.split("\n") if line), "")

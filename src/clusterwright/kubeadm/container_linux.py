@@ -70,12 +70,12 @@ class ContainerLinuxConfigError(ValueError):
 
 
 def data_url(content: bytes) -> str:
-    """The content as a data URL, in the form that Ignition's own tools write."""
+    """Return the content as a data URL, in the form that Ignition's own tools write."""
     return "data:," + quote(content, safe="-_.!~*'()")
 
 
 def empty_config() -> Json:
-    """An Ignition config that does nothing."""
+    """Return an Ignition config that does nothing."""
     return {
         "ignition": {"config": {}, "security": {"tls": {}}, "timeouts": {}, "version": VERSION},
         "networkd": {},
@@ -86,7 +86,7 @@ def empty_config() -> Json:
 
 
 def transpile(text: str, *, strict: bool) -> tuple[Json, tuple[Finding, ...]]:
-    """The Ignition config, and what is questionable in it. Raises ContainerLinuxConfigError; when strict, for any finding."""
+    """Return the Ignition config, and what is questionable in it. Raises ContainerLinuxConfigError; when strict, for any finding."""
     findings: list[Finding] = []
     try:
         root = yaml.compose(text, yaml.SafeLoader)
@@ -114,7 +114,7 @@ def _refuse(stage: str, findings: list[Finding], *, strict: bool) -> None:
 
 
 def _read(node: yaml.Node, schema: Any, where: str, findings: list[Finding]) -> Any:
-    """The node's value where it fits the schema; None is null. What does not fit becomes a finding."""
+    """Return the node's value where it fits the schema; None is null. What does not fit becomes a finding."""
     if node.tag == "tag:yaml.org,2002:null":
         return None
     if isinstance(schema, str):
@@ -164,7 +164,7 @@ def _scalar(node: yaml.ScalarNode, schema: str, where: str, findings: list[Findi
 
 
 def parse_integer(text: str) -> int:
-    """A YAML integer; a leading zero means octal."""
+    """Return a YAML integer; a leading zero means octal."""
     digits = text.replace("_", "")
     sign = -1 if digits.startswith("-") else 1
     digits = digits.lstrip("+-")
@@ -277,7 +277,7 @@ _POWERS = {"B": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 
 
 def _mebibytes(text: str, findings: list[Finding]) -> int | None:
-    """A size such as `64GiB` in MiB; all units are powers of 1024."""
+    """Return a size such as `64GiB` in MiB; all units are powers of 1024."""
     total, position = 0.0, 0
     while match := _BYTES.match(text, position):
         total += float(match[1]) * 1024 ** _POWERS[match[2][0]]
@@ -351,7 +351,7 @@ def _group(value: Json) -> Json:
 
 
 def appended(config: Json, addition: Json) -> Json:
-    """One config appended to another: lists one after the other, other values from the addition where it has them.
+    """Append one config to another: lists one after the other, other values from the addition where it has them.
 
     `ignition.version` stays, `ignition.config` is the addition's.
     """

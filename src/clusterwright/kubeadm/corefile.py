@@ -47,7 +47,7 @@ def require_migration(from_version: Version, to_version: Version) -> None:
 
 
 def migrate(text: str, from_version: Version, to_version: Version) -> str:
-    """The Corefile as the new version needs it; untouched where nothing needs to change. Raises CannotMigrate."""
+    """Return the Corefile as the new version needs it; untouched where nothing needs to change. Raises CannotMigrate."""
     before, after = _name(from_version), _name(to_version)
     if before == after:
         return text
@@ -80,12 +80,12 @@ class Server:
     plugins: list[Directive] = field(default_factory=list)
 
     def plugin(self, name: str) -> Directive | None:
-        """The first plugin of that name."""
+        """Return the first plugin of that name."""
         return next((p for p in self.plugins if p.name == name), None)
 
 
 def _lines(text: str) -> Iterator[list[str]]:
-    """The tokens of each line; quotes hold a token together, `#` at the beginning of a token starts a comment."""
+    """Yield the tokens of each line; quotes hold a token together, `#` at the beginning of a token starts a comment."""
     line: list[str] = []
     token, quoted, open_token, position = "", False, False, 0
     while position < len(text):
@@ -148,7 +148,7 @@ def parse(text: str) -> list[Server]:
 
 
 def dump(servers: list[Server]) -> str:
-    """A Corefile."""
+    """Return a Corefile."""
     return "\n".join(_dump_server(s) for s in servers)
 
 
@@ -177,7 +177,7 @@ Change = Callable[[list[Server]], list[Server]]
 
 
 def _add_plugin(name: str, beside: tuple[str, ...]) -> Change:
-    """A plugin that became a default, in the blocks that have one of the others."""
+    """Return a plugin that became a default, in the blocks that have one of the others."""
 
     def change(servers: list[Server]) -> list[Server]:
         for server in servers:
@@ -189,7 +189,7 @@ def _add_plugin(name: str, beside: tuple[str, ...]) -> Change:
 
 
 def _add_option(plugin: str, name: str, *arguments: str) -> Change:
-    """An option that became a default."""
+    """Return an option that became a default."""
 
     def change(servers: list[Server]) -> list[Server]:
         for server in servers:

@@ -62,14 +62,14 @@ class AdditionalData:
 
 
 def api_version_for(version: Version) -> ApiVersion:
-    """The version of kubeadm's API that a Kubernetes release understands best. Raises UnsupportedVersion."""
+    """Return the version of kubeadm's API that a Kubernetes release understands best. Raises UnsupportedVersion."""
     if version.release < (1, 22, 0):
         raise UnsupportedVersion("the bootstrap provider for kubeadm doesn't support Kubernetes version lower than v1.22.0")
     return "v1beta3" if version.release < (1, 31, 0) else "v1beta4"
 
 
 def marshal(document: Mapping[str, Any]) -> str:
-    """The document as YAML, ending with one newline."""
+    """Return the document as YAML, ending with one newline."""
     return yamltext.dump(document)
 
 
@@ -300,7 +300,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def parse_cluster_configuration(text: str) -> tuple[ClusterConfiguration, AdditionalData]:
-    """A cluster's ClusterConfiguration in the spec's shape, and what the spec has no field for. Raises UnknownDocument."""
+    """Return a cluster's ClusterConfiguration in the spec's shape, and what the spec has no field for. Raises UnknownDocument."""
     d = _parse(text, "ClusterConfiguration")
     api_server = _component_back(d.get("apiServer"))
     sans = _get(d, "apiServer", "certSANs")

@@ -21,24 +21,24 @@ class MissingKey(ValueError):
 
 
 def secret_text(data: Mapping[str, bytes], key: str) -> str:
-    """The value of a Secret as text. Raises MissingKey."""
+    """Return the value of a Secret as text. Raises MissingKey."""
     if key not in data:
         raise MissingKey(f'secret references non-existent secret key: "{key}"')
     return data[key].decode("utf-8", "surrogateescape")
 
 
 def with_content(file: File, content: str) -> File:
-    """The file with the content that its Secret holds."""
+    """Return the file with the content that its Secret holds."""
     return msgspec.structs.replace(file, content=content, content_from=None)
 
 
 def with_password(user: User, passwd: str) -> User:
-    """The user with the password hash that their Secret holds."""
+    """Return the user with the password hash that their Secret holds."""
     return msgspec.structs.replace(user, passwd=passwd, passwd_from=None)
 
 
 def discovery_kubeconfig(discovery: FileDiscovery) -> File:
-    """The kubeconfig file that a joining node discovers its cluster by."""
+    """Return the kubeconfig file that a joining node discovers its cluster by."""
     return File(path=discovery.kube_config_path, owner="root:root", permissions="0640", content=yamltext.dump(_kubeconfig(discovery)))
 
 

@@ -58,7 +58,7 @@ class Rendered:
 
 
 def render(node: Node) -> Rendered:
-    """The Ignition config of a node. Raises RenderError."""
+    """Return the Ignition config of a node. Raises RenderError."""
     config = _generated(node)
     problems = tuple(validate(config))
     if problems:

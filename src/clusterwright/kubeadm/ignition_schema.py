@@ -34,17 +34,17 @@ class Finding:
 
 
 def error(text: str) -> Finding:
-    """A finding that makes the config unusable."""
+    """Return a finding that makes the config unusable."""
     return Finding("error", text)
 
 
 def warning(text: str) -> Finding:
-    """A finding that only a strict user minds."""
+    """Return a finding that only a strict user minds."""
     return Finding("warning", text)
 
 
 def validate(config: Mapping[str, Any]) -> Iterator[Finding]:
-    """Every finding of an Ignition config."""
+    """Yield every finding of an Ignition config."""
     storage = config.get("storage", {})
     yield from _references(config.get("ignition", {}))
     yield from _each(storage, "files", _file)
@@ -190,7 +190,7 @@ def _raid(raid: Json) -> Iterator[Finding]:
 
 
 def _sections(contents: str) -> tuple[set[str], list[Finding]]:
-    """The sections that a unit file has, and what keeps systemd from reading it."""
+    """Return the sections that a unit file has, and what keeps systemd from reading it."""
     sections: set[str] = set()
     found: list[Finding] = []
     continued = False

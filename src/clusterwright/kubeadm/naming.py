@@ -38,12 +38,12 @@ def suffix(uid: str, slot: str) -> str:
 
 
 def slot(parts: Iterable[str]) -> str:
-    """The slot that a situation stands for; the order of its parts does not matter."""
+    """Return the slot that a situation stands for; the order of its parts does not matter."""
     return ",".join(sorted(parts))
 
 
 def render(template: str, data: Mapping[str, Any]) -> str:
-    """What the Go template gives for these data, where only what they hold may be asked for; raises BadNamingTemplate."""
+    """Return what the Go template gives for these data, where only what they hold may be asked for; raises BadNamingTemplate."""
     try:
         return gotemplate.parse(template).render(data)
     except gotemplate.TemplateError as error:
@@ -51,18 +51,18 @@ def render(template: str, data: Mapping[str, Any]) -> str:
 
 
 def shortened(name: str, random: str) -> str:
-    """The name, cut to what a name may be long and told apart by its end."""
+    """Return the name, cut to what a name may be long and told apart by its end."""
     return name if len(name) <= MAX_LENGTH else name[: MAX_LENGTH - _SUFFIX_LENGTH] + random
 
 
 def machine_name(*, template: str, cluster: str, control_plane: str, uid: str, slot: str, taken: Collection[str] = ()) -> str:
-    """The name for the next Machine of a control plane; `taken` names are passed over. Raises BadNamingTemplate."""
+    """Return the name for the next Machine of a control plane; `taken` names are passed over. Raises BadNamingTemplate."""
     data = {"cluster": {"name": cluster}, "kubeadmControlPlane": {"name": control_plane}}
     return generated_name(template=template or DEFAULT_TEMPLATE, data=data, uid=uid, slot=slot, taken=taken)
 
 
 def generated_name(*, template: str, data: Mapping[str, Any], uid: str, slot: str, taken: Collection[str] = ()) -> str:
-    """What the template gives for these data and `.random`; `taken` names are passed over. Raises BadNamingTemplate."""
+    """Return what the template gives for these data and `.random`; `taken` names are passed over. Raises BadNamingTemplate."""
     if not _RANDOM.search(template):
         raise BadNamingTemplate("{{ .random }} is missing in machineNaming.template")
     for turn in range(min(len(taken), _MOST_TURNS) + 1):
@@ -75,7 +75,7 @@ def generated_name(*, template: str, data: Mapping[str, Any], uid: str, slot: st
 
 
 def label_value(name: str) -> str:
-    """A name as a label value; one that is none is replaced by its hash."""
+    """Return a name as a label value; one that is none is replaced by its hash."""
     if len(name) <= 63 and re.fullmatch(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?)?", name):
         return name
     value = 0x811C9DC5

@@ -51,7 +51,7 @@ class Node:
 
     @staticmethod
     def of(spec: KubeadmConfigSpec, role: Role, *, documents: tuple[str, ...], files: tuple[File, ...], users: tuple[User, ...]) -> Node:
-        """The node that a spec describes; `files` and `users` are the resolved ones."""
+        """Return the node that a spec describes; `files` and `users` are the resolved ones."""
         return Node(
             role=role,
             documents=documents,
@@ -74,6 +74,6 @@ class Node:
 
 
 def clipped(content: str) -> str:
-    """The content as a YAML literal block leaves it: exactly one newline at its end, unless nothing but newlines is there."""
+    """Return the content as a YAML literal block leaves it: exactly one newline at its end, unless nothing but newlines is there."""
     body = content.rstrip("\n")
     return body + "\n" if body else ""

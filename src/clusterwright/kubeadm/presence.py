@@ -30,7 +30,7 @@ def _fields(cls: type[Struct]) -> tuple[tuple[str, Any, bool], ...]:
 
 
 def is_defined(part: Struct | None) -> bool:
-    """Whether the part says anything."""
+    """Return whether the part says anything."""
     if part is None:
         return False
     for name, default, keep_empty in _fields(type(part)):
@@ -44,5 +44,5 @@ def is_defined(part: Struct | None) -> bool:
 
 
 def defined(part: S | None) -> S | None:
-    """The part if it says anything, else None."""
+    """Return the part if it says anything, else None."""
     return part if is_defined(part) else None

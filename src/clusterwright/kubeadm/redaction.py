@@ -38,7 +38,7 @@ def secret_paths(spec: KubeadmConfigSpec) -> frozenset[str]:
 
 
 def redacted(data: str, hidden: Collection[str] = ()) -> str:
-    """The data with every secret replaced; contents of the files in `hidden` are secret. Raises CannotRedact."""
+    """Return the data with every secret replaced; contents of the files in `hidden` are secret. Raises CannotRedact."""
     text = _ignition(data, hidden) if data.startswith("{") else _cloud_config(data, hidden)
     return _without_tokens(text)
 

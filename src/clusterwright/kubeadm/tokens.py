@@ -55,12 +55,12 @@ def _shown(token: str) -> str:
 
 
 def secret_name(token: str) -> str:
-    """The name of the token's Secret in `kube-system`. Raises TokenError."""
+    """Return the name of the token's Secret in `kube-system`. Raises TokenError."""
     return f"bootstrap-token-{parse_token(token)[0]}"
 
 
 def token_secret(token: str, *, now: datetime, ttl: timedelta) -> Json:
-    """The Secret that makes the workload cluster accept the token until now + ttl."""
+    """Return the Secret that makes the workload cluster accept the token until now + ttl."""
     identity, secret = parse_token(token)
     data = {
         "token-id": identity,
@@ -81,12 +81,12 @@ def token_secret(token: str, *, now: datetime, ttl: timedelta) -> Json:
 
 
 def new_expiration(now: datetime, ttl: timedelta) -> str:
-    """What `expiration` becomes when a token is made or prolonged now."""
+    """Return what `expiration` becomes when a token is made or prolonged now."""
     return rfc3339((now + ttl).astimezone(UTC))
 
 
 def check_interval(ttl: timedelta) -> timedelta:
-    """How often a token is looked at."""
+    """Return how often a token is looked at."""
     return ttl / 3
 
 
@@ -97,18 +97,18 @@ class Expiration:
     at: datetime | None
 
     def needs_refresh(self, now: datetime, ttl: timedelta) -> bool:
-        """Whether less than 5/6 of the TTL is left (at exactly 5/6: not yet), or no end is known."""
+        """Return whether less than 5/6 of the TTL is left (at exactly 5/6: not yet), or no end is known."""
         return self.at is None or self.at < now + ttl * 5 / 6
 
     def needs_rotation(self, now: datetime, ttl: timedelta) -> bool:
-        """Whether less than half of the TTL is left. Raises TokenError when no end is known."""
+        """Return whether less than half of the TTL is left. Raises TokenError when no end is known."""
         if self.at is None:
             raise TokenError("can't parse expiration time of bootstrap token: it has none")
         return self.at < now + ttl / 2
 
 
 def read_expiration(data: Mapping[str, bytes]) -> Expiration:
-    """The end that a token's Secret names. Raises TokenError when it cannot be read."""
+    """Return the end that a token's Secret names. Raises TokenError when it cannot be read."""
     text = data.get(EXPIRATION_KEY, b"").decode("utf-8", "replace")
     if not text:
         return Expiration(None)

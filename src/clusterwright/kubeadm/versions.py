@@ -41,7 +41,7 @@ def compare(one: Version, other: Version, *, build: bool = False) -> int | None:
 
 
 def _precedence(version: Version) -> tuple[Any, ...]:
-    """A release comes after all that were before it; numbers before words."""
+    """Return a release comes after all that were before it; numbers before words."""
     words = [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in version.pre.split(".")] if version.pre else []
     return (version.release, not words, words)
 
@@ -69,7 +69,7 @@ def _size(digits: str) -> tuple[int, str]:
 
 
 def parse_version(text: str) -> Version:
-    """The version that a text means; a leading `v`, spaces around, leading zeros and missing minor or patch are tolerated.
+    """Return the version that a text means; a leading `v`, spaces around, leading zeros and missing minor or patch are tolerated.
 
     Raises ValueError.
     """
@@ -84,7 +84,7 @@ def parse_version(text: str) -> Version:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """What is before the first `-` or `+`, and the rest."""
+    """Return what is before the first `-` or `+`, and the rest."""
     end = next((position for position, char in enumerate(text) if char in "-+"), len(text))
     return text[:end], text[end:]
 

@@ -39,17 +39,17 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """The double-quoted form, with escapes for quotes, backslashes and what does not print."""
+    """Return the double-quoted form, with escapes for quotes, backslashes and what does not print."""
     return '"' + _ESCAPED.sub(_escape, text) + '"'
 
 
 def is_printable(text: str) -> bool:
-    """Whether the text may stand in a block scalar as it is: no control characters, and newline as its only line break."""
+    """Return whether the text may stand in a block scalar as it is: no control characters, and newline as its only line break."""
     return _UNPRINTABLE.search(text) is None
 
 
 def scalar(text: str) -> str:
-    """The string as one YAML scalar on one line: plain if that keeps it, single-quoted if that does, else double-quoted."""
+    """Return the string as one YAML scalar on one line: plain if that keeps it, single-quoted if that does, else double-quoted."""
     if is_plain(text):
         return text
     if "\n" in text or "\t" in text or not is_printable(text):
@@ -58,7 +58,7 @@ def scalar(text: str) -> str:
 
 
 def is_plain(text: str) -> bool:
-    """Whether a plain scalar in block context reads back as this very string, in YAML 1.1, 1.2 and Go's parsers."""
+    """Return whether a plain scalar in block context reads back as this very string, in YAML 1.1, 1.2 and Go's parsers."""
     if text in _WORDS or text[0] in _INDICATOR or text[0] == " " or text[-1] in " :":
         return False
     if text[0] in "-?:" and (len(text) == 1 or text[1] == " " or text.startswith("---")):
@@ -69,19 +69,19 @@ def is_plain(text: str) -> bool:
 
 
 def rfc3339(time: datetime) -> str:
-    """The time in UTC, in whole seconds."""
+    """Return the time in UTC, in whole seconds."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def dump(value: Mapping[str, Any]) -> str:
-    """A document in block style with sorted keys, sequences not indented below their key; ends with one newline."""
+    """Return a document in block style with sorted keys, sequences not indented below their key; ends with one newline."""
     lines: list[str] = []
     _mapping(value, "", lines)
     return "\n".join(lines) + "\n"
 
 
 def _leaf(value: Any) -> str | None:
-    """The one-line form of a value that has one; None for a filled mapping or sequence."""
+    """Return the one-line form of a value that has one; None for a filled mapping or sequence."""
     if isinstance(value, str):
         return scalar(value)
     if value is None:

@@ -53,7 +53,7 @@ class Forecast:
 
 
 def forecast(bundle: Bundle, controllers: Collection[str]) -> Forecast:
-    """What the named controllers would write first, over all objects of a bundle that they reconcile."""
+    """Return what the named controllers would write first, over all objects of a bundle that they reconcile."""
     before = {name_of(o.kind, *o.key): o.json for o in map(Unstructured, bundle.objects)}
     writes: dict[Write, None] = {}
     unfinished: list[tuple[str, str, str]] = []
@@ -95,7 +95,7 @@ def _write(controller: str, name: str, before: Mapping[str, Any], after: Mapping
 
 
 def _changes(before: Any, after: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
-    """Every path at which two values differ, with both."""
+    """Yield every path at which two values differ, with both."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted({*before, *after} - (_BOOKKEEPING if path == ("metadata",) else frozenset())):
             yield from _changes(before.get(key, _ABSENT), after.get(key, _ABSENT), (*path, key))

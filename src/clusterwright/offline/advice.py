@@ -43,7 +43,7 @@ class Case:
         return f"{self.node.kind} {self.node.name}"
 
     def kubectl(self, words: str, node: Node | None = None) -> str:
-        """A kubectl command about an object; `{}` stands for it."""
+        """Return a kubectl command about an object; `{}` stands for it."""
         node = node or self.node
         group = node.object.gvk.group if node.object is not None else ""
         resource = crd_name(group, node.kind).partition(".")[0] if group else node.kind.lower()
@@ -67,7 +67,7 @@ _COMPONENT: Final = re.compile(r"^(APIServer|ControllerManager|Scheduler|Etcd)Po
 
 
 def advise(investigation: Investigation, node: Node, complaint: Complaint) -> Advice:
-    """The advice of the first class of causes that this one belongs to."""
+    """Return the advice of the first class of causes that this one belongs to."""
     case = Case(investigation, node, complaint)
     return next(give(case) for applies, give in _CLASSES if applies(case))
 
@@ -225,7 +225,7 @@ def _machine_of_node(case: Case) -> Advice:
 
 
 def _is_checked(machine: Node, check: Node) -> bool:
-    """Whether a MachineHealthCheck looks after a Machine."""
+    """Return whether a MachineHealthCheck looks after a Machine."""
     return check.object is not None and machine.object is not None and selects(check.object.at("spec", "selector"), machine.object)
 
 
@@ -270,7 +270,7 @@ def _gate(case: Case) -> Advice:
 
 
 def _extension(case: Case) -> Advice:
-    """What a runtime extension has answered, or has not."""
+    """Return what a runtime extension has answered, or has not."""
     if annotated := ANNOTATION.search(case.complaint.text):
         names = [name.strip() for name in annotated[1].split(",")]
         who = f"whoever set the annotation {', '.join(names)}"
@@ -325,7 +325,7 @@ def _core(case: Case) -> Advice:
 
 
 def _source(case: Case) -> str:
-    """The object whose spec people write: what a topology manages follows its Cluster."""
+    """Return the object whose spec people write: what a topology manages follows its Cluster."""
     cluster = case.investigation.cluster
     is_managed = case.node.object is not None and TOPOLOGY_OWNED_LABEL in case.node.object.metadata.labels
     return f"Cluster {cluster.name}" if is_managed and cluster is not None else case.name

@@ -30,7 +30,7 @@ _UNREGISTERED: Final = "has not been registered"
 
 
 def held_by(message: str) -> list[tuple[str, str]]:
-    """The lifecycle hooks that hold a Cluster, each with what was said, by the message of its condition."""
+    """Return the lifecycle hooks that hold a Cluster, each with what was said, by the message of its condition."""
     found = _BLOCKING.search(message)
     if found is None:
         return []
@@ -39,7 +39,7 @@ def held_by(message: str) -> list[tuple[str, str]]:
 
 
 def config_of(handler: str) -> str:
-    """The ExtensionConfig of a handler, `<handler>.<config>`."""
+    """Return the ExtensionConfig of a handler, `<handler>.<config>`."""
     return handler.partition(".")[2]
 
 
@@ -96,7 +96,7 @@ class Beside(Unsaid):
         node.because_of[missing.id] = "asks a handler of it"
 
     def _naming(self, handler: str) -> Iterator[tuple[Node, str]]:
-        """The ClusterClasses that name a handler, and where."""
+        """Yield the ClusterClasses that name a handler, and where."""
         for node in self.nodes.values():
             if node.kind == "ClusterClass" and node.object is not None:
                 yield from ((node, path) for path in _places(node.object.at("spec"), handler, "spec"))
@@ -134,14 +134,14 @@ class Beside(Unsaid):
 
 
 def _hooks(config: Unstructured) -> set[str]:
-    """The hooks that an extension handles."""
+    """Return the hooks that an extension handles."""
     handlers = config.at("status", "handlers")
     asked = [h.get("requestHook") for h in handlers if isinstance(h, Mapping)] if isinstance(handlers, list) else []
     return {str(a.get("hook")) for a in asked if isinstance(a, Mapping)}
 
 
 def _places(value: Any, wanted: str, path: str) -> Iterator[str]:
-    """Where a value is, below another."""
+    """Yield where a value is, below another."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _places(inner, wanted, f"{path}.{key}")

@@ -1,4 +1,4 @@
-"""Mistakes that authors of providers make: objects that do not keep the contract, so that core controllers wait for ever. Pure.
+"""Mistakes that authors of providers make: objects that do not keep the contract, so that core controllers wait forever. Pure.
 
 Nobody's condition tells: the provider believes that it is done, and the core controller waits for a field.
 """
@@ -61,7 +61,7 @@ ROLES: Final[Mapping[tuple[str, str], Role]] = {
 
 
 def breach_of_definition(definition: Unstructured) -> Complaint | None:
-    """What is wrong with a CRD that has contract labels: they name what is not served, or nobody can find it by its name."""
+    """Return what is wrong with a CRD that has contract labels: they name what is not served, or nobody can find it by its name."""
     group, kind = str(definition.at("spec", "group")), str(definition.at("spec", "names", "kind"))
     wanted = crd_name(group, kind)
     if definition.metadata.name != wanted:
@@ -82,7 +82,7 @@ def breach_of_definition(definition: Unstructured) -> Complaint | None:
 
 
 def breach(role: Role, obj: Unstructured, version: ContractVersion, now: datetime | None) -> Complaint | None:
-    """How an object breaks the contract of its role; None: it keeps it, or may yet."""
+    """Return how an object breaks the contract of its role; None: it keeps it, or may yet."""
     contract = CONTRACTS[version]
     done = role.done(contract)
     read = done.read(obj.json)

@@ -85,7 +85,7 @@ _LISTS: Final[tuple[tuple[tuple[str, ...], type], ...]] = (
 
 
 def shaped(document: Mapping[str, Any]) -> Json:
-    """A copy of an object without what is of another shape than all readers expect: providers of others may mean anything by it."""
+    """Return a copy of an object without what is of another shape than all readers expect: providers of others may mean anything by it."""
     made = dict(document)
     for *outer, last in _MAPS:
         holder = _opened(made, outer)
@@ -100,7 +100,7 @@ def shaped(document: Mapping[str, Any]) -> Json:
 
 
 def _opened(json: Json, path: Iterable[str]) -> Json | None:
-    """The map at a path, each on the way to it a copy of its own; None where there is none."""
+    """Return the map at a path, each on the way to it a copy of its own; None where there is none."""
     for step in path:
         inner = json.get(step)
         if not isinstance(inner, Mapping):
@@ -110,7 +110,7 @@ def _opened(json: Json, path: Iterable[str]) -> Json | None:
 
 
 def _newest(index: int, document: Json) -> Json:
-    """A document in an old version of a kind that follows no provider contract, in the version that controllers read."""
+    """Return a document in an old version of a kind that follows no provider contract, in the version that controllers read."""
     gvk = GroupVersionKind.of(document["apiVersion"], document["kind"])
     if gvk.version == HUB or gvk.group not in _NO_PROVIDERS or not conversion.convertible(gvk.group, gvk.kind):
         return document

@@ -19,7 +19,7 @@ def catalogue() -> dict[str, tuple[Table[Any], ...]]:
 
 @cache
 def tables_of(package: str) -> tuple[Table[Any], ...]:
-    """The tables of one controller, phases first, in the order of their definition; one that is imported elsewhere counts once."""
+    """Return the tables of one controller, phases first, in the order of their definition; one that is imported elsewhere counts once."""
     prefix = f"{controllers.__name__}.{package}"
     modules = [import_module(prefix)]
     modules += [import_module(m.name) for m in pkgutil.walk_packages(modules[0].__path__, f"{prefix}.")]

@@ -189,7 +189,7 @@ class Investigation(Beside):
             self._miss(node, secret, Reference("", "Secret", name, "the connection"))
 
     def _partners(self, node: Node) -> list[str]:
-        """What the object refers to and what it owns, as far as it is there."""
+        """Return what the object refers to and what it owns, as far as it is there."""
         assert node.object is not None
         references_ = (*references(node.object.at("spec"), home=node.namespace), *class_of(node.object))
         named = [node_id(r.kind, node.namespace, r.name) for r in references_]
@@ -202,7 +202,7 @@ class Investigation(Beside):
         return found
 
     def _descendants(self, name: str) -> list[str]:
-        """What the object owns; what says nothing lets what it owns speak for it."""
+        """Return what the object owns; what says nothing lets what it owns speak for it."""
         found: dict[str, None] = {}
         queue = list(self._children.get(name, []))
         while queue:
@@ -325,7 +325,7 @@ class Investigation(Beside):
         return self._shared("initialization") is not None
 
     def said(self, node: Node, type_: str) -> Condition | None:
-        """The condition of an object as it was found just now, or else as it was written."""
+        """Return the condition of an object as it was found just now, or else as it was written."""
         return get(self._conditions(node), type_)
 
     def owners(self, node: Node) -> list[Node]:
@@ -341,11 +341,11 @@ class Investigation(Beside):
         return list(found.values())
 
     def machines_of(self, node: Node) -> list[Node]:
-        """The Machines that the object owns, and those of what it owns."""
+        """Return the Machines that the object owns, and those of what it owns."""
         return [self.nodes[name] for name in reachable(self._children, node.id) if name.startswith("Machine/") and name in self.nodes]
 
     def causes(self) -> list[Node]:
-        """What nothing else explains, the most telling first; empty if all is well."""
+        """Return what nothing else explains, the most telling first; empty if all is well."""
         troubled = {n.id: [t for t in n.because_of if t in self.nodes] for n in self.nodes.values() if n.complaints}
         for node_name in [t for targets in list(troubled.values()) for t in targets]:
             troubled.setdefault(node_name, [])
@@ -373,7 +373,7 @@ class Investigation(Beside):
         )
 
     def _telling(self, graph: dict[str, list[str]]) -> dict[str, list[str]]:
-        """The graph without those that are only getting on: what is wrong with others is not explained by that."""
+        """Return the graph without those that are only getting on: what is wrong with others is not explained by that."""
         while idle := {name for group in sinks(graph) if all(self.nodes[n].tier is Tier.PROGRESS for n in group) for name in group}:
             graph = {name: [t for t in targets if t not in idle] for name, targets in graph.items() if name not in idle}
         return graph
@@ -391,7 +391,7 @@ class Investigation(Beside):
         return node
 
     def path_to(self, target: str) -> list[str]:
-        """The chain of nodes from the subject to a cause, shortest first; only the cause if nothing leads there."""
+        """Return the chain of nodes from the subject to a cause, shortest first; only the cause if nothing leads there."""
         before: dict[str, str] = {self.subject: ""}
         queue = [self.subject]
         for current in queue:

@@ -100,7 +100,7 @@ class Reference:
 
 
 def references(value: Any, path: str = "spec", home: str = "") -> Iterator[Reference]:
-    """Every `{kind, name, apiGroup or apiVersion}` below a spec that names an object of the same namespace, `home`."""
+    """Yield every `{kind, name, apiGroup or apiVersion}` below a spec that names an object of the same namespace, `home`."""
     if isinstance(value, dict):
         kind, name = value.get("kind"), value.get("name")
         group = value.get("apiGroup") or str(value.get("apiVersion") or "").rpartition("/")[0]
@@ -123,19 +123,19 @@ _BUILT_IN = re.compile(
 
 
 def is_built_in(group: str) -> bool:
-    """Whether Kubernetes itself has the group: clusters are not made of such objects, but for a few of the core group."""
+    """Return whether Kubernetes itself has the group: clusters are not made of such objects, but for a few of the core group."""
     return bool(_BUILT_IN.fullmatch(group))
 
 
 def is_template_expected(kind: str, reference: Reference) -> bool:
-    """Whether objects are cloned from what the reference names; the contract has such kinds end in Template."""
+    """Return whether objects are cloned from what the reference names; the contract has such kinds end in Template."""
     if kind in {"MachineDeployment", "MachineSet"}:
         return reference.path.startswith("spec.template.spec.")
     return reference.path in {"spec.machineTemplate.spec.infrastructureRef", "spec.machineTemplate.infrastructureRef"}
 
 
 def secret_sources(value: Any, path: str = "spec") -> Iterator[Reference]:
-    """Every `...From: {secret: {name}}` below a spec: contents and passwords that are kept in Secrets."""
+    """Yield every `...From: {secret: {name}}` below a spec: contents and passwords that are kept in Secrets."""
     if isinstance(value, dict):
         for key, inner in value.items():
             source = inner.get("secret") if isinstance(inner, dict) and key.endswith("From") else None
@@ -149,7 +149,7 @@ def secret_sources(value: Any, path: str = "spec") -> Iterator[Reference]:
 
 
 def own_pause(obj: Unstructured) -> str:
-    """How the object itself is paused; empty if it is not."""
+    """Return how the object itself is paused; empty if it is not."""
     if obj.at("spec", "paused") is True:
         return f"is paused by {SPEC_PAUSED}"
     if PAUSED_ANNOTATION in obj.metadata.annotations:
@@ -158,12 +158,12 @@ def own_pause(obj: Unstructured) -> str:
 
 
 def pause_path(obj: Unstructured) -> str:
-    """The field that pauses the object."""
+    """Return the field that pauses the object."""
     return SPEC_PAUSED if obj.at("spec", "paused") is True else f"metadata.annotations[{PAUSED_ANNOTATION}]"
 
 
 def deletion(obj: Unstructured, conditions: Sequence[Condition], now: datetime | None) -> Complaint:
-    """What holds an object that is being deleted. Just begun, and held only by its own controller, it is probably on its way."""
+    """Return what holds an object that is being deleted. Just begun, and held only by its own controller, it is probably on its way."""
     metadata = obj.metadata
     begun = str(obj.at("metadata", "deletionTimestamp"))
     said = get(conditions, "Deleting")
@@ -180,7 +180,7 @@ def deletion(obj: Unstructured, conditions: Sequence[Condition], now: datetime |
 
 
 def complaint_of(condition: Condition) -> Complaint | None:
-    """What a condition complains about, if it does."""
+    """Return what a condition complains about, if it does."""
     if condition.type in QUIET:
         return None
     raw = f"{condition.reason} {condition.message}"
@@ -205,7 +205,7 @@ def complaint_of(condition: Condition) -> Complaint | None:
 
 
 def condition_path(type_: str) -> str:
-    """The field of a condition."""
+    """Return the field of a condition."""
     return f"status.conditions[{type_}]"
 
 
@@ -224,7 +224,7 @@ def _tier(condition: Condition, raw: str) -> Tier:
 
 
 def used_up(quota: Unstructured) -> str:
-    """The counts of objects that a ResourceQuota grants no more of; empty if there are none."""
+    """Return the counts of objects that a ResourceQuota grants no more of; empty if there are none."""
     hard, used = quota.at("status", "hard"), quota.at("status", "used")
     if not isinstance(hard, Mapping) or not isinstance(used, Mapping):
         return ""
@@ -234,7 +234,7 @@ def used_up(quota: Unstructured) -> str:
 
 
 def has_delivered(obj: Unstructured) -> bool:
-    """Whether the object says that it has done its part; templates have none."""
+    """Return whether the object says that it has done its part; templates have none."""
     if obj.kind.endswith("Template"):
         return True
     flags = ("provisioned", "dataSecretCreated", "controlPlaneInitialized")
@@ -247,7 +247,7 @@ def has_delivered(obj: Unstructured) -> bool:
 
 
 def old_conditions(obj: Unstructured) -> tuple[Condition, ...]:
-    """What an object that reports only in the old way has to say: conditions of v1beta1 that are more than information."""
+    """Return what an object that reports only in the old way has to say: conditions of v1beta1 that are more than information."""
     listed = obj.at("status", "deprecated", "v1beta1", "conditions")
     told = [c for c in listed if isinstance(c, Mapping) and c.get("severity") != "Info"] if isinstance(listed, list) else []
     try:
@@ -284,7 +284,7 @@ def begun_of(event: Mapping[str, Any]) -> str:
 
 
 def earlier(moment: str, by: timedelta) -> str:
-    """A moment in the text form of the API, a while before; what is none stays as it is."""
+    """Return a moment in the text form of the API, a while before; what is none stays as it is."""
     try:
         return f"{datetime.fromisoformat(moment) - by:%Y-%m-%dT%H:%M:%SZ}"
     except ValueError:

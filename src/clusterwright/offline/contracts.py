@@ -20,7 +20,7 @@ _REFERENCES = ("infrastructureRef", "controlPlaneRef", "configRef", "templateRef
 
 
 def complete(bundle: Bundle) -> Bundle:
-    """The bundle with the CRDs that its recorder could not see; unchanged if it could."""
+    """Return the bundle with the CRDs that its recorder could not see; unchanged if it could."""
     observation = bundle.observation
     if observation.features or observation.workload_clusters or any(o["kind"] == "CustomResourceDefinition" for o in bundle.objects):
         return bundle
@@ -37,7 +37,7 @@ def complete(bundle: Bundle) -> Bundle:
 
 
 def _classes_elsewhere(bundle: Bundle) -> Iterator[Json]:
-    """A ClusterClass in a namespace that nobody looked into is there, for all we know; what it says is not known."""
+    """Yield a ClusterClass in a namespace that nobody looked into is there, for all we know; what it says is not known."""
     seen = {o["metadata"].get("namespace") for o in bundle.objects}
     for obj in map(Unstructured, bundle.objects):
         namespace, name = obj.at("spec", "topology", "classRef", "namespace"), obj.at("spec", "topology", "classRef", "name")
@@ -58,7 +58,7 @@ def _learn(known: dict[tuple[str, str], Json], gvk: GroupVersionKind, contract: 
 
 
 def _contract(obj: Unstructured) -> str:
-    """What the object's status looks like; empty where it does not tell."""
+    """Return what the object's status looks like; empty where it does not tell."""
     status = obj.at("status")
     if not isinstance(status, Mapping):
         return ""

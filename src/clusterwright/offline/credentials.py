@@ -27,7 +27,7 @@ CERTIFICATES = re.compile(r"certificate|x509|\btls\b|kubeconfig|\bCA\b|\bPEM\b|p
 
 
 def external_etcd_secrets(obj: Unstructured, cluster: str) -> list[Reference]:
-    """The Secrets that the author of a cluster with an etcd of its own must bring along."""
+    """Return the Secrets that the author of a cluster with an etcd of its own must bring along."""
     for path in (("spec", "kubeadmConfigSpec"), ("spec",)):
         if obj.at(*path, "clusterConfiguration", "etcd", "external"):
             where = ".".join((*path, "clusterConfiguration", EXTERNAL_ETCD))

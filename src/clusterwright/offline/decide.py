@@ -17,7 +17,7 @@ from clusterwright.runtime.keys import sample_keys
 
 
 def decide(objects: Sequence[Mapping[str, Any]], subject: str, controller: str = "") -> Json:
-    """What our controller of the subject's kind would do next, and the status it would write.
+    """Return what our controller of the subject's kind would do next, and the status it would write.
 
     `objects` are whole Kubernetes objects and at most one Observation; `subject` is "Kind/namespace/name"; `controller` names
     one of the kind's controllers (`topology/cluster`), empty means the first. Nothing is contacted and nothing outside is
@@ -43,7 +43,7 @@ def decide_bundle(bundle: Bundle, subject: str, controller: str = "") -> Json:
 
 
 async def run_pass(world: World, reconciler: Any, kind: type[Object], key: ObjectKey) -> Json:
-    """One pass of a reconciler in a world, as `decide` answers it."""
+    """Run one pass of a reconciler in a world and return what `decide` answers."""
     requeue: float | None = None
     failure: str | None = None
     try:
@@ -88,7 +88,7 @@ def _net(actions: Iterable[Action]) -> Iterator[Action]:
 
 
 def _unobserved(client: Any) -> Any:
-    """The client below the faults: what is there, whether or not the pass could read it."""
+    """Return the client below the faults: what is there, whether or not the pass could read it."""
     return client.inner
 
 

@@ -52,7 +52,7 @@ class Answer:
     """What limits the answer."""
 
     def to_json(self, condition: str = "") -> Json:
-        """The answer as plain data; `tables` only those asked for."""
+        """Return the answer as plain data; `tables` only those asked for."""
         answer: Json = {"subject": self.subject, "verdict": self.verdict.to_json(), "causes": self.causes, "chain": self.chain}
         answer |= {"status": self.status, "error": self.error or None, "requeueAfterSeconds": self.requeue, "actions": self.actions}
         answer["notes"] = self.notes
@@ -120,7 +120,7 @@ def _explain_topology(bundle: Bundle, cluster: Json, answer: Answer) -> None:
 
 
 def _kin(bundle: Bundle, subject: str) -> list[str]:
-    """The objects of the subject's Cluster that controllers of ours reconcile."""
+    """Return the objects of the subject's Cluster that controllers of ours reconcile."""
     objects = [o for o in map(Unstructured, bundle.objects) if o.kind not in {"Event", "CustomResourceDefinition"}]
     clusters = [o for o in objects if o.kind == "Cluster" and str(o.key) in bundle.observation.workload_clusters]
     names = set().union(*(related(objects, cluster, subject) for cluster in clusters)) if clusters else set()

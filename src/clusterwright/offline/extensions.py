@@ -24,7 +24,7 @@ class CannedExtensions:
         self.calls: list[Json] = []
 
     async def __call__(self, handler: Handler, url: str, body: bytes) -> tuple[int, bytes]:
-        """The observed answer of a handler; one that is not named cannot be reached."""
+        """Return the observed answer of a handler; one that is not named cannot be reached."""
         request: Json = msgspec.json.decode(body)
         self.calls.append({"url": url, "body": request})
         if handler.hook == "Discovery":
@@ -44,7 +44,7 @@ class CannedExtensions:
 
 
 def _addressed(response: Json, request: Json) -> Json:
-    """A response whose items name the items of the request by their holder, as the wire has them: by uid."""
+    """Return a response whose items name the items of the request by their holder, as the wire has them: by uid."""
     if not any(isinstance(item, Mapping) and "holder" in item for item in response.get("items") or ()):
         return response
     items: list[Any] = []
@@ -62,7 +62,7 @@ def _addressed(response: Json, request: Json) -> Json:
 
 
 def runtime_client(objects: Iterable[Json], observation: Observation, reader: Reader, post: CannedExtensions) -> RuntimeClient:
-    """The client of a bundle: its ExtensionConfigs are registered as their status stands."""
+    """Return the client of a bundle: its ExtensionConfigs are registered as their status stands."""
     registry = Registry()
     if observation.runtime_registry.ready:
         registry.start((o for o in objects if o.get("kind") == "ExtensionConfig"), known=lambda _: True)

@@ -46,7 +46,7 @@ class Fleet:
         return self._kinship.of(self._kinship.objects[name_of("Cluster", *cluster)])
 
     def verdict(self, cluster: ObjectKey) -> Verdict:
-        """The verdict on a Cluster; raises KeyError if it is not among the objects."""
+        """Return the verdict on a Cluster; raises KeyError if it is not among the objects."""
         subject = name_of("Cluster", *cluster)
         names = sorted(self._kinship.of(self._kinship.objects[subject]))  # the same words every time
         objects = [dict(self._kinship.objects[name].json) for name in names]
@@ -54,24 +54,24 @@ class Fleet:
         return household_verdict(subject, [*objects, *events, *self._common], self._sight)
 
     def verdicts(self) -> Mapping[ObjectKey, Verdict]:
-        """The verdict on every Cluster."""
+        """Return the verdict on every Cluster."""
         return {cluster: self.verdict(cluster) for cluster in self.clusters}
 
 
 def household_verdict(subject: str, objects: Iterable[Json], sight: Sight) -> Verdict:
-    """The verdict on a Cluster, by what belongs to it, and nothing else: for those who know what that is."""
+    """Return the verdict on a Cluster, by what belongs to it, and nothing else: for those who know what that is."""
     investigation = Investigation(objects, subject, {}, sight, is_household=True)
     return judge(investigation, investigation.causes(), sight.now)
 
 
 def own_verdict(cluster: Json, now: datetime) -> Verdict:
-    """The verdict by what a Cluster itself says: for those who have no time for what belongs to it. It names the Cluster alone."""
+    """Return the verdict by what a Cluster itself says: for those who have no time for what belongs to it. It names the Cluster alone."""
     metadata = cluster["metadata"]
     return household_verdict(name_of("Cluster", metadata.get("namespace", ""), metadata["name"]), [cluster], Sight(now))
 
 
 async def read(client: Client, namespace: str, now: datetime) -> Fleet:
-    """The clusters of a namespace as they are now, or of all namespaces, if it is empty."""
+    """Return the clusters of a namespace as they are now, or of all namespaces, if it is empty."""
     found = await everything(client, namespace)
     found.objects += await beside(client, found)
     unseen = {str(u["kind"]): str(u["error"]) for u in found.unseen}

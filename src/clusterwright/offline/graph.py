@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 
 def sinks(graph: Mapping[str, Sequence[str]]) -> list[list[str]]:
-    """The strongly connected components that no edge leaves, each sorted: where every path ends, cycles included."""
+    """Return the strongly connected components that no edge leaves, each sorted: where every path ends, cycles included."""
     components = _components(graph)
     place = {node: n for n, component in enumerate(components) for node in component}
     return [
@@ -69,7 +69,7 @@ def reachable(graph: Mapping[str, Sequence[str]], start: str) -> set[str]:
 
 
 def reverse(graph: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """The same edges, seen from where they lead to."""
+    """Return the same edges, seen from where they lead to."""
     turned: dict[str, list[str]] = {}
     for node, targets in graph.items():
         for target in targets:

@@ -69,7 +69,7 @@ class Hearsay:
         return any(test(node, complaint) for test in tests)
 
     def _is_mirror(self, node: Node, complaint: Complaint) -> bool:
-        """Whether it repeats what an object said that has good news by now, or is only getting on."""
+        """Return whether it repeats what an object said that has good news by now, or is only getting on."""
         assert node.object is not None
         field_name, type_ = _MIRRORS.get(complaint.about, ("", ""))
         named = [r for r in references(node.object.at("spec"), home=node.namespace) if type_ and r.path.endswith(f".{field_name}")]
@@ -83,7 +83,7 @@ class Hearsay:
         return is_true(self.conditions(source), type_) or (says_so and source.tier is Tier.PROGRESS)
 
     def _is_echo(self, node: Node, complaint: Complaint) -> bool:
-        """Whether it is about Machines none of which says so, though all are there."""
+        """Return whether it is about Machines none of which says so, though all are there."""
         assert node.object is not None
         if not (ECHO if node.kind in _COUNTING else _OF_MACHINES).search(complaint.about):
             return False
@@ -95,7 +95,7 @@ class Hearsay:
         return is_whole and all(n.tier is Tier.PROGRESS for n in below)
 
     def _is_sum(self, node: Node, complaint: Complaint) -> bool:
-        """Whether its words are about others, or other conditions of the object, and these are good by now, each of them."""
+        """Return whether its words are about others, or other conditions of the object, and these are good by now, each of them."""
         said = get(self.conditions(node), complaint.about) if complaint.about else None
         lines = list(_lines(said.message)) if said is not None else []
         return bool(lines) and all(self._is_good(node, line, complaint) for line in lines)
@@ -115,7 +115,7 @@ class Hearsay:
         return False
 
     def _is_served(self, node: Node, complaint: Complaint) -> bool:
-        """Whether it waits for the control plane, which is there since a moment ago: it will see that soon."""
+        """Return whether it waits for the control plane, which is there since a moment ago: it will see that soon."""
         if self.cluster is None or complaint.tier is not Tier.WAITING or not _AWAITED.search(complaint.raw):
             return False
         said = get(self.conditions(self.cluster), "ControlPlaneInitialized")
@@ -123,7 +123,7 @@ class Hearsay:
         return begun is not None and self.now is not None and self.now - begun < SOON
 
     def _kind(self, word: str) -> str:
-        """The kind that a word means, if there is an object of it."""
+        """Return the kind that a word means, if there is an object of it."""
         return next((n.kind for n in self.nodes.values() if n.object is not None and word in {n.kind, plural(n.kind)}), "")
 
     def _contradicts(self, part: Node, words: str) -> bool:
@@ -132,13 +132,13 @@ class Hearsay:
         return self._are_true(part, types) if types else part.tier is Tier.PROGRESS
 
     def _are_true(self, node: Node, types: Sequence[str]) -> bool:
-        """Whether the conditions of these types hold that the object has, and it has one."""
+        """Return whether the conditions of these types hold that the object has, and it has one."""
         conditions = self.conditions(node)
         known = [t for t in types if get(conditions, t) is not None]
         return bool(known) and all(is_true(conditions, t) for t in known)
 
 
 def _lines(message: str) -> Iterator[str]:
-    """The points of a message, each with what is below it."""
+    """Yield the points of a message, each with what is below it."""
     if message.startswith(("* ", "And ")):
         yield from (part.removeprefix("* ") for part in re.split(r"\n(?=\S)", message))

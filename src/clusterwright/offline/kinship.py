@@ -22,12 +22,12 @@ PURPOSES: Final = ("ca", "etcd", "proxy", "sa", "kubeconfig", "apiserver-etcd-cl
 
 
 def name_of(kind: str, namespace: str, name: str) -> str:
-    """The name of an object in explanations."""
+    """Return the name of an object in explanations."""
     return f"{kind}/{namespace}/{name}" if namespace else f"{kind}/{name}"
 
 
 def resources(obj: Unstructured) -> Iterator[Reference]:
-    """The ConfigMaps and Secrets that a ClusterResourceSet applies."""
+    """Yield the ConfigMaps and Secrets that a ClusterResourceSet applies."""
     listed = obj.at("spec", "resources") if obj.kind == "ClusterResourceSet" else None
     for n, item in enumerate(listed if isinstance(listed, list) else ()):
         if isinstance(item, Mapping) and item.get("kind") in {"ConfigMap", "Secret"} and isinstance(item.get("name"), str):
@@ -35,7 +35,7 @@ def resources(obj: Unstructured) -> Iterator[Reference]:
 
 
 def class_of(cluster: Unstructured) -> list[Reference]:
-    """The ClusterClass of a Cluster with a topology, if it lives in the same namespace."""
+    """Return the ClusterClass of a Cluster with a topology, if it lives in the same namespace."""
     reference, name = cluster.at("spec", "topology", "classRef"), cluster.at("spec", "topology", "class")
     path, namespace = "spec.topology.class", cluster.at("spec", "topology", "classNamespace")
     if isinstance(reference, Mapping):
@@ -69,7 +69,7 @@ class Kinship:
                     self._named.setdefault((namespace, cluster), []).append(name)
 
     def of(self, cluster: Unstructured, *roots: str) -> set[str]:
-        """The names of whatever belongs to the Cluster or to one of the roots."""
+        """Return the names of whatever belongs to the Cluster or to one of the roots."""
         namespace, cluster_name = cluster.key
         queue = [name_of(cluster.kind, *cluster.key), *roots, *self._shared, *self._named.get((namespace, cluster_name), ())]
         queue += [name_of("Secret", namespace, f"{cluster_name}-{purpose}") for purpose in PURPOSES]
@@ -90,12 +90,12 @@ class Kinship:
 
 
 def related(objects: Iterable[Unstructured], cluster: Unstructured, *roots: str) -> set[str]:
-    """The names of whatever belongs to the Cluster or to one of the roots."""
+    """Return the names of whatever belongs to the Cluster or to one of the roots."""
     return Kinship(objects).of(cluster, *roots)
 
 
 def selects(selector: Any, obj: Unstructured) -> bool:
-    """Whether a selector, as a spec has it, is meant for the object; an empty one is meant for none."""
+    """Return whether a selector, as a spec has it, is meant for the object; an empty one is meant for none."""
     if not selector:
         return False
     try:
@@ -105,7 +105,7 @@ def selects(selector: Any, obj: Unstructured) -> bool:
 
 
 def mentioned(obj: Unstructured) -> Iterator[str]:
-    """What the object's spec names, whether it is there or not."""
+    """Yield what the object's spec names, whether it is there or not."""
     namespace, spec = obj.key.namespace, obj.at("spec")
     for reference in (*references(spec, home=namespace), *secret_sources(spec), *resources(obj), *class_of(obj)):
         yield name_of(reference.kind, namespace, reference.name)

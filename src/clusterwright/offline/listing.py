@@ -75,7 +75,7 @@ async def everything(client: Client, namespace: str) -> Everything:
 
 
 async def beside(client: Client, found: Everything) -> list[Unstructured]:
-    """What belongs to no cluster and may hold one up: runtime extensions of topologies; webhooks, if somebody says that one failed.
+    """Return what belongs to no cluster and may hold one up: runtime extensions of topologies; webhooks, if somebody says that one failed.
 
     What may not be listed is left out.
     """
@@ -111,7 +111,7 @@ _CORE: Final = tuple(
 
 
 async def _kinds(client: Client, found: Everything) -> list[_Kind]:
-    """Every namespaced kind that can be listed and may be part of a cluster, in the first version of its group that serves it."""
+    """Return every namespaced kind that can be listed and may be part of a cluster, in the first version of its group that serves it."""
     answer = msgspec.json.decode(await client.raw_get("/apis", accept=f"{AGGREGATED_DISCOVERY},application/json"))
     kinds: dict[tuple[str, str], _Kind] = {}
     for group, version, served in _served(answer) if "items" in answer else await _served_one_by_one(client, answer, found):
@@ -126,7 +126,7 @@ _Served = Iterable[tuple[str, str, Iterable[_Resource]]]
 
 
 def _served(discovery: Json) -> _Served:
-    """What an API server serves that tells it all at once."""
+    """Yield what an API server serves that tells it all at once."""
     for item in discovery["items"]:
         group = item["metadata"].get("name") or ""
         for version in item["versions"] if not is_built_in(group) else ():
@@ -136,7 +136,7 @@ def _served(discovery: Json) -> _Served:
 
 
 async def _served_one_by_one(client: Client, listed: Json, found: Everything) -> _Served:
-    """The same of one that does not, or not everything: what it does not tell is unseen."""
+    """Return the same of one that does not, or not everything: what it does not tell is unseen."""
     versions: list[tuple[str, str]] = []
     for group in listed.get("groups") or ():
         if not is_built_in(group.get("name") or ""):

@@ -19,7 +19,7 @@ _FLAG: Final = re.compile(r"^--feature-gates=(.*)$")
 
 
 def is_manager(obj: Unstructured) -> bool:
-    """Whether an object is such a Deployment."""
+    """Return whether an object is such a Deployment."""
     labels = obj.metadata.labels
     return obj.kind == "Deployment" and (PROVIDER_LABEL in labels or labels.get("app.kubernetes.io/name") == "clusterwright")
 
@@ -53,7 +53,7 @@ def slim(manager: Unstructured) -> Json:
 
 
 def _features(manager: Unstructured) -> dict[str, str]:
-    """The gates that the arguments of a manager set."""
+    """Return the gates that the arguments of a manager set."""
     containers = manager.at("spec", "template", "spec", "containers")
     found: dict[str, str] = {}
     for container in containers if isinstance(containers, list) else ():

@@ -76,7 +76,7 @@ def _spec_changed(obj: Unstructured) -> datetime | None:
 
 
 def ago(span: timedelta) -> str:
-    """A span of time in at most two units, as people say it."""
+    """Return a span of time in at most two units, as people say it."""
     seconds = max(0, int(span.total_seconds()))
     for unit, length, smaller, part in (("d", 86400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
         if seconds >= length:

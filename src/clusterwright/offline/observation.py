@@ -22,7 +22,7 @@ class Target(msgspec.Struct, frozen=True):
     error: str = ""
 
     def covers(self, kind: str, namespace: str, name: str) -> bool:
-        """Whether the object is meant."""
+        """Return whether the object is meant."""
         return self.kind == kind and self.namespace in {"", namespace} and self.name in {"", name}
 
 
@@ -37,7 +37,7 @@ class Refusal(msgspec.Struct, frozen=True):
     status: Mapping[str, Any] = {}
 
     def covers(self, verb: str, kind: str, namespace: str, name: str) -> bool:
-        """Whether the write is meant; `update` and `patch` are the same."""
+        """Return whether the write is meant; `update` and `patch` are the same."""
         same_verb = ("patch" if self.verb == "update" else self.verb) == verb
         return same_verb and self.kind == kind and self.namespace in {"", namespace} and self.name in {"", name}
 
@@ -177,6 +177,6 @@ class Observation(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def faults(source: Observation | WorkloadCluster) -> Faults:
-    """The faults of the management cluster, or of one workload cluster."""
+    """Return the faults of the management cluster, or of one workload cluster."""
     listed = tuple(Target(kind=t) if isinstance(t, str) else t for t in source.unlistable)
     return Faults(unreadable=source.unreadable, unlistable=listed, unwritable=source.unwritable)

@@ -29,7 +29,7 @@ class Action:
     name: str
 
     def to_json(self) -> Json:
-        """The form of an answer's `actions`."""
+        """Return the form of an answer's `actions`."""
         return {"verb": self.verb, "kind": self.kind, "namespace": self.namespace, "name": self.name}
 
 
@@ -215,7 +215,7 @@ class ObservedClient:
 
 
 def _content(json: Mapping[str, Any]) -> Json:
-    """What an object says, without what the server keeps in it: who owns a field is no content."""
+    """Return what an object says, without what the server keeps in it: who owns a field is no content."""
     metadata = {k: v for k, v in json["metadata"].items() if k not in {"managedFields", "resourceVersion"} and v not in (None, [], {})}
     return {**json, "metadata": metadata}
 

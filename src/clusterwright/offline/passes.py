@@ -29,7 +29,7 @@ class Pass:
     tables: list[Explanation] = field(default_factory=list)
 
     def finding(self) -> Finding:
-        """What it says of its object."""
+        """Return what it says of its object."""
         asked: dict[str, tuple[str, ...]] = {}
         for table in self.tables:
             subjects = [s for row in table.rows if row.fired for s in row.about]
@@ -42,7 +42,7 @@ class Pass:
 
 
 def findings_of(passes: Mapping[str, Pass], bundle: Bundle) -> dict[str, Finding]:
-    """What the passes say of their objects, each together with what passes over others would write there."""
+    """Return what the passes say of their objects, each together with what passes over others would write there."""
     findings = {name: one.finding() for name, one in passes.items()}
     before = {name_of(o.kind, *o.key): o.json for o in map(Unstructured, bundle.objects)}
     for one in passes.values():

@@ -60,7 +60,7 @@ class Failure:
 
 
 def failures(text: str) -> Iterator[Failure]:
-    """The checks that a text says have failed."""
+    """Yield the checks that a text says have failed."""
     for found in FAILED.finditer(text):
         what = found["what"]
         named, versions = _CONTROL_PLANE.match(what), _VERSIONS.search(what)

@@ -48,7 +48,7 @@ async def record(
     running: Json | None = None,
     keep_secrets: bool = False,
 ) -> list[Json]:
-    """The documents of a bundle; raises NotFound where the Cluster does not exist.
+    """Return the documents of a bundle; raises NotFound where the Cluster does not exist.
 
     Kinds that may not be listed are left out, and the Observation says so: a bundle is better than none. So is the workload
     cluster where it cannot be reached. `running`: what the controllers say of themselves; None: they are asked beside the API server.
@@ -87,7 +87,7 @@ async def observation_of(
     unseen: Sequence[Json] = (),
     shown: Callable[[Mapping[str, Any]], Json] = dict,
 ) -> Json:
-    """The Observation of a cluster whose objects, the Cluster first, are known; its workload cluster is looked at now."""
+    """Return the Observation of a cluster whose objects, the Cluster first, are known; its workload cluster is looked at now."""
     kept = [Unstructured(o) for o in objects]
     observation: Json = {"apiVersion": API_VERSION, "kind": "Observation", "now": f"{now:%Y-%m-%dT%H:%M:%SZ}"}
     observation |= {"seen": list(seen), "unseen": list(unseen)}
@@ -103,7 +103,7 @@ async def observation_of(
 
 
 async def ask_controllers(client: Client, namespace: str) -> Json | None:
-    """What controllers in the process of the API server say of themselves; None: there are none, or it may not be known."""
+    """Return what controllers in the process of the API server say of themselves; None: there are none, or it may not be known."""
     try:
         told = msgspec.json.decode(await client.raw_get("/traces", query=(("namespace", namespace),)))
     except (ApiError, *UNREADABLE):
@@ -112,7 +112,7 @@ async def ask_controllers(client: Client, namespace: str) -> Json | None:
 
 
 def probe_as_said(cluster: Unstructured) -> Json:
-    """What the Cluster says of its probe where that fails: that we can connect now does not mean that its controller could."""
+    """Return what the Cluster says of its probe where that fails: that we can connect now does not mean that its controller could."""
     conditions = cluster.at("status", "conditions") or ()
     probe = next((c for c in conditions if isinstance(c, Mapping) and c.get("type") == "RemoteConnectionProbe"), {})
     if probe.get("status") != "False":
@@ -127,7 +127,7 @@ def probe_as_said(cluster: Unstructured) -> Json:
 
 
 def _leaving(objects: Iterable[Unstructured]) -> list[str]:
-    """The Nodes of Machines that are being deleted."""
+    """Return the Nodes of Machines that are being deleted."""
     machines = [o for o in objects if o.kind == "Machine" and o.metadata.deletion_timestamp is not None]
     return [str(name) for m in machines if (name := m.at("status", "nodeRef", "name"))]
 
@@ -142,7 +142,7 @@ def _involved(event: Unstructured) -> str:
 
 
 async def _definitions(client: Client, objects: Iterable[Unstructured]) -> list[Json]:
-    """The CRDs of the kinds in play, with their labels but without their schemas."""
+    """Return the CRDs of the kinds in play, with their labels but without their schemas."""
     wanted = {(o.gvk.group, o.kind) for o in objects if "." in o.gvk.group}
     wanted |= {(r.group, r.kind) for o in objects for r in references(o.at("spec"))}
     wanted |= {(group, kind.removesuffix("Template")) for group, kind in wanted}  # what is made from a template
@@ -157,7 +157,7 @@ async def _definitions(client: Client, objects: Iterable[Unstructured]) -> list[
 
 
 def slim_definition(crd: Unstructured) -> Json:
-    """A CRD with its labels, names and versions, but without its schemas."""
+    """Return a CRD with its labels, names and versions, but without its schemas."""
     spec = crd.at("spec") if isinstance(crd.at("spec"), Mapping) else {}
     versions = [{k: v for k, v in version.items() if k in {"name", "served", "storage"}} for version in spec.get("versions") or []]
     names = spec.get("names") or {}
@@ -172,7 +172,7 @@ def slim_definition(crd: Unstructured) -> Json:
 
 
 async def _cluster_class(client: Client, cluster: Unstructured) -> list[Json]:
-    """The ClusterClass, where it lives in another namespace."""
+    """Return the ClusterClass, where it lives in another namespace."""
     reference = cluster.at("spec", "topology", "classRef")
     if not isinstance(reference, Mapping) or reference.get("namespace") in (None, "", cluster.key.namespace):
         return []
@@ -185,7 +185,7 @@ async def _cluster_class(client: Client, cluster: Unstructured) -> list[Json]:
 
 
 async def _managers(client: Client) -> list[Json]:
-    """The Deployments that controllers run in, as far as they may be seen."""
+    """Return the Deployments that controllers run in, as far as they may be seen."""
     found: dict[ObjectKey, Unstructured] = {}
     for selector in managers.SELECTORS:
         try:
@@ -197,7 +197,7 @@ async def _managers(client: Client) -> list[Json]:
 
 
 def redacted(obj: Mapping[str, Any]) -> Json:
-    """The object without secret values and without managedFields; which keys a Secret has is kept."""
+    """Return the object without secret values and without managedFields; which keys a Secret has is kept."""
     copy: Json = {k: v for k, v in obj.items() if k != "metadata"}
     copy["metadata"] = {k: v for k, v in (obj.get("metadata") or {}).items() if k != "managedFields"}
     annotations = copy["metadata"].get("annotations")
@@ -234,7 +234,7 @@ def _blotted(value: Any, inside_files: bool = False) -> Any:
 
 
 def _patches_secret(value: Mapping[str, Any]) -> bool:
-    """Whether this is an operation of a JSON patch on a field that is hidden elsewhere."""
+    """Return whether this is an operation of a JSON patch on a field that is hidden elsewhere."""
     path = value.get("path")
     if "op" not in value or not isinstance(path, str):
         return False

@@ -20,7 +20,7 @@ _SERIAL = 1
 
 
 async def with_stand_ins(bundle: Bundle, now: datetime, keys: KeySource) -> Bundle:
-    """The bundle with certificates and kubeconfigs made up for the Secrets of its Clusters whose every value is empty."""
+    """Return the bundle with certificates and kubeconfigs made up for the Secrets of its Clusters whose every value is empty."""
     clusters = {(o.key.namespace, o.key.name): o for o in map(Unstructured, bundle.objects) if o.kind == "Cluster"}
     pairs: dict[tuple[str, str], KeyPair] = {}
     objects: list[Json] = []

@@ -53,7 +53,7 @@ class Surveyor:
         self._etcd = EtcdAccess(management, clock=clock, random=random, keys=keys)
 
     async def survey(self, cluster: ObjectKey, leaving: Sequence[str]) -> Json | None:
-        """The cluster's entry in an Observation; None where it cannot be reached from here, of which nothing follows for others.
+        """Return the cluster's entry in an Observation; None where it cannot be reached from here, of which nothing follows for others.
 
         `leaving` are Nodes that are about to be drained: all their Pods matter, and volumes.
         """
@@ -119,7 +119,7 @@ class Surveyor:
 
 
 async def _listed(connection: Connection, kind: GroupVersionKind, namespace: str, found: Json, fields: str = "") -> list[Unstructured]:
-    """The objects of a kind; one that cannot be listed is said to be so."""
+    """Return the objects of a kind; one that cannot be listed is said to be so."""
     try:
         return list(await connection.rest.list(kind, namespace=namespace, fields=fields))
     except ApiError as error:

@@ -134,7 +134,7 @@ class Testimony:
         self._put_down_to_the_connection()
 
     def _find_cluster(self) -> Node | None:
-        """The Cluster that the subject is or belongs to."""
+        """Return the Cluster that the subject is or belongs to."""
         node = self.nodes.get(self.subject)
         if node is None or node.kind == "Cluster" or node.object is None:
             return node
@@ -278,7 +278,7 @@ class Testimony:
         return [e for e in told if e.get("type") == "Warning" and time_of(e) >= oldest and not self._names_the_gone(node, e)]
 
     def _names_the_gone(self, node: Node, event: Json) -> bool:
-        """Whether an Event tells of an object that is no more, other than to say that it is missing or could not be made."""
+        """Return whether an Event tells of an object that is no more, other than to say that it is missing or could not be made."""
         text = str(event.get("message") or "")
         if ABSENT.search(text) or NEVER_MADE.search(text):
             return False

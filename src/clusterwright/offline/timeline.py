@@ -36,7 +36,7 @@ class Moment:
     text: str
 
     def to_json(self) -> Json:
-        """The moment as plain data."""
+        """Return the moment as plain data."""
         return {"at": self.at, "object": self.object, "sort": str(self.sort), "about": self.about, "text": self.text}
 
 
@@ -78,7 +78,7 @@ def _of_object(obj: Unstructured) -> Iterator[Moment]:
 
 
 def conditions_shown(obj: Unstructured) -> tuple[Condition, ...]:
-    """The conditions of an object of any kind, the old ones where there are no others; none where they cannot be read."""
+    """Return the conditions of an object of any kind, the old ones where there are no others; none where they cannot be read."""
     try:
         return conditions_of(obj) or old_conditions(obj)
     except InvalidConditions:
@@ -96,7 +96,7 @@ def _of_event(event: Json) -> Iterator[Moment]:
 
 
 def of_decisions(decisions: Iterable[Decided]) -> Iterator[Moment]:
-    """What changed from one decision to the next; `decisions` are oldest first."""
+    """Yield what changed from one decision to the next; `decisions` are oldest first."""
     before: dict[tuple[str, ObjectKey, str], str] = {}
     for decision in decisions:
         for table, row in decision.rows.items():

@@ -138,7 +138,7 @@ class Unsaid(Absences):
                 node.complaints = [complaint]
 
     def _behind(self, machine: Node) -> Complaint | None:
-        """What keeps the etcd member from running that a Machine which has been up carries, by the words of its infrastructure."""
+        """Return what keeps the etcd member from running that a Machine which has been up carries, by the words of its infrastructure."""
         assert machine.object is not None
         kind, name = (machine.object.at("spec", "infrastructureRef", part) for part in ("kind", "name"))
         found = self.nodes.get(node_id(str(kind), machine.namespace, str(name)))
@@ -148,7 +148,7 @@ class Unsaid(Absences):
         return min(told, key=lambda c: c.since, default=None)
 
     def _control_plane(self) -> list[str]:
-        """The control-plane object, or the Machines that stand for it."""
+        """Return the control-plane object, or the Machines that stand for it."""
         assert self.cluster is not None
         assert self.cluster.object is not None
         reference = self.cluster.object.at("spec", "controlPlaneRef")

@@ -70,7 +70,7 @@ class Verdict:
         return f"{self.brief}{lasting}"
 
     def to_json(self) -> Json:
-        """The verdict as plain data."""
+        """Return the verdict as plain data."""
         return {
             "state": str(self.state),
             "headline": self.headline,
@@ -102,7 +102,7 @@ _SETS: Final = ("MachinePool", "MachineDeployment", "MachineSet")
 
 
 def judge(investigation: Investigation, causes: Sequence[Node], now: datetime | None) -> Verdict:
-    """The verdict on the investigation's subject, whose `causes` were found, the most telling first."""
+    """Return the verdict on the investigation's subject, whose `causes` were found, the most telling first."""
     judged = [(node, state_of(investigation, node, now)) for node in causes]
     for wanted in (State.BROKEN, State.WAITING):
         for node, state in judged:
@@ -128,7 +128,7 @@ def judge(investigation: Investigation, causes: Sequence[Node], now: datetime | 
 
 
 def state_of(investigation: Investigation, node: Node, now: datetime | None) -> State:
-    """How bad it is that an object is the cause of trouble."""
+    """Return how bad it is that an object is the cause of trouble."""
     worst = node.worst or Complaint(Tier.UNKNOWN, "")
     span = _span(worst.since or _made(node), now)
     if worst.tier is Tier.MISSING:  # named in vain for as long as whoever names it is there
@@ -143,7 +143,7 @@ def state_of(investigation: Investigation, node: Node, now: datetime | None) -> 
 
 
 def _is_moving(investigation: Investigation, node: Node, now: datetime | None) -> bool:
-    """Whether the object, or what it is part of, is being made, changed or removed."""
+    """Return whether the object, or what it is part of, is being made, changed or removed."""
     cluster = investigation.cluster
     if cluster is None or cluster.deleting or investigation.is_being_set_up:
         return True
@@ -161,7 +161,7 @@ def _is_moving(investigation: Investigation, node: Node, now: datetime | None) -
 
 
 def _is_coming_or_going(machine: Node, now: datetime | None) -> bool:
-    """Whether a Machine is not there for long: whoever sums it up may not have seen the end of it."""
+    """Return whether a Machine is not there for long: whoever sums it up may not have seen the end of it."""
     if machine.object is None:
         return False
     available = _said(machine.object, "Available")
@@ -171,7 +171,7 @@ def _is_coming_or_going(machine: Node, now: datetime | None) -> bool:
 
 
 def _is_settled(node: Node, complaint: Complaint | None) -> bool:
-    """Whether an object has once done its part; a Node may take its time after that, and so may what runs on it."""
+    """Return whether an object has once done its part; a Node may take its time after that, and so may what runs on it."""
     if node.object is None or (node.kind == "Machine" and complaint is not None and complaint.about.startswith("Node")):
         return False
     is_up = node.object.at("status", "phase") == "Running" and not _is_still_to_come(node.object)
@@ -179,7 +179,7 @@ def _is_settled(node: Node, complaint: Complaint | None) -> bool:
 
 
 def _is_still_to_come(machine: Unstructured) -> bool:
-    """Whether a Machine has not been available yet: that it is not is older than its infrastructure."""
+    """Return whether a Machine has not been available yet: that it is not is older than its infrastructure."""
     available, infrastructure = _said(machine, "Available"), _said(machine, "InfrastructureReady")
     return (
         available is not None
@@ -208,13 +208,13 @@ def _of_cause(investigation: Investigation, node: Node, state: State, now: datet
 
 
 def link(investigation: Investigation, name: str) -> str:
-    """One link of the chain of evidence."""
+    """Return one link of the chain of evidence."""
     worst = investigation.nodes[name].worst
     return f"{name.partition('#')[0]}: {worst.text}" if worst else name
 
 
 def _unseen(investigation: Investigation) -> dict[str, str]:
-    """The kinds that objects of the cluster name and that could not be read."""
+    """Return the kinds that objects of the cluster name and that could not be read."""
     return {kind: why for kind, why in investigation.unseen.items() if kind in investigation.named_kinds}
 
 
@@ -222,7 +222,7 @@ def _unseen(investigation: Investigation) -> dict[str, str]:
 
 
 def _under_way(investigation: Investigation) -> Iterator[tuple[Node, Complaint]]:
-    """What progresses: the whole cluster when it goes, else control planes, then workers, then the rest; Machines speak last."""
+    """Yield what progresses: the whole cluster when it goes, else control planes, then workers, then the rest; Machines speak last."""
     cluster = investigation.cluster
     said = [(node, complaint) for node in investigation.nodes.values() if "#" not in node.id for complaint in node.complaints]
     found = [(n, c) for n, c in said if c.about in _UNDER_WAY and c.tier in {Tier.PROGRESS, Tier.SILENT, Tier.WAITING}]
@@ -244,7 +244,7 @@ def _under_way(investigation: Investigation) -> Iterator[tuple[Node, Complaint]]
 
 
 def _progress(node: Node, complaint: Complaint) -> str:
-    """What an object is doing, and how far it has come."""
+    """Return what an object is doing, and how far it has come."""
     words = _UNDER_WAY[complaint.about]
     counts = _counts(node.object) if node.object is not None else ""
     if complaint.about == "Deleting":
@@ -293,7 +293,7 @@ def _lacking(investigation: Investigation, now: datetime | None) -> Verdict | No
 
 
 def _is_unseen(node: Node) -> bool:
-    """Whether the spec of an object is newer than its status."""
+    """Return whether the spec of an object is newer than its status."""
     if node.object is None or node.deleting or "#" in node.id:
         return False
     observed, generation = node.object.at("status", "observedGeneration"), node.object.at("metadata", "generation")
@@ -301,7 +301,7 @@ def _is_unseen(node: Node) -> bool:
 
 
 def _well(investigation: Investigation) -> str:
-    """What is there of a cluster that is well."""
+    """Return what is there of a cluster that is well."""
     node = investigation.nodes.get(investigation.subject)
     if node is None or node.object is None or node.kind != "Cluster":
         return "nothing is wrong"
@@ -315,7 +315,7 @@ def _made(node: Node) -> str:
 
 
 def _span(moment: str, now: datetime | None) -> timedelta | None:
-    """How long ago; None where that is not known."""
+    """Return how long ago; None where that is not known."""
     try:
         return now - datetime.fromisoformat(moment) if now is not None and moment else None
     except (ValueError, TypeError):

@@ -25,7 +25,7 @@ class ObservedEtcd:
         self.status = EtcdStatus(leader_id=next((m.id for m in members.values() if m.leader), ""), errors=errors.status)
 
     async def members(self) -> Sequence[EtcdMember]:
-        """The member list."""
+        """Return the member list."""
         _fail(self._errors.members)
         return [
             EtcdMember(id=m.id, name=m.name, is_learner=m.is_learner, is_leader=m.leader, alarms=m.alarms) for m in self._members.values()
@@ -84,12 +84,12 @@ class ObservedWorkloadClusters:
         return found
 
     async def client(self, cluster: ObjectKey) -> Client:
-        """The workload cluster's client; raises NotConnected."""
+        """Return the workload cluster's client; raises NotConnected."""
         self._connected(cluster)
         return self._clients[cluster]
 
     def health(self, cluster: ObjectKey) -> Health:
-        """What the probe had found."""
+        """Return what the probe had found."""
         found = self._clusters.get(cluster)
         if found is None:
             return Health()
@@ -104,7 +104,7 @@ class ObservedWorkloadClusters:
         )
 
     async def etcd(self, cluster: ObjectKey, nodes: Sequence[str]) -> ObservedEtcd:
-        """The etcd cluster; fails as observed, or when its members could not be listed."""
+        """Return the etcd cluster; fails as observed, or when its members could not be listed."""
         found = self._connected(cluster)
         _fail(found.etcd_errors.connect)
         if not nodes:

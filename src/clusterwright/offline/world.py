@@ -57,7 +57,7 @@ def _merged_as(resource: ModelledResource) -> KindSchema | None:
 
 @cache
 def _lenient_resources() -> Mapping[ResourceKey, Resource]:
-    """Every kind that we know, served without validation: a bundle is taken as it is."""
+    """Return every kind that we know, served without validation: a bundle is taken as it is."""
     made = [permissive_resource(r.gvk, plural=r.plural, namespaced=r.namespaced, status=r.status, schema=_merged_as(r)) for r in CUSTOM]
     built_in = (
         replace(
@@ -75,7 +75,7 @@ class StandingClock:
         self._now = now
 
     def now(self) -> datetime:
-        """The moment."""
+        """Return the moment."""
         return self._now
 
     def monotonic(self) -> float:
@@ -121,7 +121,7 @@ class World:
         return ObservedClient(RestClient(InProcessTransport(server)), failing, self.journal, serve)
 
     def dependencies(self) -> Dependencies:
-        """What a reconciler gets in this world: the production parts, but for time, keys and the network."""
+        """Return what a reconciler gets in this world: the production parts, but for time, keys and the network."""
         return Dependencies(
             client=self.client,
             clock=StandingClock(self.now),
@@ -181,7 +181,7 @@ def _key(name: str) -> ObjectKey:
 
 
 def decoded(value: Any) -> str | None:
-    """A Secret's value as text; bytes that are no text as surrogates."""
+    """Return a Secret's value as text; bytes that are no text as surrogates."""
     import base64
     import binascii
 

@@ -17,7 +17,7 @@ Silent = dict[str, "Silent | None"]
 
 
 def without_silent_zeros(json: Json) -> Json:
-    """The object without them, as an API server serves what was stored through its kind. The given one is not changed."""
+    """Return the object without them, as an API server serves what was stored through its kind. The given one is not changed."""
     gvk = GroupVersionKind.of(str(json.get("apiVersion", "")), str(json.get("kind", "")))
     known = SCHEME.by_gvk(gvk)
     return _without(json, _silent(known.model)) if known is not None else json
@@ -38,7 +38,7 @@ def _without(json: Any, silent: Silent) -> Any:
 
 @cache
 def _silent(cls: type[msgspec.Struct], above: tuple[type[msgspec.Struct], ...] = ()) -> Silent:
-    """The counters that a kind leaves out when they are 0; those in lists, and in schemas in schemas, are left alone."""
+    """Return the counters that a kind leaves out when they are 0; those in lists, and in schemas in schemas, are left alone."""
     found: Silent = {}
     hints = field_hints(cls)
     for field in msgspec.structs.fields(cls):

@@ -26,7 +26,7 @@ class Place(Protocol):
     client: RestClient
 
     async def run(self, work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
-        """What `work` returns or raises. Who is cancelled has it cancelled, and returns when it has ended."""
+        """Return what `work` returns or raises. Who is cancelled has it cancelled, and returns when it has ended."""
 
 
 class Here:

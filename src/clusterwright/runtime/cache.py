@@ -42,7 +42,7 @@ class Cache:
         rest.observer = self
 
     async def informer(self, kind: Kind) -> Informer:
-        """The informer of the kind, made and started if it is new; raises NoKindMatch where the API server does not serve it."""
+        """Return the informer of the kind, made and started if it is new; raises NoKindMatch where the API server does not serve it."""
         gvk = gvk_of(kind)
         if (present := self._informers.get(gvk)) is not None:
             return present
@@ -58,7 +58,7 @@ class Cache:
         return informer
 
     def serving(self, kind: Kind, namespace: str) -> Informer | None:
-        """The informer that can answer for this kind and namespace (empty: all) right now."""
+        """Return the informer that can answer for this kind and namespace (empty: all) right now."""
         gvk = gvk_of(kind)
         informer = self._informers.get(gvk)
         if informer is None or not informer.is_synced or self._watchers[gvk].in_doubt:
@@ -126,7 +126,7 @@ class CachedClient:
         self._turns = Turns()
 
     async def get(self, kind: Any, key: ObjectKey) -> Any:
-        """The object; raises NotFound."""
+        """Return the object; raises NotFound."""
         found = await self.find(kind, key)
         if found is None:
             # in the API server's own words
@@ -139,7 +139,7 @@ class CachedClient:
         return found
 
     async def find(self, kind: Any, key: ObjectKey) -> Any:
-        """The object, or None where it does not exist."""
+        """Return the object, or None where it does not exist."""
         informer = self.cache.serving(kind, key.namespace)
         if informer is None:
             return await self.rest.find(kind, key)
@@ -147,7 +147,7 @@ class CachedClient:
         return None if entry is None else informer.decode(kind, entry)
 
     async def read(self, kind: type[T], key: ObjectKey) -> Original[T] | None:
-        """The object with its bytes (without managedFields when they come from the cache)."""
+        """Return the object with its bytes (without managedFields when they come from the cache)."""
         informer = self.cache.serving(kind, key.namespace)
         if informer is None:
             return await self.rest.read(kind, key)
@@ -155,7 +155,7 @@ class CachedClient:
         return None if entry is None else Original(informer.decode(kind, entry), entry.raw)
 
     async def list(self, kind: Any, *, namespace: str = "", labels: str | Mapping[str, str] = "", fields: str = "", owner: str = "") -> Any:
-        """All objects of the kind that match, ordered by namespace and name."""
+        """Return all objects of the kind that match, ordered by namespace and name."""
         informer = self.cache.serving(kind, namespace)
         if informer is None:
             return await self.rest.list(kind, namespace=namespace, labels=labels, fields=fields, owner=owner)
@@ -168,7 +168,7 @@ class CachedClient:
         return self.rest
 
     def known(self, kind: type[Object] | GroupVersionKind, key: ObjectKey) -> bytes | None:
-        """What is in memory of the object."""
+        """Return what is in memory of the object."""
         informer = self.cache.serving(kind, key.namespace)
         entry = informer.find(key) if informer is not None else None
         return None if entry is None else entry.raw

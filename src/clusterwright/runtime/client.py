@@ -37,14 +37,14 @@ class Reader(Protocol):
     @overload
     async def get(self, kind: GroupVersionKind, key: ObjectKey) -> Unstructured: ...
     async def get(self, kind: Any, key: ObjectKey) -> Any:
-        """The object; raises NotFound."""
+        """Return the object; raises NotFound."""
 
     @overload
     async def find(self, kind: type[T], key: ObjectKey) -> T | None: ...
     @overload
     async def find(self, kind: GroupVersionKind, key: ObjectKey) -> Unstructured | None: ...
     async def find(self, kind: Any, key: ObjectKey) -> Any:
-        """The object, or None where `get` raises NotFound; other errors are raised."""
+        """Return the object, or None where `get` raises NotFound; other errors are raised."""
 
     @overload
     async def list(
@@ -67,14 +67,14 @@ class Reader(Protocol):
         owner: str = "",
     ) -> Sequence[Unstructured]: ...
     async def list(self, kind: Any, *, namespace: str = "", labels: str | Mapping[str, str] = "", fields: str = "", owner: str = "") -> Any:
-        """All objects of the kind, ordered by namespace and name.
+        """Return all objects of the kind, ordered by namespace and name.
 
         `namespace` empty: all of them. `labels`, `fields`: selectors (a mapping means equality). `owner`: only those
         with an ownerReference of this uid.
         """
 
     async def read(self, kind: type[T], key: ObjectKey) -> Original[T] | None:
-        """The object with its bytes, for a reconcile that will patch it; None if it does not exist."""
+        """Return the object with its bytes, for a reconcile that will patch it; None if it does not exist."""
 
 
 class Writer(Protocol):
@@ -127,7 +127,7 @@ class Client(Reader, Writer, Protocol):
         """Reads that always ask the API server."""
 
     def known(self, kind: type[Object] | GroupVersionKind, key: ObjectKey) -> bytes | None:
-        """The newest state of the object that is at hand, our own writes included; None: it would have to be asked for."""
+        """Return the newest state of the object that is at hand, our own writes included; None: it would have to be asked for."""
 
     def turn(self, kind: type[Object] | GroupVersionKind, key: ObjectKey) -> AbstractAsyncContextManager[None]:
         """While it is held, nobody else of this process writes the object."""

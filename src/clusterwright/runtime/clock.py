@@ -11,17 +11,17 @@ class Clock(Protocol):
     """Tells and passes time. In simulations it jumps; in `decide` it stands still."""
 
     def now(self) -> datetime:
-        """The current time, aware, UTC."""
+        """Return the current time, aware, UTC."""
 
     def monotonic(self) -> float:
-        """Seconds that never go back, for intervals; the event loop's own time."""
+        """Return seconds that never go back, for intervals; the event loop's own time."""
 
     async def sleep(self, seconds: float) -> None:
         """Return after `seconds` of this clock."""
 
 
 def utc(text: str) -> datetime:
-    """An RFC 3339 text as an aware UTC datetime."""
+    """Return an RFC 3339 text as an aware UTC datetime."""
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
@@ -29,11 +29,11 @@ class SystemClock:
     """The machine's clock and the running event loop's time: for the composition root. Under a virtual loop, time is virtual."""
 
     def now(self) -> datetime:
-        """The current time."""
+        """Return the current time."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """The event loop's time."""
+        """Return the event loop's time."""
         return asyncio.get_running_loop().time()
 
     async def sleep(self, seconds: float) -> None:
@@ -48,11 +48,11 @@ class LoopClock:
         self._start = start
 
     def now(self) -> datetime:
-        """The start plus the loop's time."""
+        """Return the start plus the loop's time."""
         return self._start + timedelta(seconds=self.monotonic())
 
     def monotonic(self) -> float:
-        """The event loop's time."""
+        """Return the event loop's time."""
         return asyncio.get_running_loop().time()
 
     async def sleep(self, seconds: float) -> None:

@@ -37,7 +37,7 @@ class ConditionChange:
     def between(
         before: Object, after: Object, owned: Collection[str], owned_v1beta1: Collection[str], now: datetime
     ) -> ConditionChange | None:
-        """What changed from `before` to `after`."""
+        """Return what changed from `before` to `after`."""
         lists: list[_ListChange] = []
         for path, own in zip(CONDITION_PATHS, (owned, owned_v1beta1), strict=True):
             was, wanted = _conditions(before, path), _conditions(after, path)
@@ -65,7 +65,7 @@ class ConditionChange:
         return changed
 
     def _merged(self, change: _ListChange, raw_items: list[Any]) -> tuple[Struct, ...] | None:
-        """The list as it should become; None where it already is."""
+        """Return the list as it should become; None where it already is."""
         merged: tuple[Struct, ...]
         present: tuple[Struct, ...]
         if change.path == CONDITION_PATHS[0]:
@@ -91,7 +91,7 @@ def _at(value: Any, path: tuple[str, ...]) -> Any:
 
 
 def _over(item: Json, raw_items: Sequence[Any]) -> Json:
-    """The item, with what the stored one has and our model does not know."""
+    """Return the item, with what the stored one has and our model does not know."""
     known = {"type", "status", "severity", "observedGeneration", "lastTransitionTime", "reason", "message"}
     for raw in raw_items:
         if isinstance(raw, Mapping) and raw.get("type") == item["type"]:

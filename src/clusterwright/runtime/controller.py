@@ -61,7 +61,7 @@ class Resync:
     random: Random
 
     def delay(self) -> float:
-        """The seconds until the next look."""
+        """Return the seconds until the next look."""
         return self.seconds * self.random.uniform(0.5, 1.0)
 
 
@@ -207,7 +207,7 @@ class Controller:
         return self.queue.is_idle and not self._changes and not self._mapping
 
     def _own_settling(self, informer: Informer, old: Entry | None, new: Entry | None) -> float:
-        """How long a change of an object of our own kind waits.
+        """Return how long a change of an object of our own kind waits.
 
         Where only the status changed, which had been written before, it is mostly the write of a pass that is just over.
         """
@@ -232,7 +232,7 @@ class Controller:
             return True
 
     def _settling(self, watch: Watch, informer: Informer, old: Entry | None, new: Entry | None, initial: bool) -> float:
-        """How long the change waits for more."""
+        """Return how long the change waits for more."""
         if initial:
             return 0.0
         if not callable(watch.settle):

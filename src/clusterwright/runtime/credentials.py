@@ -57,7 +57,7 @@ class CredentialSource:
         return self._connection.exec is not None or bool(self._connection.token_file)
 
     async def get(self, *, refresh: bool = False) -> Credentials:
-        """The credentials for a request; `refresh`: those we had were refused. Raises NoCredentials."""
+        """Return the credentials for a request; `refresh`: those we had were refused. Raises NoCredentials."""
         if self._connection.token_file:
             return Credentials({**self._fixed.headers, "authorization": f"Bearer {self._read_token(refresh)}"}, self._fixed.certificate)
         if self._connection.exec is not None:

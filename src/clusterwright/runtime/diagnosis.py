@@ -40,7 +40,7 @@ def add_routes(app: web.Application) -> None:
 
 
 def tasks() -> str:
-    """Every task with where it waits, equal ones together."""
+    """Return every task with where it waits, equal ones together."""
     alike: dict[str, list[str]] = {}
     for task in asyncio.all_tasks():
         alike.setdefault(_waits_at(task), []).append(task.get_name())
@@ -63,7 +63,7 @@ def _waits_at(task: asyncio.Task[object]) -> str:
 
 
 def _first(obj: object, *names: str) -> object:
-    """The first of the attributes that there is: coroutines, generators and asynchronous generators name them differently."""
+    """Return the first of the attributes that there is: coroutines, generators and asynchronous generators name them differently."""
     return next((found for name in names if (found := getattr(obj, name, None)) is not None), None)
 
 
@@ -72,7 +72,7 @@ def _where(frame: FrameType) -> str:
 
 
 def threads() -> str:
-    """Every thread with its stack."""
+    """Return every thread with its stack."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     parts = []
     for ident, frame in sys._current_frames().items():
@@ -82,7 +82,7 @@ def threads() -> str:
 
 
 def memory() -> str:
-    """What the garbage collector knows: how many objects of which kind. What was frozen at the start is not among them."""
+    """Return what the garbage collector knows: how many objects of which kind. What was frozen at the start is not among them."""
     kinds = Counter(f"{type(obj).__module__}.{type(obj).__qualname__}" for obj in gc.get_objects())
     lines = [f"{sum(kinds.values())} objects in sight, {gc.get_freeze_count()} frozen, collections {gc.get_stats()}"]
     lines += [f"{count:>10}  {kind}" for kind, count in islice(kinds.most_common(), _MOST_KINDS)]
@@ -90,7 +90,7 @@ def memory() -> str:
 
 
 async def profile(seconds: float) -> str:
-    """Where the process spent its time, sampled: one line per stack, `outer;inner COUNT`, as flame graphs are drawn from.
+    """Return where the process spent its time, sampled: one line per stack, `outer;inner COUNT`, as flame graphs are drawn from.
 
     By a timer of processor time, whose signal finds the event loop wherever it is; what waits costs nothing and is not seen.
     """

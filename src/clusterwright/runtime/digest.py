@@ -43,7 +43,7 @@ class Digest(logging.Filter):
         self._failing: dict[tuple[str, ...], _Failing] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record is shown."""
+        """Return whether the record is shown."""
         fields: dict[str, Any] = getattr(record, "fields", {})
         if record.levelno < logging.WARNING or "error" not in fields:
             return True
@@ -74,7 +74,7 @@ class TerminalFormatter(logging.Formatter):
     """One short line per record: when, how bad, what about, why."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, without secrets."""
+        """Return the line, without secrets."""
         at = f"{datetime.fromtimestamp(record.created, UTC).astimezone():%H:%M:%S}"
         fields: dict[str, Any] = getattr(record, "fields", {})
         about = " ".join(filter(None, (str(fields.get("controller", "")), _object(fields))))

@@ -55,7 +55,7 @@ class EntryReader:
         self._strings: dict[str, str] = {}
 
     def read(self, raw: bytes) -> Entry:
-        """The entry of an object's JSON; raises msgspec.DecodeError."""
+        """Return the entry of an object's JSON; raises msgspec.DecodeError."""
         meta = _HEAD.decode(raw).metadata
         if len(meta.managed_fields):
             raw = without_managed_fields(raw, bytes(meta.managed_fields))
@@ -76,7 +76,7 @@ _MANAGED = b'"managedFields":'
 
 
 def without_managed_fields(raw: bytes, managed: bytes) -> bytes:
-    """The object without metadata.managedFields, whose value is `managed`: no model knows it, and it is half of many objects."""
+    """Return the object without metadata.managedFields, whose value is `managed`: no model knows it, and it is half of many objects."""
     start = raw.find(_MANAGED)
     end = start + len(_MANAGED) + len(managed)
     if start > 0 and raw[start + len(_MANAGED) : end] == managed and raw.find(_MANAGED, end) < 0:
@@ -93,17 +93,17 @@ def without_managed_fields(raw: bytes, managed: bytes) -> bytes:
 
 
 def is_newer(a: str, b: str) -> bool:
-    """Whether resourceVersion `a` is later than `b`; False where they cannot be compared, so that only equality counts."""
+    """Return whether resourceVersion `a` is later than `b`; False where they cannot be compared, so that only equality counts."""
     return a.isdecimal() and b.isdecimal() and int(a) > int(b)
 
 
 def is_covered(a: str, b: str) -> bool:
-    """Whether state `b` is known to include `a`."""
+    """Return whether state `b` is known to include `a`."""
     return a == b or is_newer(b, a)
 
 
 def values_at(raw: bytes, path: tuple[str, ...]) -> tuple[str, ...]:
-    """The scalar at a path as a field selector sees it: at most one value; an absent one counts as empty."""
+    """Return the scalar at a path as a field selector sees it: at most one value; an absent one counts as empty."""
     value: Any = msgspec.Raw(raw)
     for step in path:
         try:
@@ -142,17 +142,17 @@ _STATUS = msgspec.json.Decoder(_Status)
 
 
 def lives_on(body: bytes) -> bool:
-    """Whether an object that was asked to go is still there: finalizers, or a Pod's grace period, keep it."""
+    """Return whether an object that was asked to go is still there: finalizers, or a Pod's grace period, keep it."""
     meta = _LIFE.decode(body).metadata
     return bool(meta.finalizers) or bool(meta.deletion_timestamp and meta.deletion_grace_period_seconds)
 
 
 def is_released(body: bytes) -> bool:
-    """Whether the object has been asked to go."""
+    """Return whether the object has been asked to go."""
     return _LIFE.decode(body).metadata.deletion_timestamp is not None
 
 
 def made_of_status(body: bytes) -> tuple[str, str]:
-    """The name and uid that a Status is about, each empty if it does not say."""
+    """Return the name and uid that a Status is about, each empty if it does not say."""
     details = _STATUS.decode(body).details
     return details.name, details.uid

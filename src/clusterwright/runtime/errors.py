@@ -113,7 +113,7 @@ class Terminal(Exception):
 
 
 def is_expected(error: BaseException) -> bool:
-    """Whether the error, or one that it was raised from, is nothing to worry about."""
+    """Return whether the error, or one that it was raised from, is nothing to worry about."""
     link: BaseException | None = error
     seen: set[int] = set()
     while link is not None and id(link) not in seen:  # an error can be its own cause: `raise error from error`
@@ -134,7 +134,7 @@ _BY_CODE: dict[int, type[ApiError]] = {
 
 
 def from_response(code: int, body: bytes, retry_after: float | None = None) -> ApiError:
-    """The error that an unsuccessful answer means; a body that is no Status is quoted up to 200 characters."""
+    """Return the error that an unsuccessful answer means; a body that is no Status is quoted up to 200 characters."""
     try:
         status = msgspec.json.decode(body)
     except UNREADABLE:

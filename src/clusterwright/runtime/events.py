@@ -83,7 +83,7 @@ class Recorder:
         self._wake.set()
 
     async def run(self) -> None:
-        """Send what was recorded, for ever."""
+        """Send what was recorded, forever."""
         while True:
             due = min((seen.told for seen in self._owed.values()), default=inf) + _TOGETHER
             with suppress(TimeoutError):
@@ -137,7 +137,7 @@ class Recorder:
                 await self._count(seen)
                 return
             except NotFound:
-                pass  # it has expired: say it anew
+                pass  # it has expired: say it again
         namespace = str(reference.get("namespace") or "default")
         digest = hashlib.sha256("\0".join((*identity, stamp)).encode()).hexdigest()[:16]
         key = ObjectKey(namespace, f"{reference['name'][:200]}.{digest}")

@@ -23,7 +23,7 @@ class NotLeading(ApiError):
 
 
 class Fence:
-    """Until when this process may write. Open for ever until somebody says otherwise."""
+    """Until when this process may write. Open forever until somebody says otherwise."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -56,7 +56,7 @@ class Fenced(Around):
         self._fence = fence
 
     async def send(self, request: Request) -> Response:
-        """One request; raises NotLeading."""
+        """Send one request. Raises NotLeading."""
         self._fence.check(request.method)
         return await self._inner.send(request)
 

@@ -46,13 +46,13 @@ async def ensure_finalizer(patcher: Patcher, original: Original[T], finalizer: s
 
 
 def with_finalizer(obj: T, finalizer: str) -> T:
-    """The object with the finalizer."""
+    """Return the object with the finalizer."""
     if finalizer in obj.metadata.finalizers:
         return obj
     return msgspec.structs.replace(obj, metadata=msgspec.structs.replace(obj.metadata, finalizers=(*obj.metadata.finalizers, finalizer)))
 
 
 def without_finalizer(obj: T, finalizer: str) -> T:
-    """The object without the finalizer."""
+    """Return the object without the finalizer."""
     left = tuple(name for name in obj.metadata.finalizers if name != finalizer)
     return msgspec.structs.replace(obj, metadata=msgspec.structs.replace(obj.metadata, finalizers=left))

@@ -37,7 +37,7 @@ class JsonFrames:
         self._in_string = False
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """The values that are whole now. Raises TooLong."""
+        """Yield the values that are whole now. Raises TooLong."""
         begin = 0
         while begin < len(chunk):
             newline = chunk.find(b"\n", begin)
@@ -55,7 +55,7 @@ class JsonFrames:
                 raise TooLong
 
     def end(self) -> bytes:
-        """What is left when the stream ends: nothing, or a value that is cut off."""
+        """Return what is left when the stream ends: nothing, or a value that is cut off."""
         return bytes(self._rest.strip(_SPACE))
 
     def _scan(self) -> Iterator[bytes]:
@@ -67,7 +67,7 @@ class JsonFrames:
                 yield value
 
     def _next_cut(self) -> int:
-        """Where the first value ends; -1: it is not whole yet."""
+        """Return where the first value ends; -1: it is not whole yet."""
         for mark in _MARKS.finditer(self._rest, self._at):
             found = mark[0]
             if found == b"\\":  # half of an escape: the rest of it comes
@@ -90,7 +90,7 @@ class JsonFrames:
 
 
 def _is_whole(line: bytes) -> bool:
-    """Whether the line is one JSON value, or nothing."""
+    """Return whether the line is one JSON value, or nothing."""
     if not line or line.isspace():
         return True
     try:

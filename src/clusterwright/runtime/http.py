@@ -78,7 +78,7 @@ class HttpTransport:
             self._options["proxy"] = proxy
 
     async def send(self, request: Request) -> Response:
-        """One request, one whole answer."""
+        """Send one request and return its whole answer."""
         for refresh in (False, True):
             response = await self._open(request, _REQUEST, refresh=refresh)
             try:
@@ -91,7 +91,7 @@ class HttpTransport:
         return _response(response, body)
 
     async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
-        """A watch."""
+        """Return a watch."""
         response = await self._open(request, _STREAM)
         if response.status == 401 and self._credentials.can_refresh:
             response.release()
@@ -127,7 +127,7 @@ class HttpTransport:
             yield rest  # cut off: the reader will see
 
     async def _body(self, request: Request, response: aiohttp.ClientResponse) -> bytes:
-        """The whole answer, unpacked, as long as it is within its bounds; raises ConnectionFailed."""
+        """Return the whole answer, unpacked, as long as it is within its bounds; raises ConnectionFailed."""
         coding = response.headers.get("Content-Encoding", "identity").lower()
         unpack = zlib.decompressobj(zlib.MAX_WBITS | 16) if coding == "gzip" else None
         if unpack is None and coding not in {"", "identity"}:
@@ -286,7 +286,7 @@ class _WebSocket:
             raise ConnectionResetError(f"WebSocket: {error}") from error
 
     async def receive(self) -> bytes | None:
-        """Some bytes; None when the peer has closed, or says what belongs to no session."""
+        """Return some bytes; None when the peer has closed, or says what belongs to no session."""
         message = await self._socket.receive()
         return message.data if message.type is aiohttp.WSMsgType.BINARY else None
 
@@ -296,7 +296,7 @@ class _WebSocket:
 
 
 def proxy_of(server: str, environ: Mapping[str, str]) -> str:
-    """The proxy that the environment names for a server, as curl and Go read it; empty: none. Loopback is never proxied."""
+    """Return the proxy that the environment names for a server, as curl and Go read it; empty: none. Loopback is never proxied."""
     url = URL(server)
     host = url.host or ""
     proxy = environ.get(f"{url.scheme}_proxy") or environ.get(f"{url.scheme.upper()}_PROXY") or ""
@@ -361,7 +361,7 @@ def _response(response: aiohttp.ClientResponse, body: bytes) -> Response:
 
 
 def _warning_text(header: str) -> str:
-    """The text of `299 - "text"`."""
+    """Return the text of `299 - "text"`."""
     _, _, quoted = header.partition('"')
     text = quoted.rpartition('"')[0] if quoted else header
     return text.replace('\\"', '"').replace("\\\\", "\\")

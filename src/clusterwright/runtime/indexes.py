@@ -21,7 +21,7 @@ class Index(Generic[P]):
         self._places: dict[P, dict[str, dict[ObjectKey, None]]] = {}
 
     def keys(self, place: P, value: str, entries: Iterable[Entry]) -> Mapping[ObjectKey, None]:
-        """Which have this value there. `entries` are all that there are, in case that nobody has asked for the place before."""
+        """Return which have this value there. `entries` are all that there are, in case that nobody has asked for the place before."""
         if place not in self._places:
             self._places[place] = {}
             for entry in entries:
@@ -49,5 +49,5 @@ class Index(Generic[P]):
 
 
 def of_label(entry: Entry, name: str) -> Iterable[str]:
-    """The value of a label."""
+    """Return the value of a label."""
     return (entry.labels[name],) if name in entry.labels else ()

@@ -88,20 +88,20 @@ class Informer:
         return len(self._objects)
 
     def entries(self) -> Iterable[Entry]:
-        """The watched objects."""
+        """Return the watched objects."""
         return self._objects.values()
 
     def find(self, key: ObjectKey) -> Entry | None:
-        """The object, our own writes included."""
+        """Return the object, our own writes included."""
         own = self._own.get(key)
         return self._objects.get(key) if own is None else own.entry
 
     def owned(self, uid: str) -> list[Entry]:
-        """The watched objects with an ownerReference of this uid, in no order."""
+        """Return the watched objects with an ownerReference of this uid, in no order."""
         return [self._objects[key] for key in self._owners.keys("", uid, self._objects.values())]
 
     def select(self, *, namespace: str = "", labels: Selector = EVERYTHING, fields: str = "", owner: str = "") -> list[Entry]:
-        """The objects that match, our own writes included, ordered by namespace and name."""
+        """Return the objects that match, our own writes included, ordered by namespace and name."""
         field_tests = tuple((tuple(name.split(".")), value, equal) for name, equal, value in field_requirements(fields)) if fields else ()
 
         def matches(entry: Entry) -> bool:
@@ -118,7 +118,7 @@ class Informer:
         return found
 
     def decode(self, kind: Any, entry: Entry) -> Any:
-        """The model of an entry; the same object for the same entry, as long as it is remembered.
+        """Return the model of an entry; the same object for the same entry, as long as it is remembered.
 
         Untyped objects are made anew each time: their JSON could be changed by whoever gets it.
         """
@@ -139,7 +139,7 @@ class Informer:
         return remembered[1]
 
     def told(self, kind: Any, entry: Entry) -> Any:
-        """The model of an entry for those who hear of changes: one for all of them, untyped ones too. Nobody may change it."""
+        """Return the model of an entry for those who hear of changes: one for all of them, untyped ones too. Nobody may change it."""
         if not any(entry is one for one in self._told):
             return self.decode(kind, entry)
         at = (id(entry), kind)
@@ -156,7 +156,7 @@ class Informer:
         return self._lists
 
     def wrote(self, key: ObjectKey, body: bytes, *, deleted: bool) -> bool:
-        """The API server answered a write of ours with `body`: the object, or (some deletions) a Status.
+        """Return the API server answered a write of ours with `body`: the object, or (some deletions) a Status.
 
         The watch may have told of it already, and of what others did after it: an answer must not bring back the past. False
         if the answer leaves open what it did.
@@ -187,7 +187,7 @@ class Informer:
         return True
 
     def _outcome(self, key: ObjectKey, body: bytes, *, deleted: bool) -> tuple[str, Entry | None]:
-        """What a write made of the object: its uid and state, or None for its end; no uid if the answer does not say."""
+        """Return what a write made of the object: its uid and state, or None for its end; no uid if the answer does not say."""
         try:
             entry = self._read(body)
         except UNREADABLE:
@@ -260,7 +260,7 @@ class Informer:
 
     @staticmethod
     def _shows(own: Own, entry: Entry | None) -> bool:
-        """Whether the watched state `entry` includes our write."""
+        """Return whether the watched state `entry` includes our write."""
         if entry is None:
             return False
         if own.entry is None:

@@ -30,14 +30,14 @@ class KeySource(Protocol):
     """Makes private keys."""
 
     async def new_key(self, algorithm: str) -> PrivateKey:
-        """A new key; `algorithm` is one of RSA-2048, RSA-3072, RSA-4096, ECDSA-P256, ECDSA-P384. Never blocks the event loop."""
+        """Return a new key; `algorithm` is one of RSA-2048, RSA-3072, RSA-4096, ECDSA-P256, ECDSA-P384. Never blocks the event loop."""
 
     async def run(self, work: Callable[[], T]) -> T:
         """Do work with keys, such as a signature, and return its result. Never blocks the event loop for long."""
 
 
 def generate(algorithm: str) -> PrivateKey:
-    """A new key, here and now; raises ValueError for an unknown algorithm."""
+    """Return a new key, here and now; raises ValueError for an unknown algorithm."""
     if algorithm in _RSA:
         return rsa.generate_private_key(public_exponent=65537, key_size=_RSA[algorithm])
     if algorithm in _CURVES:
@@ -60,7 +60,7 @@ class PooledKeySource:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def new_key(self, algorithm: str) -> PrivateKey:
-        """A new key, used nowhere else."""
+        """Return a new key, used nowhere else."""
         if algorithm not in _RSA:
             return generate(algorithm)
         stock = self._stock.setdefault(algorithm, deque())
@@ -108,7 +108,7 @@ class FixedKeySource:
         self._count = 0
 
     async def new_key(self, algorithm: str) -> PrivateKey:
-        """The next key of the sequence."""
+        """Return the next key of the sequence."""
         self._count += 1
         digest = int.from_bytes(hashlib.sha512(f"{self._seed}/{self._count}".encode()).digest())
         if algorithm in _CURVES:
@@ -139,7 +139,7 @@ _RSA_KEYS: dict[tuple[int, int], RSAPrivateKey] = {}
 
 
 def sample_rsa_key(bits: int, n: int) -> RSAPrivateKey:
-    """The n-th published key of this size."""
+    """Return the n-th published key of this size."""
     if (bits, n) not in _RSA_KEYS:
         p, q = _primes()[bits][n]
         e = 65537
@@ -152,5 +152,5 @@ def sample_rsa_key(bits: int, n: int) -> RSAPrivateKey:
 
 
 def sample_keys() -> FixedKeySource:
-    """A fresh sequence of sample keys."""
+    """Return a fresh sequence of sample keys."""
     return FixedKeySource()

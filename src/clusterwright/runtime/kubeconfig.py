@@ -42,7 +42,7 @@ class Connection(Inline):
 
 
 def default_paths(environ: Mapping[str, str]) -> list[Path]:
-    """The files that kubectl would read."""
+    """Return the files that kubectl would read."""
     named = environ.get("KUBECONFIG", "")
     if named:
         return [Path(part) for part in named.split(":") if part]
@@ -98,7 +98,7 @@ class Kubeconfig:
         return list(self._merged.contexts)
 
     def resolve(self, context: str = "") -> Connection:
-        """What a context, by default the current one, means; raises InvalidKubeconfig."""
+        """Return what a context, by default the current one, means; raises InvalidKubeconfig."""
         chosen = choose(self._merged, context)
         cluster, user, user_name = chosen.cluster, chosen.user, chosen.user_name
         cluster_path, user_path = self._files[("clusters", chosen.cluster_name)], self._files.get(("users", user_name), Path())
@@ -120,7 +120,7 @@ class Kubeconfig:
 
 
 def from_secret(text: bytes) -> Connection:
-    """What the kubeconfig in a Secret means; raises InvalidKubeconfig for whatever its text does not hold itself."""
+    """Return what the kubeconfig in a Secret means; raises InvalidKubeconfig for whatever its text does not hold itself."""
     return _connection(inline(text))
 
 
@@ -129,7 +129,7 @@ def _connection(said: Inline, **more: Any) -> Connection:
 
 
 def in_cluster(environ: Mapping[str, str], directory: Path = SERVICE_ACCOUNT) -> Connection:
-    """The connection of a Pod with its service account; the token is read again as it rotates."""
+    """Return the connection of a Pod with its service account; the token is read again as it rotates."""
     host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "")
     if not host or not port:
         raise InvalidKubeconfig("not in a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set")
@@ -172,7 +172,7 @@ def _exec(value: Any, user: str, path: Path, cluster: Mapping[str, Any]) -> Exec
 
 
 def _data(entry: Mapping[str, Any], name: str, path: Path) -> bytes:
-    """The value of `<name>-data`, or of the file that `<name>` names."""
+    """Return the value of `<name>-data`, or of the file that `<name>` names."""
     if data := data_of(entry, name):
         return data
     file = entry.get(name)

@@ -32,7 +32,7 @@ class LeadershipLost(Exception):
 
 
 def new_identity(host: str, process: int, random: Random) -> str:
-    """Who a candidate is: readable, and never the same twice. Containers and cloned machines share host names and process ids."""
+    """Return who a candidate is: readable, and never the same twice. Containers and cloned machines share host names and process ids."""
     return f"{host}-{process}-{random.getrandbits(64):016x}"
 
 
@@ -222,7 +222,7 @@ class LeaderElector:
             _log.warning("Lease could not be released", lease=str(self._lease.key), error=str(error))
 
     def _is_free(self) -> bool:
-        """Whether the Lease, as it was just read, may be taken: nobody's, or its holder was silent for its whole duration."""
+        """Return whether the Lease, as it was just read, may be taken: nobody's, or its holder was silent for its whole duration."""
         seen, holder = self._lease.seen, self._lease.holder
         if seen is None:
             return True

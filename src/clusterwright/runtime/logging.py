@@ -52,7 +52,7 @@ class Logger:
         self._fields = fields
 
     def bind(self, **fields: Any) -> Logger:
-        """The same logger with more fields."""
+        """Return the same logger with more fields."""
         return Logger(self._logger, {**self._fields, **fields})
 
     def debug(self, message: str, **fields: Any) -> None:
@@ -84,7 +84,7 @@ class Logger:
 
 
 def leaves(error: BaseException) -> Iterator[BaseException]:
-    """The error, or those of which it is a group."""
+    """Yield the error, or those of which it is a group."""
     if isinstance(error, BaseExceptionGroup):
         for part in error.exceptions:
             yield from leaves(part)
@@ -93,12 +93,12 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def is_foreseen(error: BaseException) -> bool:
-    """Whether the error is part of the trade, an answer of an API server or a deadline, and not a mistake of ours."""
+    """Return whether the error is part of the trade, an answer of an API server or a deadline, and not a mistake of ours."""
     return isinstance(error, ApiError | Terminal | ConditionConflict | TimeoutError)
 
 
 def get_logger(name: str, **fields: Any) -> Logger:
-    """A logger below the project's root."""
+    """Return a logger below the project's root."""
     return Logger(logging.getLogger(f"{ROOT}.{name}"), fields)
 
 
@@ -113,7 +113,7 @@ def bound(**fields: Any) -> Iterator[None]:
 
 
 def bound_fields() -> Mapping[str, Any]:
-    """What is added to every line in this context."""
+    """Return what is added to every line in this context."""
     return _fields.get()
 
 
@@ -125,7 +125,7 @@ class Formatter(logging.Formatter):
         self._form = form
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, without secrets."""
+        """Return the line, without secrets."""
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         fields = dict(getattr(record, "fields", {}))
         if record.exc_info and record.exc_info[0] is not None:
@@ -139,7 +139,7 @@ class Formatter(logging.Formatter):
 
 
 def redact_json(line: Mapping[str, Any]) -> str:
-    """The JSON text of `line`, its strings redacted before they are escaped."""
+    """Return the JSON text of `line`, its strings redacted before they are escaped."""
     clean = {key: redact(value if isinstance(value, str) else str(value)) if _is_text(value) else value for key, value in line.items()}
     return msgspec.json.encode(clean).decode()
 

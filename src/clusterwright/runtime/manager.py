@@ -171,7 +171,7 @@ class Manager:
         look: float = 0.0,
         everywhere: bool = False,
     ) -> Controller:
-        """A controller of `kind`, started with the others. The watch filter applies to the kind and to every typed watch.
+        """Return a controller of `kind`, started with the others. The watch filter applies to the kind and to every typed watch.
 
         `look`: seconds after which its objects are looked at again, where that is sooner than the resync; for facts that no watch reports.
         `everywhere`: it writes nothing and only learns, so that each of several processes that share the work has to learn everything.
@@ -237,7 +237,7 @@ class Manager:
             self.rights.answered(request, response.status, response.body)
 
     def report(self, query: Mapping[str, str]) -> Json:
-        """What is said of this process to those who explain; raises UnknownSelector.
+        """Return what is said of this process to those who explain; raises UnknownSelector.
 
         Which controllers run, which do not and why, what they may not do, and the decisions that the query asks for.
         """

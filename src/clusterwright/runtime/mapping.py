@@ -11,12 +11,12 @@ from clusterwright.runtime.reconcile import Mapper
 
 
 async def itself(obj: Any, reader: Reader) -> Sequence[ObjectKey]:
-    """The object's own key."""
+    """Return the object's own key."""
     return (obj.key,)
 
 
 def owners(group: str, kind: str, *, controller_only: bool = False) -> Mapper:
-    """The owners of this group and kind, in any version, in the object's namespace."""
+    """Return the owners of this group and kind, in any version, in the object's namespace."""
 
     async def map(obj: Any, reader: Reader) -> Sequence[ObjectKey]:
         metadata = obj.metadata
@@ -32,7 +32,7 @@ def owners(group: str, kind: str, *, controller_only: bool = False) -> Mapper:
 
 
 def by_label(label: str) -> Mapper:
-    """The object in the same namespace that a label names."""
+    """Return the object in the same namespace that a label names."""
 
     async def map(obj: Any, reader: Reader) -> Sequence[ObjectKey]:
         name = obj.metadata.labels.get(label)

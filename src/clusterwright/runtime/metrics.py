@@ -49,11 +49,11 @@ class Counter(_Metric):
         self._values.pop(labels, None)
 
     def value(self, *labels: str) -> float:
-        """The count so far."""
+        """Return the count so far."""
         return self._values.get(labels, 0)
 
     def total(self) -> float:
-        """The sum over all labels."""
+        """Return the sum over all labels."""
         return sum(self._values.values())
 
     def lines(self) -> list[str]:
@@ -79,7 +79,7 @@ class Gauge(_Metric):
         self._values.pop(labels, None)
 
     def value(self, *labels: str) -> float:
-        """The value now."""
+        """Return the value now."""
         found = self._values.get(labels, 0)
         return found() if callable(found) else found
 
@@ -109,7 +109,7 @@ class Histogram(_Metric):
         self._sums[labels] += value
 
     def count(self, *labels: str) -> int:
-        """How many observations there were."""
+        """Return how many observations there were."""
         return sum(self._counts.get(labels, ()))
 
     def lines(self) -> list[str]:
@@ -141,7 +141,7 @@ class Registry:
         return present
 
     def render(self) -> str:
-        """The text that Prometheus scrapes."""
+        """Return the text that Prometheus scrapes."""
         lines: list[str] = []
         for name, metric in sorted(self._metrics.items()):
             lines += [f"# HELP {name} {_help(metric.help)}", f"# TYPE {name} {metric.type}", *metric.lines()]

@@ -29,12 +29,12 @@ _READ_AS_JSON: Final = {
 
 
 def known_resource(gvk: GroupVersionKind) -> Resource | None:
-    """The resource of a kind that no API server need be asked for."""
+    """Return the resource of a kind that no API server need be asked for."""
     return SCHEME.by_gvk(gvk) or _READ_AS_JSON.get(gvk)
 
 
 def decode(kind: Any, raw: bytes | msgspec.Raw) -> Any:
-    """The projection of `raw`: of a typed class (raises codec.DecodeError), or Unstructured for a GroupVersionKind."""
+    """Return the projection of `raw`: of a typed class (raises codec.DecodeError), or Unstructured for a GroupVersionKind."""
     if isinstance(kind, GroupVersionKind):
         try:
             json = msgspec.json.decode(raw, type=dict[str, Any])
@@ -48,20 +48,20 @@ def decode(kind: Any, raw: bytes | msgspec.Raw) -> Any:
 
 
 def to_json(obj: Object | Json) -> Json:
-    """The JSON to be sent for an object; always with apiVersion and kind."""
+    """Return the JSON to be sent for an object; always with apiVersion and kind."""
     if isinstance(obj, dict):
         return obj
     return codec.to_json(obj)
 
 
 def merge_patch(raw: Json, before: Object, after: Object) -> Json:
-    """The merge patch that turns `before`, the projection of `raw`, into `after`, and touches nothing else."""
+    """Return the merge patch that turns `before`, the projection of `raw`, into `after`, and touches nothing else."""
     return overlay.merge_patch(raw, codec.to_json(before), codec.to_json(after))
 
 
 @cache
 def status_type(cls: type[Object]) -> Any:
-    """The model of a kind's status."""
+    """Return the model of a kind's status."""
     return codec.without_metadata(get_type_hints(cls, include_extras=True)["status"])
 
 
@@ -71,7 +71,7 @@ def conditions_of(obj: Object) -> tuple[Condition, ...]:
 
 
 def with_conditions(obj: T, conditions: tuple[Condition, ...]) -> T:
-    """The object with these `status.conditions`; one without a status gets one."""
+    """Return the object with these `status.conditions`; one without a status gets one."""
     status = getattr(obj, "status", None) or status_type(type(obj))()
     changes: dict[str, Any] = {"status": replace(status, conditions=conditions)}
     return replace(obj, **changes)

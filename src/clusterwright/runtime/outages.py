@@ -29,5 +29,5 @@ class Outages:
             self._last = self._clock.monotonic()
 
     def longest_wait(self) -> float:
-        """How long a key may wait at most."""
+        """Return how long a key may wait at most."""
         return LONGEST if self._clock.monotonic() - self._last < _MEMORY else float("inf")

@@ -33,7 +33,7 @@ class OwnWrites:
         return key in self._by_key
 
     def get(self, key: ObjectKey) -> Own | None:
-        """What became of the object."""
+        """Return what became of the object."""
         return self._by_key.get(key)
 
     def put(self, key: ObjectKey, own: Own) -> None:
@@ -55,7 +55,7 @@ class OwnWrites:
             self.drop(key)
 
     def entries(self, labels: Selector) -> Iterator[Entry]:
-        """Objects that may have these labels, in no order."""
+        """Return objects that may have these labels, in no order."""
         every = (own.entry for own in self._by_key.values() if own.entry is not None)
         if not labels.equal:
             return every

@@ -165,7 +165,7 @@ class _Work:
         return after
 
     def _is_spec(self, after: Object) -> bool:
-        """Whether the spec is what we left."""
+        """Return whether the spec is what we left."""
         return bool(models.decode(self.kind, msgspec.json.encode(self.latest.json)).spec == getattr(after, "spec", None))
 
     async def status(self, diff: Json, conditions: ConditionChange | None) -> None:
@@ -254,7 +254,7 @@ def _has_list(value: Any) -> bool:
 
 
 def _lists_stand(patch: Any, before: Any, now: Any) -> bool:
-    """Whether all lists that the patch replaces are still what they were."""
+    """Return whether all lists that the patch replaces are still what they were."""
     if not isinstance(patch, Mapping):
         return not isinstance(patch, list) or before == now
     was, has = (value if isinstance(value, Mapping) else {} for value in (before, now))

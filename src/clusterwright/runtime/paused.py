@@ -98,12 +98,12 @@ async def ensure_paused_condition(
 
 
 def is_paused(obj: Any, *, cluster_paused: bool) -> bool:
-    """Whether the object must be left alone."""
+    """Return whether the object must be left alone."""
     return cluster_paused or PAUSED_ANNOTATION in obj.metadata.annotations
 
 
 def paused_condition(obj: Object, *, cluster_paused: bool) -> Condition:
-    """What the condition must say."""
+    """Return what the condition must say."""
     said = PAUSE.decide(PauseView(obj.kind, cluster_paused, PAUSED_ANNOTATION in obj.metadata.annotations)).outcome
     assert said is not None
     return Condition(type=PAUSED, status=said.status, reason=said.reason, message=said.message)

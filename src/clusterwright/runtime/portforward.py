@@ -45,7 +45,7 @@ class ForwardedPort:
         await self._data.send(message)
 
     async def receive(self) -> bytes | None:
-        """Some bytes from the port; None when it is closed. Raises OSError."""
+        """Return some bytes from the port; None when it is closed. Raises OSError."""
         try:
             data = await self._data.receive()
         except ConnectionResetError:
@@ -85,7 +85,7 @@ class ForwardedPort:
 
 
 async def open_port(carrier: Duplex, port: int) -> ForwardedPort:
-    """A port, on a stream that carries a SPDY session to whoever serves the Pod's ports."""
+    """Return a port, on a stream that carries a SPDY session to whoever serves the Pod's ports."""
     forwarded = ForwardedPort(carrier)
     try:
         await forwarded.open(port)
@@ -96,7 +96,7 @@ async def open_port(carrier: Duplex, port: int) -> ForwardedPort:
 
 
 async def upgrade(url: URL, headers: Iterable[tuple[str, str]], context: ssl.SSLContext | None, server_name: str) -> Duplex:
-    """A stream for a SPDY session by HTTP/1.1's Upgrade, on a connection of its own.
+    """Return a stream for a SPDY session by HTTP/1.1's Upgrade, on a connection of its own.
 
     Raises OSError where there is none, and the error that the API server's refusal means.
     """
@@ -142,7 +142,7 @@ async def _head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
 
 
 async def _body(reader: asyncio.StreamReader, headers: dict[str, str]) -> bytes:
-    """What a refusal says, as far as it says how long it is; a Status is short."""
+    """Return what a refusal says, as far as it says how long it is; a Status is short."""
     length = headers.get("content-length", "")
     try:
         return await reader.readexactly(min(int(length), _MAX_BODY)) if re.fullmatch("[0-9]{1,18}", length) else b""

@@ -10,7 +10,7 @@ from clusterwright.runtime.reconcile import Predicate
 
 
 def all_of(*predicates: Predicate | None) -> Predicate | None:
-    """All of those that are given; None where there are none, so that nothing need be decoded."""
+    """Return all of those that are given; None where there are none, so that nothing need be decoded."""
     given = tuple(predicate for predicate in predicates if predicate is not None)
     if len(given) < 2:
         return given[0] if given else None
@@ -23,14 +23,14 @@ def any_of(*predicates: Predicate) -> Predicate:
 
 
 def has_watch_filter(value: str) -> Predicate | None:
-    """The object carries the watch-filter label with this value; no value, no filter."""
+    """Return the object carries the watch-filter label with this value; no value, no filter."""
     if not value:
         return None
     return lambda old, new: any(obj is not None and obj.metadata.labels.get(WATCH_FILTER_LABEL) == value for obj in (old, new))
 
 
 def changed(what: Callable[[Any], Any]) -> Predicate:
-    """What `what` makes of the object is different now; coming and going always count."""
+    """Return what `what` makes of the object is different now; coming and going always count."""
     return lambda old, new: old is None or new is None or what(old) != what(new)
 
 

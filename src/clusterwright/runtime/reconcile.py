@@ -30,7 +30,7 @@ class Result:
 
     @staticmethod
     def soonest(*votes: timedelta | None) -> Result:
-        """The soonest of the requeue votes that were cast; zero and None are no votes."""
+        """Return the soonest of the requeue votes that were cast; zero and None are no votes."""
         cast = [v for v in votes if v]
         return Result(min(cast)) if cast else _AWAIT_CHANGE
 
@@ -42,7 +42,7 @@ class Reconciler(Protocol):
     """Brings one object nearer to its spec. Never two at once for one key; any exception means: again, with backoff."""
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """One pass."""
+        """Run one pass."""
 
 
 Mapper = Callable[[Any, Reader], Awaitable[Sequence[ObjectKey]]]

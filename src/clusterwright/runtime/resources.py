@@ -41,7 +41,7 @@ class Resources:
         return self._found.get(gvk) or self._known(gvk)
 
     async def of(self, kind: Kind) -> Resource:
-        """The resource that serves the kind; raises NoKindMatch where the API server has none."""
+        """Return the resource that serves the kind; raises NoKindMatch where the API server has none."""
         return self.peek(kind) or await self._discover(gvk_of(kind))
 
     def forget(self, gvk: GroupVersionKind) -> None:
@@ -64,12 +64,12 @@ class Resources:
 
 
 def no_kind_match(gvk: GroupVersionKind) -> NoKindMatch:
-    """The error for a kind that the API server does not serve: never to be taken for a missing object."""
+    """Return the error for a kind that the API server does not serve: never to be taken for a missing object."""
     return NoKindMatch(f'no matches for kind "{gvk.kind}" in version "{gvk.api_version}"')
 
 
 def gvk_of_json(obj: Any) -> GroupVersionKind:
-    """The kind that an object says it is; raises ValueError if it does not."""
+    """Return the kind that an object says it is; raises ValueError if it does not."""
     if not obj.get("kind") or not obj.get("apiVersion"):
         raise ValueError("an object to be written must name its apiVersion and kind")
     return GroupVersionKind.of(str(obj["apiVersion"]), str(obj["kind"]))

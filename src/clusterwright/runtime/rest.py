@@ -89,12 +89,12 @@ _OWNED = msgspec.json.Decoder(_Owned)
 
 
 def selector(labels: str | Mapping[str, str]) -> str:
-    """A label selector as text; a mapping means equality of every entry."""
+    """Return a label selector as text; a mapping means equality of every entry."""
     return labels if isinstance(labels, str) else ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
 def is_owned_by(raw: bytes | msgspec.Raw, uid: str) -> bool:
-    """Whether the object has an ownerReference of this uid."""
+    """Return whether the object has an ownerReference of this uid."""
     try:
         return any(reference.uid == uid for reference in _OWNED.decode(raw).metadata.owner_references)
     except UNREADABLE:
@@ -150,18 +150,18 @@ class RestClient:
     # Reads.
 
     async def get(self, kind: Any, key: ObjectKey) -> Any:
-        """The object; raises NotFound."""
+        """Return the object; raises NotFound."""
         return models.decode(kind, await self.get_bytes(kind, key))
 
     async def find(self, kind: Any, key: ObjectKey) -> Any:
-        """The object, or None where it does not exist."""
+        """Return the object, or None where it does not exist."""
         try:
             return await self.get(kind, key)
         except NotFound:
             return None
 
     async def read(self, kind: type[T], key: ObjectKey) -> Original[T] | None:
-        """The object with its bytes, or None where it does not exist."""
+        """Return the object with its bytes, or None where it does not exist."""
         try:
             raw = await self.get_bytes(kind, key)
         except NotFound:
@@ -169,7 +169,7 @@ class RestClient:
         return Original(models.decode(kind, raw), raw)
 
     async def list(self, kind: Any, *, namespace: str = "", labels: str | Mapping[str, str] = "", fields: str = "", owner: str = "") -> Any:
-        """All objects of the kind that match, ordered by namespace and name."""
+        """Return all objects of the kind that match, ordered by namespace and name."""
         found: list[Any] = []
         query = [(name, value) for name, value in (("labelSelector", selector(labels)), ("fieldSelector", fields)) if value]
         token = ""
@@ -194,12 +194,12 @@ class RestClient:
         return found
 
     async def get_bytes(self, kind: Kind, key: ObjectKey) -> bytes:
-        """The object's JSON as the API server sent it; raises NotFound."""
+        """Return the object's JSON as the API server sent it; raises NotFound."""
         resource = await self.resources.of(kind)
         return (await self._send(resource, "GET", _path_of(resource, key))).body
 
     async def page(self, resource: Resource, namespace: str = "", query: tuple[tuple[str, str], ...] = (), limit: int = PAGE_SIZE) -> Page:
-        """One page of a consistent list; `limit` 0 asks for everything at once."""
+        """Return one page of a consistent list; `limit` 0 asks for everything at once."""
         if limit:
             query = (*query, ("limit", str(limit)))
         path = resource.path(namespace)
@@ -400,13 +400,13 @@ class RestClient:
 
 
 def is_missing_object(error: NotFound) -> bool:
-    """Whether the 404 is about an object (a Status with reason NotFound that names one), not about the path."""
+    """Return whether the 404 is about an object (a Status with reason NotFound that names one), not about the path."""
     details = error.status.get("details")
     return error.reason == "NotFound" and isinstance(details, Mapping) and bool(details.get("name"))
 
 
 def retry_after(response: Response) -> float | None:
-    """Seconds that the Retry-After header asks for; None where it is absent or no number."""
+    """Return seconds that the Retry-After header asks for; None where it is absent or no number."""
     try:
         return max(0.0, float(response.headers["retry-after"]))
     except (KeyError, ValueError):
@@ -414,7 +414,7 @@ def retry_after(response: Response) -> float | None:
 
 
 def _path_of(resource: Resource, key: ObjectKey, subresource: str = "") -> str:
-    """The path of one object or of its subresource; raises NotFound for a name that no object can have.
+    """Return the path of one object or of its subresource; raises NotFound for a name that no object can have.
 
     Such a name must never reach the server: an empty one would mean the whole collection, one with a slash something else below it.
     """

@@ -94,20 +94,20 @@ class Listening(Around):
         self._rights = rights
 
     async def send(self, request: Request) -> Response:
-        """One request."""
+        """Send one request."""
         response = await self._inner.send(request)
         self._rights.answered(request, response.status, response.body)
         return response
 
     async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
-        """A watch."""
+        """Return a watch."""
         response, lines = await self._inner.stream(request)
         self._rights.answered(request, response.status, response.body)
         return response, lines
 
 
 def right_of(request: Request) -> Right:
-    """The right that a request needs."""
+    """Return the right that a request needs."""
     parts = request.path.strip("/").split("/")
     group, parts = ("", parts[2:]) if parts[0] == "api" else (parts[1] if len(parts) > 1 else "", parts[3:])
     namespace = ""

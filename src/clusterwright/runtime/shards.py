@@ -63,12 +63,12 @@ class ShardOptions:
 
 
 def slot_of(name: str) -> int:
-    """The slot of all that is kept together under a name."""
+    """Return the slot of all that is kept together under a name."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big") % SLOTS
 
 
 def preferred(slot: int, members: Collection[str]) -> str:
-    """Which of the members should hold the slot."""
+    """Return which of the members should hold the slot."""
     return max(members, key=lambda member: hashlib.blake2b(f"{member}/{slot}".encode(), digest_size=8).digest())
 
 
@@ -103,12 +103,12 @@ class Shards:
     # Passes.
 
     def slot(self, kind: GroupVersionKind, key: ObjectKey, raw: bytes) -> int | None:
-        """The slot of an object; None: nobody's."""
+        """Return the slot of an object; None: nobody's."""
         name = self._options.belongs_to(kind, key, raw)
         return slot_of(name) if name else None
 
     def enter(self, slot: int) -> bool:
-        """Whether a pass in the slot may begin; if so, `leave` must follow."""
+        """Return whether a pass in the slot may begin; if so, `leave` must follow."""
         if slot not in self.held:
             return False
         self._active[slot] += 1
@@ -303,7 +303,7 @@ class Shards:
 
 
 def _holders(table: Unstructured) -> dict[int, str]:
-    """Who holds which slot. Raises ApiError where that cannot be read: then nothing moves."""
+    """Return who holds which slot. Raises ApiError where that cannot be read: then nothing moves."""
     try:
         slots = msgspec.json.decode(table.at("metadata", "annotations", HOLDERS) or "", type=dict[str, list[int]])
     except (msgspec.DecodeError, TypeError) as error:

@@ -89,16 +89,16 @@ class Traces:
         _log.info("Decided", controller=controller, namespace=key.namespace, name=key.name, **{f"row.{t}": r for t, r in changed.items()})
 
     def latest(self, controller: str, key: ObjectKey) -> Decision | None:
-        """The last decision about an object."""
+        """Return the last decision about an object."""
         history = self._histories.get((controller, key))
         return history[-1] if history else None
 
     def of(self, controller: str, key: ObjectKey) -> tuple[Decision, ...]:
-        """The decisions of a controller about an object that are kept, oldest first."""
+        """Return the decisions of a controller about an object that are kept, oldest first."""
         return tuple(self._histories.get((controller, key), ()))
 
     def history(self, *, controller: str = "", kind: str = "", namespace: str = "", name: str = "") -> list[Decision]:
-        """The decisions that are kept, oldest first, of those that match what is given."""
+        """Return the decisions that are kept, oldest first, of those that match what is given."""
         found = [
             decision
             for (by, key), history in self._histories.items()
@@ -109,7 +109,7 @@ class Traces:
         return sorted(found, key=lambda decision: decision.at)
 
     def selected(self, query: Mapping[str, str]) -> list[Json]:
-        """The history that a query asks for, as it is served; raises UnknownSelector."""
+        """Return the history that a query asks for, as it is served; raises UnknownSelector."""
         if unknown := sorted(query.keys() - SELECTORS):
             raise UnknownSelector(f"{', '.join(unknown)}: not known; known: {', '.join(sorted(SELECTORS))}")
         return [decision.to_json() for decision in self.history(**query)]

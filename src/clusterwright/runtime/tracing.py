@@ -10,14 +10,14 @@ class Tracer(Protocol):
     """Opens spans."""
 
     def span(self, name: str, **attributes: str) -> AbstractContextManager[Any]:
-        """A span around a piece of work; an exception that leaves it is recorded."""
+        """Return a span around a piece of work; an exception that leaves it is recorded."""
 
 
 class NoTracer:
     """Opens nothing."""
 
     def span(self, name: str, **attributes: str) -> AbstractContextManager[Any]:
-        """A context that does nothing."""
+        """Return a context that does nothing."""
         return _NOTHING
 
 
@@ -33,6 +33,6 @@ class OpenTelemetryTracer:
         self._tracer = trace.get_tracer(component)
 
     def span(self, name: str, **attributes: str) -> AbstractContextManager[Any]:
-        """A span; its attributes carry the project's prefix."""
+        """Return a span; its attributes carry the project's prefix."""
         named = {f"clusterwright.{key}": value for key, value in attributes.items()}
         return self._tracer.start_as_current_span(name, attributes=named)

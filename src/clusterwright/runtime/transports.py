@@ -21,15 +21,15 @@ class Around:
         self._inner = inner
 
     async def send(self, request: Request) -> Response:
-        """One request."""
+        """Send one request."""
         return await self._inner.send(request)
 
     async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
-        """A watch."""
+        """Return a watch."""
         return await self._inner.stream(request)
 
     async def forward(self, request: Request, port: int) -> Duplex:
-        """A port of a Pod."""
+        """Return a port of a Pod."""
         return await self._inner.forward(request, port)
 
     async def close(self) -> None:
@@ -46,7 +46,7 @@ class Told(Around):
         self._tell = tell
 
     async def send(self, request: Request) -> Response:
-        """One request, told of."""
+        """Send one request and report it."""
         started = self._clock.monotonic()
         try:
             response = await self._inner.send(request)
@@ -73,7 +73,7 @@ class Measured(Told):
             self._metrics.request_seconds.observe(seconds, request.method)
 
     async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
-        """A watch, counted when it opens."""
+        """Return a watch, counted when it opens."""
         try:
             response, lines = await self._inner.stream(request)
         except ConnectionFailed:
@@ -99,17 +99,17 @@ class Throttled(Around):
         self._metrics = metrics
 
     async def send(self, request: Request) -> Response:
-        """One request, in its turn."""
+        """Send one request when it is its turn."""
         await self._turn(request.method)
         return await self._inner.send(request)
 
     async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
-        """A watch, opened in its turn."""
+        """Return a watch, opened in its turn."""
         await self._turn("WATCH")
         return await self._inner.stream(request)
 
     async def forward(self, request: Request, port: int) -> Duplex:
-        """A port of a Pod, opened in its turn."""
+        """Return a port of a Pod, opened in its turn."""
         await self._turn(request.method)
         return await self._inner.forward(request, port)
 

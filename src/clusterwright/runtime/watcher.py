@@ -1,4 +1,4 @@
-"""List, then watch, for ever: a state machine that turns one resource into a stream of events.
+"""List, then watch, forever: a state machine that turns one resource into a stream of events.
 
     Unlisted --page, page, ...--> Listed --open--> Watching --stream ends--> Listed
         ^______________ 410 in either form, errors in the stream, doubt ___________|
@@ -179,7 +179,7 @@ class Watcher:
             pass
 
     async def step(self, state: State) -> State:
-        """One transition: a whole list, or the whole life of one watch. Failures are raised as ApiError."""
+        """Make one transition: a whole list, or the whole life of one watch. Raises ApiError."""
         if isinstance(state, Unlisted) or self.in_doubt:
             return await self._list(whole=isinstance(state, Unlisted) and state.whole)
         return await self._watch(state.resource_version)

@@ -35,7 +35,7 @@ NONE = Sums()
 
 
 def to_be_said(before: Object, after: Object, sums: Sums = NONE) -> float:
-    """How many seconds the change of an object may wait: 0 if it is a deed.
+    """Return how many seconds the change of an object may wait: 0 if it is a deed.
 
     Only words are new if no other condition is True than was. That a generation was seen is words, too.
     """
@@ -105,7 +105,7 @@ def _fields(struct: Any, names: frozenset[str]) -> list[Any]:
 
 
 def _true_in(status: Any) -> set[str]:
-    """The types of the conditions that hold, wherever a contract puts them; foreign objects may have anything there."""
+    """Return the types of the conditions that hold, wherever a contract puts them; foreign objects may have anything there."""
     places = [status, status.get("v1beta2")] if isinstance(status, Mapping) else []
     lists = [place.get("conditions") for place in places if isinstance(place, Mapping)]
     items = (item for found in lists if isinstance(found, list) for item in found)

@@ -45,7 +45,7 @@ class Backoff:
     """Also the shortest time between two passes of one key; 0: no limit."""
 
     def delay(self, failures: int) -> float:
-        """The wait after `failures` failures."""
+        """Return the wait after `failures` failures."""
         return self.floor + min(self.first * 2.0 ** min(failures - 1, 60), self.most)
 
 
@@ -179,7 +179,7 @@ class WorkQueue:
         self._wake_next()
 
     async def get(self) -> Request:
-        """The next key, which is then being worked on until `done`; raises ShutDown."""
+        """Return the next key, which is then being worked on until `done`; raises ShutDown."""
         while True:
             if self._closed:
                 raise ShutDown(self.name)
@@ -236,7 +236,7 @@ class WorkQueue:
                 if waiting is not None:
                     self._at(key, earliest, waiting.reasons[0] if waiting.reasons else "")
                 elif key not in self._timers:
-                    # nothing waits: forget the floor when it has passed, or the map would grow for ever
+                    # nothing waits: forget the floor when it has passed, or the map would grow forever
                     loop.call_at(earliest, self._forget_floor, key)
                 return
         if key in self._dirty:
@@ -247,7 +247,7 @@ class WorkQueue:
             self._earliest.pop(key, None)
 
     def fail(self, key: ObjectKey, reason: str = "", at_least: float = 0.0, at_most: float = float("inf")) -> float:
-        """The pass failed: ask again after a delay that doubles with each failure in a row. The delay in seconds.
+        """Return the pass failed: ask again after a delay that doubles with each failure in a row. The delay in seconds.
 
         `at_least` wins over `at_most`: who names a time is not asked before it.
         """

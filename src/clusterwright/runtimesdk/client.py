@@ -70,7 +70,7 @@ class RuntimeClient:
         self._answers: dict[tuple[Any, ...], tuple[float, Json]] = {}
 
     async def handlers(self, question: ListHandlers) -> Sequence[str]:
-        """The handlers of a hook whose selector matches the object's Namespace, by name."""
+        """Return the handlers of a hook whose selector matches the object's Namespace, by name."""
         hook = f"{question.hook}.{GROUP}"
         try:
             listed = self.registry.list(question.hook)
@@ -87,7 +87,7 @@ class RuntimeClient:
         return tuple(found)
 
     async def call_all(self, question: CallAll) -> Json:
-        """All handlers of a hook, one after the other; the first error ends it."""
+        """Return all handlers of a hook, one after the other; the first error ends it."""
         hook = f"{question.hook}.{GROUP}"
         messages: list[str] = []
         retries: list[int] = []
@@ -104,7 +104,7 @@ class RuntimeClient:
         return {**together, "retryAfterSeconds": min(retries, default=0)} if HOOKS[question.hook].may_wait else together
 
     async def call(self, question: CallHandler) -> Json:
-        """One handler by its name."""
+        """Return one handler by its name."""
         context = f'failed to call extension handler "{question.handler}"'
         try:
             handler = self.registry.get(question.handler)
@@ -173,7 +173,7 @@ class RuntimeClient:
         return as_json(answer)
 
     async def _measured(self, handler: Handler, url: str, request: Json) -> Response:
-        """What a handler answers, whatever its status; raises CallFailed, NoClient."""
+        """Return what a handler answers, whatever its status; raises CallFailed, NoClient."""
         if handler.api_version != HOOKS_API_VERSION:
             raise CallFailed(f"http call failed: hook {handler.hook} does not exist in version {handler.api_version}")
         began = self._monotonic()
@@ -195,7 +195,7 @@ class RuntimeClient:
             self._metrics.observe(handler, urlsplit(url).netloc, self._monotonic() - began, code, status)
 
     async def _is_meant(self, handler: Handler, subject: Mapping[str, Any]) -> bool:
-        """Whether a handler is meant for the Namespace of an object; raises ApiError."""
+        """Return whether a handler is meant for the Namespace of an object; raises ApiError."""
         if handler.selector is None:
             return False
         if handler.selector == EVERYTHING:
@@ -227,7 +227,7 @@ def refuse_failures(answer: Response, context: str) -> None:
 
 
 def url_of(handler: Handler) -> str:
-    """Where a handler is called; raises ValueError."""
+    """Return where a handler is called; raises ValueError."""
     config = handler.client_config
     service = config.get("service")
     if service:
@@ -247,7 +247,7 @@ def url_of(handler: Handler) -> str:
 
 
 def request_of(question: CallHandler, settings: Mapping[str, str]) -> Json:
-    """The body of a request."""
+    """Return the body of a request."""
     request: Json = {"apiVersion": HOOKS_API_VERSION, "kind": f"{question.hook}Request", **question.request}
     if settings:
         request["settings"] = dict(settings)

@@ -18,7 +18,7 @@ class BadHandlers(ValueError):
 
 
 def defaulted(handlers: Sequence[ExtensionHandler]) -> tuple[ExtensionHandler, ...]:
-    """The handlers with what they leave open; raises BadHandlers."""
+    """Return the handlers with what they leave open; raises BadHandlers."""
     made = tuple(
         ExtensionHandler(
             h.name,

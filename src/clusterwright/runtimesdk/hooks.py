@@ -143,7 +143,7 @@ HOOKS: Final[dict[str, Hook]] = {
 
 
 def is_known(api_version: str, hook: str) -> bool:
-    """Whether the catalog has the hook."""
+    """Return whether the catalog has the hook."""
     return api_version == HOOKS_API_VERSION and hook in HOOKS
 
 
@@ -152,7 +152,7 @@ class BadAnswer(ValueError):
 
 
 def read_answer(hook: Hook, body: bytes) -> Response:
-    """The answer in a body; what follows the first JSON value does not count. Raises BadAnswer."""
+    """Return the answer in a body; what follows the first JSON value does not count. Raises BadAnswer."""
     try:
         answer, _ = json.JSONDecoder().raw_decode(body.decode().lstrip())
         if answer is None:

@@ -74,7 +74,7 @@ class HttpsPost:
         return found.session
 
     async def _drop_unused(self, now: float) -> None:
-        """Bundles are replaced: clients of old ones are not kept for ever."""
+        """Bundles are replaced: clients of old ones are not kept forever."""
         for key in [k for k, kept in self._sessions.items() if now - kept.used > _KEPT_FOR]:
             await self._sessions.pop(key).session.close()
 

@@ -78,7 +78,7 @@ _LEAVES: Final[Mapping[str, Json]] = {
 
 
 def document() -> Json:
-    """The whole document."""
+    """Return the whole document."""
     components: dict[str, Json] = {}
     paths = {_path(hook): {"post": _operation(hook, components)} for hook in HOOKS.values()}
     return {
@@ -175,7 +175,7 @@ def _leaf(components: dict[str, Json], name: str) -> Json:
 
 
 def _inner(hint: Any) -> Any:
-    """What a field holds, be it one, a list or a map of it."""
+    """Return what a field holds, be it one, a list or a map of it."""
     bare = without_metadata(hint)
     members = [m for m in get_args(bare) if m is not type(None)]
     if type(None) in get_args(bare) and len(members) == 1:

@@ -44,12 +44,12 @@ class Handler:
 
 
 def selector_of(selector: Json) -> Selector:
-    """A LabelSelector; raises ValueError."""
+    """Return a LabelSelector; raises ValueError."""
     return parsed(convert(selector, LabelSelector))
 
 
 def handlers_of(config: Json) -> tuple[Handler, ...]:
-    """The handlers of an ExtensionConfig as its status has them; raises ValueError for a selector or apiVersion that is none."""
+    """Return the handlers of an ExtensionConfig as its status has them; raises ValueError for a selector or apiVersion that is none."""
     name, spec = config["metadata"]["name"], config.get("spec") or {}
     selector = spec.get("namespaceSelector")
     matched = None if selector is None else selector_of(selector)
@@ -76,7 +76,7 @@ def handlers_of(config: Json) -> tuple[Handler, ...]:
 
 
 def discovery_handler(config: Json) -> Handler:
-    """The handler that every extension has: the one that tells of the others."""
+    """Return the handler that every extension has: the one that tells of the others."""
     name, client_config = config["metadata"]["name"], (config.get("spec") or {}).get("clientConfig") or {}
     return Handler(f"discovery.{name}", name, "", f"{GROUP}/v1alpha1", "Discovery", client_config, DEFAULT_TIMEOUT, "Fail", {}, None)
 
@@ -141,7 +141,7 @@ class Registry:
         self._undiscovered.pop(name, None)
 
     def list(self, hook: str) -> tuple[Handler, ...]:
-        """The handlers of a hook, by name."""
+        """Return the handlers of a hook, by name."""
         if not self.is_ready:
             raise _cold(f'failed to list extension handlers for GroupHook "{hook}.{GROUP}"', "List")
         waiting = sorted(h.name for handlers in self._undiscovered.values() for h in handlers if (h.group, h.hook) == (GROUP, hook))
@@ -150,7 +150,7 @@ class Registry:
         return tuple(sorted((h for h in self._all() if (h.group, h.hook) == (GROUP, hook)), key=lambda h: h.name))
 
     def get(self, name: str) -> Handler:
-        """The handler of a name."""
+        """Return the handler of a name."""
         context = f'failed to get extension handler "{name}" from registry'
         if not self.is_ready:
             raise RegistryError(f"{context}: invalid operation: Get cannot be called on a registry not yet ready")

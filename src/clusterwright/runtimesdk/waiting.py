@@ -20,7 +20,7 @@ class WokenByExtensions:
         registry.subscribe(self._wake)
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """One pass."""
+        """Run one pass."""
         self._waiting.discard(key)
         try:
             return await self._inner.reconcile(key)
@@ -36,7 +36,7 @@ class WokenByExtensions:
 
 
 def is_of_an_extension(error: BaseException | None) -> bool:
-    """Whether an error comes of a call of an extension, alone or among others."""
+    """Return whether an error comes of a call of an extension, alone or among others."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

@@ -63,7 +63,7 @@ class FaultPlan:
     """The stream goes on but nothing is told any more: a half-open connection."""
 
     def scaled(self, factor: float) -> FaultPlan:
-        """The same plan with all probabilities multiplied."""
+        """Return the same plan with all probabilities multiplied."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return FaultPlan(**{name: value if name in _DURATIONS else min(1.0, value * factor) for name, value in values.items()})
 
@@ -109,7 +109,7 @@ class FaultyTransport:
         self._plan = NO_FAULTS
 
     async def send(self, request: Request) -> Response:
-        """One request, or what becomes of it."""
+        """Send one request, or fail as planned."""
         self._check()
         plan, chance = self._plan, self._random.random
         writes = request.method != "GET"
@@ -171,7 +171,7 @@ class FaultyTransport:
         return response
 
     async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
-        """A watch, or what becomes of it."""
+        """Return a watch, or what becomes of it."""
         self._check()
         if self._random.random() < self._plan.watch_refused:
             match self._random.randrange(4):

@@ -68,23 +68,23 @@ class Plane:
         await self.client.patch(kind, ObjectKey(NAMESPACE, name), {"metadata": {"annotations": annotations}})
 
     async def cluster(self, name: str) -> Cluster:
-        """The Cluster."""
+        """Return the Cluster."""
         return await self.client.get(Cluster, ObjectKey(NAMESPACE, name))
 
     async def machine(self, name: str) -> Machine:
-        """The Machine."""
+        """Return the Machine."""
         return await self.client.get(Machine, ObjectKey(NAMESPACE, name))
 
     async def dev_machine(self, name: str) -> DevMachine:
-        """The DevMachine."""
+        """Return the DevMachine."""
         return await self.client.get(DevMachine, ObjectKey(NAMESPACE, name))
 
     async def dev_cluster(self, name: str) -> DevCluster:
-        """The DevCluster."""
+        """Return the DevCluster."""
         return await self.client.get(DevCluster, ObjectKey(NAMESPACE, name))
 
     def workload(self, name: str) -> SimulatedCluster:
-        """The simulated cluster of a Cluster."""
+        """Return the simulated cluster of a Cluster."""
         found = self.cloud.find(ObjectKey(NAMESPACE, name))
         assert found is not None, f"there is no simulated cluster {name}"
         return found
@@ -126,7 +126,7 @@ class Plane:
         return found
 
     async def condition(self, kind: Any, name: str, type_: str) -> Condition | None:
-        """A condition of an object, if there is one."""
+        """Return a condition of an object, if there is one."""
         obj = await self.client.find(kind, ObjectKey(NAMESPACE, name))
         return None if obj is None else conditions.get(obj.status.conditions, type_)
 
@@ -152,7 +152,7 @@ class Plane:
         await self.until(holds, f"{kind.__name__} {name} is gone", within=within)
 
     def leftovers(self) -> dict[str, list[str]]:
-        """Objects that a cluster may have left behind, by table."""
+        """Return objects that a cluster may have left behind, by table."""
         return {
             name: sorted(table.objects)
             for name, table in self.server.store.tables.items()
@@ -161,7 +161,7 @@ class Plane:
 
 
 def management_server(clock: Clock, random: Random, features: Mapping[str, bool] | None = None) -> ApiServer:
-    """An API server with our kinds and its own controllers, as `up` has one; nothing is kept. With `features`, admission too."""
+    """Return an API server with our kinds and its own controllers, as `up` has one; nothing is kept. With `features`, admission too."""
     links = admission.chain(features) if features is not None else ()
     server = ApiServer(now=clock.now, random=random, admission=links, converters=embedded.converters)
     prepare(server)

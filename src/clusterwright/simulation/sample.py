@@ -74,7 +74,7 @@ class Child(Object):
 
 
 def crds() -> list[Json]:
-    """The definitions of both kinds."""
+    """Return the definitions of both kinds."""
     open_object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     found: list[Json] = []
     for kind, plural in (("Parent", "parents"), ("Child", "children")):
@@ -106,7 +106,7 @@ class ParentReconciler:
         self._patcher = Patcher(client, clock)
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """One pass."""
+        """Run one pass."""
         original = await self._client.read(Parent, key)
         if original is None:
             return Result.await_change()
@@ -159,7 +159,7 @@ class ParentReconciler:
 
 
 def program(world: World, *, broken: bool = False) -> Program:
-    """The controller's process."""
+    """Return the controller's process."""
 
     async def main(transport: Transport, clock: LoopClock, random: Random) -> None:
         manager = Manager(transport, clock=clock, random=random)
@@ -181,12 +181,12 @@ def program(world: World, *, broken: bool = False) -> Program:
 
 
 def sound(world: World) -> Program:
-    """The controller as it should be."""
+    """Return the controller as it should be."""
     return program(world)
 
 
 def broken(world: World) -> Program:
-    """The controller with the two mistakes."""
+    """Return the controller with the two mistakes."""
     return program(world, broken=True)
 
 
@@ -264,7 +264,7 @@ class Users:
         await self._world.client.delete(Parent, ObjectKey(NAMESPACE, name))
 
     async def problem(self) -> str:
-        """What is not yet, or never will be, as it should; empty: nothing."""
+        """Return what is not yet, or never will be, as it should; empty: nothing."""
         parents = {parent.metadata.name: parent for parent in await self._world.client.list(Parent)}
         if parents.keys() != self.wanted.keys():
             return f"there are {sorted(parents)}, of {sorted(self.wanted)} wanted"

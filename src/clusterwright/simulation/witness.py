@@ -28,7 +28,7 @@ class Witness(CachedClient):
         world.checks["cache"] = self._ghosts
 
     def _ghosts(self) -> str:
-        """What the cache still holds when nothing is there any more."""
+        """Return what the cache still holds when nothing is there any more."""
         informers = [self.cache.serving(kind, "") for kind in self._kinds]
         return ", ".join(f"{entry.key} lives on in the cache" for informer in informers if informer for entry in informer.select())
 

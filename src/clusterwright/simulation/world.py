@@ -176,7 +176,7 @@ class Outcome:
 
 
 def run(seed: int, scenario: Scenario, plan: FaultPlan = NO_FAULTS) -> Outcome:
-    """One run. Violations are part of the outcome; other exceptions of the scenario are raised."""
+    """Run one scenario. Violations are part of the outcome; other exceptions of the scenario are raised."""
     return run_virtual(_run(seed, scenario, plan))
 
 

@@ -70,7 +70,7 @@ class _Http2:
             await self.stream.send(data)
 
     async def event(self) -> h2.events.Event | None:
-        """What the peer does next; None at the end. Data are acknowledged as they are read. Raises GrpcError."""
+        """Return what the peer does next; None at the end. Data are acknowledged as they are read. Raises GrpcError."""
         while not self._events:
             data = await self.stream.receive()
             if data is None:
@@ -112,7 +112,7 @@ class _Http2:
 
 
 def _message(data: bytes | bytearray) -> bytes:
-    """The one message of a unary call's data; raises GrpcError."""
+    """Return the one message of a unary call's data; raises GrpcError."""
     if len(data) < _PREFIX or len(data) != _PREFIX + int.from_bytes(data[1:_PREFIX], "big"):
         raise GrpcError(INTERNAL, "a unary call has exactly one whole message")
     if data[0]:
@@ -129,7 +129,7 @@ class Channel:
         self._is_begun = False
 
     async def unary(self, path: str, message: bytes, *, seconds: float) -> bytes:
-        """One call, of which the server knows how long it is waited for; raises GrpcError, OSError."""
+        """Make one call and tell the server its deadline. Raises GrpcError, OSError."""
         if not self._is_begun:
             self._is_begun = True
             await self._http2.begin()

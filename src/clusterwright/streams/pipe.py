@@ -47,7 +47,7 @@ class Inbox:
         self.put_nowait(data)
 
     async def get(self) -> bytes | None:
-        """The next bytes; None at the end, or the error that ended it."""
+        """Return the next bytes; None at the end, or the error that ended it."""
         while not self._chunks and not self._ended:
             self._changed.clear()
             await self._changed.wait()
@@ -111,7 +111,7 @@ class TcpStream:
         await self._writer.drain()
 
     async def receive(self) -> bytes | None:
-        """Some bytes; None at the end."""
+        """Return some bytes; None at the end."""
         return await self._reader.read(65536) or None
 
     async def close(self) -> None:

@@ -21,7 +21,7 @@ class Malformed(ValueError):
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number, and where it ends."""
+    """Return a number, and where it ends."""
     value = shift = 0
     while True:
         if at >= len(data):
@@ -64,7 +64,7 @@ def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def written_varint(value: int) -> bytes:
-    """A number as bytes; a negative one as its two's complement."""
+    """Return a number as bytes; a negative one as its two's complement."""
     value &= _MASK
     out = bytearray()
     while value > 0x7F:
@@ -75,17 +75,17 @@ def written_varint(value: int) -> bytes:
 
 
 def tagged(number: int, data: bytes) -> bytes:
-    """A field of bytes, text or a message."""
+    """Return a field of bytes, text or a message."""
     return written_varint(number << 3 | 2) + written_varint(len(data)) + data
 
 
 def tagged_number(number: int, value: int) -> bytes:
-    """A field of a whole number or a boolean."""
+    """Return a field of a whole number or a boolean."""
     return written_varint(number << 3) + written_varint(value)
 
 
 def encode(table: Table, name: str, value: Mapping[str, Any]) -> bytes:
-    """A message from its JSON: 64-bit numbers are decimal text there, bytes base64, enums names. Raises Malformed."""
+    """Return a message from its JSON: 64-bit numbers are decimal text there, bytes base64, enums names. Raises Malformed."""
     out = b""
     for key, item in value.items():
         if (found := table[name].get(key)) is None:
@@ -113,7 +113,7 @@ def _write(table: Table, number: int, kind: str, value: Any) -> bytes:
 
 
 def decode(table: Table, name: str, data: bytes, depth: int = 0) -> dict[str, Any]:
-    """The JSON of a message; fields with their zero value are left out, unknown ones too. Raises Malformed."""
+    """Return the JSON of a message; fields with their zero value are left out, unknown ones too. Raises Malformed."""
     if depth > _DEPTH:
         raise Malformed("exceeded max depth")
     known = {number: (key, kind) for key, (number, kind) in table[name].items()}

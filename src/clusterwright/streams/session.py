@@ -35,7 +35,7 @@ class Stream:
             await self._session.send_data(self, message[start : start + _CHUNK])
 
     async def receive(self) -> bytes | None:
-        """Some bytes; None when the peer says no more."""
+        """Return some bytes; None when the peer says no more."""
         return await self.inbox.get()
 
     async def finish(self) -> None:
@@ -77,7 +77,7 @@ class Session:
         self._is_over = False
 
     async def open(self, headers: Mapping[str, str], *, last: bool = False) -> Stream:
-        """A new stream; `last`: nothing will be sent on it. The peer's consent is not waited for."""
+        """Return a new stream; `last`: nothing will be sent on it. The peer's consent is not waited for."""
         async with self._sending:
             self._check()
             stream = self._streams[self._next] = Stream(self, self._next, headers)

@@ -78,7 +78,7 @@ class Writer:
         self._packing = zlib.compressobj(zdict=DICTIONARY)
 
     def data(self, stream: int, payload: bytes, *, last: bool = False) -> bytes:
-        """Bytes on a stream."""
+        """Return bytes on a stream."""
         return _HEAD.pack(stream & _ID, (FIN if last else 0) << 24 | len(payload)) + payload
 
     def syn_stream(self, stream: int, headers: Mapping[str, str], *, last: bool = False) -> bytes:
@@ -117,7 +117,7 @@ class Reader:
         self._unpacking = zlib.decompressobj(zdict=DICTIONARY)
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """The frames that are whole now; raises SpdyError. What is not iterated over stays to be read."""
+        """Yield the frames that are whole now; raises SpdyError. What is not iterated over stays to be read."""
         self._buffer += data
         while len(self._buffer) >= _HEAD.size:
             first, second = _HEAD.unpack_from(self._buffer)
@@ -137,7 +137,7 @@ class Reader:
                 yield frame
 
     def _control(self, kind: int, flags: int, payload: bytes) -> Frame | None:
-        """A control frame; None for one that asks for nothing.
+        """Return a control frame; None for one that asks for nothing.
 
         SETTINGS and WINDOW_UPDATE ask for nothing: no end that Kubernetes has counts windows, what carries the frames slows down who sends.
         """

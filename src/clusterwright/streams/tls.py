@@ -72,19 +72,19 @@ class TlsStream:
             raise
 
     def peer_certificate(self) -> bytes:
-        """The peer's certificate, DER; empty if it sent none."""
+        """Return the peer's certificate, DER; empty if it sent none."""
         return self._tls.getpeercert(binary_form=True) or b""
 
     def session(self) -> ssl.SSLSession | None:
-        """What the server gave for a later stream; it does so with the first bytes that it sends."""
+        """Return what the server gave for a later stream; it does so with the first bytes that it sends."""
         return self._tls.session
 
     def is_resumed(self) -> bool:
-        """Whether the server took up the session."""
+        """Return whether the server took up the session."""
         return bool(self._tls.session_reused)
 
     def protocol(self) -> str:
-        """What both agreed to speak inside (ALPN); empty if they did not agree on anything."""
+        """Return what both agreed to speak inside (ALPN); empty if they did not agree on anything."""
         return self._tls.selected_alpn_protocol() or ""
 
     async def send(self, message: bytes) -> None:
@@ -95,7 +95,7 @@ class TlsStream:
             await self._flush()
 
     async def receive(self) -> bytes | None:
-        """Some bytes; None at the end of the stream."""
+        """Return some bytes; None at the end of the stream."""
         try:
             return await self._until(lambda: self._tls.read(65536)) or None
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError, ConnectionResetError):

@@ -22,12 +22,12 @@ class Impossible(Exception):
 
 
 def gaps(table: Table[S]) -> list[tuple[tuple[str, bool], ...]]:
-    """The possible worlds for which no row matches; empty for a table that covers everything."""
+    """Return the possible worlds for which no row matches; empty for a table that covers everything."""
     return [w.described() for w in _worlds(table) if not any(row.matches(w.values) for row in table.rows)]
 
 
 def unreachable(table: Table[S]) -> list[str]:
-    """The rows that never decide, because those above them match in every possible world where they do."""
+    """Return the rows that never decide, because those above them match in every possible world where they do."""
     reached = set()
     for world in _worlds(table):
         for row in table.rows:
@@ -38,7 +38,7 @@ def unreachable(table: Table[S]) -> list[str]:
 
 
 def overlaps(table: Table[S]) -> list[tuple[str, str]]:
-    """The pairs of rows that both match in some possible world, so that their order decides.
+    """Return the pairs of rows that both match in some possible world, so that their order decides.
 
     A row for all the rest (`OTHERWISE`) is not one of them: it says by itself that it comes last.
     """
@@ -51,7 +51,7 @@ def overlaps(table: Table[S]) -> list[tuple[str, str]]:
 
 
 def contradictions(table: Table[S], snapshot: S) -> list[str]:
-    """What the table declares of all worlds and this snapshot breaks; a check is only as good as these declarations."""
+    """Return what the table declares of all worlds and this snapshot breaks; a check is only as good as these declarations."""
     broken = [a.text for a in table.assuming if not a(snapshot)]
     for words, groups, most in (("exactly one", table.exactly_one, 1), ("at most one", table.at_most_one, 0)):
         for group in groups:

@@ -61,7 +61,7 @@ class Guard(Generic[S]):
         return Guard(text, lambda s: not mine(s), "not", (self,))
 
     def atoms(self) -> tuple[Guard[S], ...]:
-        """The questions that this guard is made of, each once, in order."""
+        """Return the questions that this guard is made of, each once, in order."""
         if self.operator == "atom":
             return (self,)
         found: dict[int, Guard[S]] = {}
@@ -75,7 +75,7 @@ class Guard(Generic[S]):
         return tuple(dict.fromkeys(s for atom in self.atoms() if atom.about is not None for s in atom.about(snapshot)))
 
     def under(self, values: Mapping[int, bool]) -> bool:
-        """The truth value when the atoms, by `id`, have these values."""
+        """Return the truth value when the atoms, by `id`, have these values."""
         if self.operator == "atom":
             return values[id(self)]
         if self.operator == "and":
@@ -119,7 +119,7 @@ class Message(Generic[S]):
     make: Callable[[S], str]
 
     def __call__(self, snapshot: S) -> str:
-        """The text for this snapshot."""
+        """Return the text for this snapshot."""
         return self.make(snapshot)
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ S = TypeVar("S")
 
 
 def as_markdown(table: Table[S]) -> str:
-    """The table in the seeds' columns, with the row names in front."""
+    """Return the table in the seeds' columns, with the row names in front."""
     head = "| Row | Guard (observed predicate) | Ensure (idempotent action) | Transition | Next reconcile |"
     lines = [head, "|---|---|---|---|---|"]
     for row in table.rows:
@@ -35,7 +35,7 @@ def as_markdown(table: Table[S]) -> str:
 
 
 def as_json(table: Table[S]) -> Json:
-    """The table as plain data: its rows by name, guard, status, reason, message, requeue."""
+    """Return the table as plain data: its rows by name, guard, status, reason, message, requeue."""
     rows: list[Json] = []
     for row in table.rows:
         if isinstance(row, Row):
@@ -85,7 +85,7 @@ def _line_json(row: Collect[S], line: Because[S]) -> Json:
 
 
 def explanation_as_json(explanation: Explanation) -> Json:
-    """Which row fired and why, as plain data."""
+    """Return which row fired and why, as plain data."""
     outcome = explanation.decision.outcome
     answer: Json = {"table": explanation.table, "row": explanation.decision.row, "rows": []}
     if outcome is not None:
@@ -101,7 +101,7 @@ def explanation_as_json(explanation: Explanation) -> Json:
 
 
 def explanation_as_text(explanation: Explanation) -> str:
-    """The table for a terminal: the fired row marked, and each guard's value."""
+    """Return the table for a terminal: the fired row marked, and each guard's value."""
     width = max(len(r.name) for r in explanation.rows)
     lines = [explanation.table]
     for row in explanation.rows:

@@ -65,7 +65,7 @@ class Transition(Generic[S]):
     make: Callable[[S], Outcome] | None = None
 
     def outcome(self, snapshot: S) -> Outcome | None:
-        """The outcome for this snapshot; None leaves the condition as it is."""
+        """Return the outcome for this snapshot; None leaves the condition as it is."""
         if self.make is not None:
             return self.make(snapshot)
         if not self.status:
@@ -84,22 +84,22 @@ KEEP: Transition[Any] = Transition("", "")
 
 
 def true(reason: str, message: str | Message[S] = "", severity: str = "") -> Transition[S]:
-    """The condition becomes True."""
+    """Return the condition becomes True."""
     return Transition("True", reason, message, severity)
 
 
 def false(reason: str, message: str | Message[S] = "", severity: str = "") -> Transition[S]:
-    """The condition becomes False."""
+    """Return the condition becomes False."""
     return Transition("False", reason, message, severity)
 
 
 def unknown(reason: str, message: str | Message[S] = "", severity: str = "") -> Transition[S]:
-    """The condition becomes Unknown."""
+    """Return the condition becomes Unknown."""
     return Transition("Unknown", reason, message, severity)
 
 
 def computed(make: Callable[[S], Outcome], *, status: str, reason: str, message: str = "") -> Transition[S]:
-    """The condition becomes what `make` answers (a mirror or an aggregate); the texts describe it in documents."""
+    """Return the condition becomes what `make` answers (a mirror or an aggregate); the texts describe it in documents."""
     return Transition(status, reason, message, make=make)
 
 
@@ -139,7 +139,7 @@ class Decision:
     """The names of the lines of a collecting row that held."""
 
     def chosen(self, acts: type[A]) -> A | None:
-        """The act of the row, to be matched to the last member (`assert_never`); None where the row wants nothing done."""
+        """Return the act of the row, to be matched to the last member (`assert_never`); None where the row wants nothing done."""
         if self.act is not None and not isinstance(self.act, acts):
             raise TypeError(f"row {self.row} of table {self.table} acts by {self.act!r}, which is no {acts.__name__}")
         return self.act
@@ -164,7 +164,7 @@ class Row(Generic[S]):
     v1beta1: Transition[S] | None = None
 
     def decide(self, table: str, snapshot: S) -> Decision | None:
-        """The decision if this row matches."""
+        """Return the decision if this row matches."""
         if not self.guard.test(snapshot):
             return None
         then = self.transition
@@ -180,11 +180,11 @@ class Row(Generic[S]):
         )
 
     def matches(self, values: dict[int, bool]) -> bool:
-        """Whether the row matches when its atoms have these values."""
+        """Return whether the row matches when its atoms have these values."""
         return self.guard.under(values)
 
     def guards(self) -> tuple[Guard[S], ...]:
-        """The atoms that the row asks."""
+        """Return the atoms that the row asks."""
         return self.guard.atoms()
 
     @property
@@ -224,7 +224,7 @@ class Collect(Generic[S]):
             object.__setattr__(self, attribute, value)
 
     def decide(self, table: str, snapshot: S) -> Decision | None:
-        """The decision if any line holds."""
+        """Return the decision if any line holds."""
         held = [line for line in self.lines if line.guard.test(snapshot)]
         if not held:
             return None
@@ -235,11 +235,11 @@ class Collect(Generic[S]):
         return Decision(table, self.name, outcome, self.requeue, lines=tuple(line.name for line in held))
 
     def matches(self, values: dict[int, bool]) -> bool:
-        """Whether any line holds when the atoms have these values."""
+        """Return whether any line holds when the atoms have these values."""
         return any(line.guard.under(values) for line in self.lines)
 
     def guards(self) -> tuple[Guard[S], ...]:
-        """The atoms that the lines ask."""
+        """Return the atoms that the lines ask."""
         return tuple({id(a): a for line in self.lines for a in line.guard.atoms()}.values())
 
     @property
@@ -317,7 +317,7 @@ class Table(Generic[S]):
             object.__setattr__(self, attribute, value)
 
     def decide(self, snapshot: S) -> Decision:
-        """The decision of the first row that matches; NoRowMatches if the table has a gap here."""
+        """Return the decision of the first row that matches; NoRowMatches if the table has a gap here."""
         decision = self._first(snapshot)
         observer = _observer.get()
         if observer is not None:
@@ -332,7 +332,7 @@ class Table(Generic[S]):
         raise NoRowMatches(self.name)
 
     def explain(self, snapshot: S) -> Explanation:
-        """The decision with the truth value of every guard of every row."""
+        """Return the decision with the truth value of every guard of every row."""
         decision = self._first(snapshot)
         rows = []
         for row in self.rows:
@@ -344,7 +344,7 @@ class Table(Generic[S]):
         return Explanation(self.name, decision, tuple(rows))
 
     def subjects(self, snapshot: S) -> tuple[Subject, ...]:
-        """The other objects that the row which fires for this snapshot asked, each once: where its cause may lie."""
+        """Return the other objects that the row which fires for this snapshot asked, each once: where its cause may lie."""
         return tuple(dict.fromkeys(s for row in self.explain(snapshot).rows if row.fired for s in row.about))
 
     @property
@@ -353,7 +353,7 @@ class Table(Generic[S]):
         return tuple(n for row in self.rows for n in row.names)
 
     def row(self, name: str) -> Row[S] | Collect[S]:
-        """The row of that name, or the collecting row that has a line of that name."""
+        """Return the row of that name, or the collecting row that has a line of that name."""
         for row in self.rows:
             if row.name == name or name in row.names:
                 return row
@@ -367,7 +367,7 @@ def _lines(row: Row[S] | Collect[S]) -> list[tuple[str, Guard[S], str]]:
 
 
 def describe(transition: Transition[S] | Phase, error: str | Message[S] = "") -> str:
-    """A transition in one line: `False/NotReady: text`, `phase Running`, `no change`, `error: text`."""
+    """Return a transition in one line: `False/NotReady: text`, `phase Running`, `no change`, `error: text`."""
     text = error if isinstance(error, str) else error.text
     if isinstance(transition, Phase):
         return f"phase {transition.name}"

@@ -17,7 +17,7 @@ class Answer:
 
     @classmethod
     def of(cls, response: Mapping[str, Any]) -> Answer:
-        """The answer in a response."""
+        """Return the answer in a response."""
         return cls(int(response.get("retryAfterSeconds") or 0), str(response.get("message") or ""))
 
     @property
@@ -33,7 +33,7 @@ class StandingAnswers:
         self._until: dict[Hashable, tuple[datetime, str]] = {}
 
     def of(self, key: Hashable, now: datetime) -> Answer | None:
-        """The answer with the time that is left of it; None: ask."""
+        """Return the answer with the time that is left of it; None: ask."""
         kept = self._until.get(key)
         if kept is None or kept[0] <= now:
             return None

@@ -51,7 +51,7 @@ class Computed:
 
 
 def _wrapped(context: str, computing: Computing[T]) -> Computing[T]:
-    """A computation whose errors tell where they come from."""
+    """Yield a computation whose errors tell where they come from."""
     try:
         return (yield from computing)
     except (PlanError, UpgradeError, ExtensionError, names.BadName, _Problem) as error:
@@ -63,7 +63,7 @@ class _Problem(Exception):
 
 
 def desired_state(blueprint: Blueprint, current: Current, *, runtime_sdk: bool) -> Computing[Computed]:
-    """What every object of the topology should be. Raises DesiredStateError."""
+    """Yield what every object of the topology should be. Raises DesiredStateError."""
     current = replace(current, cluster=copied(current.cluster))
     cluster = current.cluster
     progress = Progress(pending_hooks=hooks.pending_hooks(cluster))
@@ -195,7 +195,7 @@ def _control_plane_health_check(blueprint: Blueprint, cluster: Json, plane: Json
 
 
 def _step(progress: Progress, plane: Json, *, runtime_sdk: bool) -> str:
-    """The version that the upgrade is at; empty if there is none."""
+    """Return the version that the upgrade is at; empty if there is none."""
     if runtime_sdk:
         is_under_way = hooks.AFTER_CLUSTER_UPGRADE in progress.pending_hooks
     else:
@@ -281,7 +281,7 @@ def _machine_pool(entry: Json, topology: Json, blueprint: Blueprint, current: Cu
 
 
 def _pair(make: Callable[[Json, Json | None, str], Json], of: WorkerTemplates, present: CurrentWorker | None) -> tuple[Json, Json]:
-    """What bootstraps a worker, and its infrastructure, each made of its template and after the one that is there."""
+    """Return what bootstraps a worker, and its infrastructure, each made of its template and after the one that is there."""
     return (
         make(of.bootstrap, present.bootstrap if present else None, "bootstrap"),
         make(of.infrastructure, present.infrastructure if present else None, "infrastructure"),

@@ -69,17 +69,17 @@ class Extensions(Protocol):
     """Runtime extensions, as far as they are registered. Every method raises ExtensionError."""
 
     async def call(self, question: CallHandler) -> Json:
-        """The response of one handler; its `status` is Success."""
+        """Return the response of one handler; its `status` is Success."""
 
     async def call_all(self, question: CallAll) -> Json:
-        """The responses of all handlers as one."""
+        """Return the responses of all handlers as one."""
 
     async def handlers(self, question: ListHandlers) -> Sequence[str]:
-        """The names of the handlers of a hook, sorted."""
+        """Return the names of the handlers of a hook, sorted."""
 
 
 async def ask(extensions: Extensions, asking: Asking[T]) -> T:
-    """The result of a computation whose questions the extensions answer."""
+    """Return the result of a computation whose questions the extensions answer."""
     answer: Any = None
     try:
         question = next(asking)

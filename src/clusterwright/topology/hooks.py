@@ -65,13 +65,13 @@ Computing = Generator[Question | AskHook | Mark, Any, T]
 
 
 def pending_hooks(cluster: Mapping[str, Any]) -> frozenset[str]:
-    """The hooks that are to be called yet."""
+    """Return the hooks that are to be called yet."""
     annotations = (cluster.get("metadata") or {}).get("annotations") or {}
     return frozenset(filter(None, (annotations.get(PENDING_HOOKS_ANNOTATION) or "").split(",")))
 
 
 def as_annotation(pending: Iterable[str]) -> str | None:
-    """The annotation's value; None: it goes."""
+    """Return the annotation's value; None: it goes."""
     return ",".join(sorted(pending)) or None
 
 
@@ -83,7 +83,7 @@ def note_pending(cluster: Json, pending: Iterable[str]) -> None:
 
 
 def clean_cluster(cluster: Json) -> Json:
-    """The Cluster as extensions see it."""
+    """Return the Cluster as extensions see it."""
     metadata = {k: v for k, v in cluster["metadata"].items() if k != "managedFields"}
     if metadata.get("annotations"):
         metadata["annotations"] = {k: v for k, v in metadata["annotations"].items() if k not in HIDDEN_ANNOTATIONS}
@@ -91,7 +91,7 @@ def clean_cluster(cluster: Json) -> Json:
 
 
 def blocked_by_annotations(cluster: Json) -> Answer:
-    """What annotations on the Cluster say instead of a handler of BeforeClusterUpgrade."""
+    """Return what annotations on the Cluster say instead of a handler of BeforeClusterUpgrade."""
     names = sorted(k for k in cluster["metadata"].get("annotations") or {} if k.startswith(BEFORE_UPGRADE_HOOK_PREFIX))
     if not names:
         return Answer()
@@ -100,11 +100,11 @@ def blocked_by_annotations(cluster: Json) -> Answer:
 
 
 def steps(plan: Sequence[str]) -> list[Json]:
-    """A plan as requests carry it."""
+    """Return a plan as requests carry it."""
     return [{"version": version} for version in plan]
 
 
 def blocking_text(answers: Mapping[str, Answer]) -> str:
-    """The hooks that block, in lifecycle order, with their messages."""
+    """Return the hooks that block, in lifecycle order, with their messages."""
     blocking = [(hook, answers[hook]) for hook in LIFECYCLE if hook in answers and answers[hook].is_blocking]
     return "; ".join(f"{hook}: {a.message}" if a.message else hook for hook, a in blocking)

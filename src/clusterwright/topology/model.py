@@ -38,7 +38,7 @@ class Blueprint:
         return self.control_plane_machine is not None
 
     def worker_class(self, kind: str, name: str) -> Json | None:
-        """A worker class of the ClusterClass; `kind` is machineDeployments or machinePools."""
+        """Return a worker class of the ClusterClass; `kind` is machineDeployments or machinePools."""
         workers = (self.cluster_class.get("spec") or {}).get("workers") or {}
         return next((c for c in workers.get(kind) or () if c.get("class") == name), None)
 

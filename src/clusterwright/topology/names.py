@@ -22,7 +22,7 @@ class BadName(ValueError):
 
 
 def templated(template: str, data: Mapping[str, Any], uid: str, slot: str) -> str:
-    """The name that a naming template gives; raises BadName."""
+    """Return the name that a naming template gives; raises BadName."""
     try:
         name = gotemplate.parse(template).render({**data, "random": suffix(uid, slot)})
     except gotemplate.TemplateError as error:
@@ -31,11 +31,11 @@ def templated(template: str, data: Mapping[str, Any], uid: str, slot: str) -> st
 
 
 def prefixed(prefix: str, uid: str, slot: str) -> str:
-    """A prefix, cut to what a name may be long, and the part that tells it apart."""
+    """Return a prefix, cut to what a name may be long, and the part that tells it apart."""
     return prefix[: MAX_LENGTH - _RANDOM_LENGTH] + suffix(uid, slot)
 
 
 def rotated(prefix: str, uid: str, slot: str, current: str, spec: Any) -> str:
-    """The name of the template that takes the place of `current`: the same as long as that and the wanted spec are."""
+    """Return the name of the template that takes the place of `current`: the same as long as that and the wanted spec are."""
     digest = hashlib.sha256(msgspec.json.encode(spec, order="sorted")).hexdigest()
     return prefixed(prefix, uid, f"{slot}/{current}/{digest}")

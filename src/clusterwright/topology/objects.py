@@ -36,28 +36,28 @@ _CHECKS: Final = ("nodeStartupTimeoutSeconds", "unhealthyNodeConditions", "unhea
 
 
 def group_of(obj: Json) -> str:
-    """The group of an object's apiVersion."""
+    """Return the group of an object's apiVersion."""
     group: str = obj["apiVersion"].rpartition("/")[0]
     return group
 
 
 def reference(obj: Json) -> Json:
-    """A reference without version."""
+    """Return a reference without version."""
     return {"apiGroup": group_of(obj), "kind": obj["kind"], "name": obj["metadata"]["name"]}
 
 
 def owner_reference(obj: Json) -> Json:
-    """A reference to an owner that is not the controller."""
+    """Return a reference to an owner that is not the controller."""
     return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": obj["metadata"]["name"], "uid": obj["metadata"]["uid"]}
 
 
 def shim_name(cluster: Json) -> str:
-    """The name of the Secret that owns what the Cluster does not refer to yet."""
+    """Return the name of the Secret that owns what the Cluster does not refer to yet."""
     return f"{cluster['metadata']['name']}-shim"
 
 
 def shim_owners(cluster: Json, current: Json | None) -> list[Json]:
-    """The owner references of an object to the shim: kept until garbage collection takes them away."""
+    """Return the owner references of an object to the shim: kept until garbage collection takes them away."""
     owners = at(current, "metadata", "ownerReferences") or ()
     kept = [o for o in owners if o.get("kind") == "Secret" and o.get("name") == shim_name(cluster)]
     return [{k: o[k] for k in ("apiVersion", "kind", "name", "uid") if k in o} for o in kept]
@@ -67,7 +67,7 @@ def shim_owners(cluster: Json, current: Json | None) -> list[Json]:
 
 
 def own_labels(cluster: Json) -> dict[str, str]:
-    """The labels of everything that belongs to a topology."""
+    """Return the labels of everything that belongs to a topology."""
     return {CLUSTER_NAME_LABEL: cluster["metadata"]["name"], TOPOLOGY_OWNED_LABEL: ""}
 
 
@@ -87,7 +87,7 @@ def object_from_template(
     annotations: Mapping[str, str] | None = None,
     owners: Sequence[Json] = (),
 ) -> Json:
-    """An object as a class's template describes it."""
+    """Return an object as a class's template describes it."""
     content = copied(at(template, "spec", "template") or {})
     given = content.pop("metadata", None) or {}
     metadata: Json = {
@@ -107,7 +107,7 @@ def object_from_template(
 
 
 def template_from_template(template: Json, cluster: Json, name: str, labels: Mapping[str, str] | None = None) -> Json:
-    """A copy of a class's template for a Cluster, which owns it."""
+    """Return a copy of a class's template for a Cluster, which owns it."""
     given = template["metadata"]
     annotations = {k: v for k, v in (given.get("annotations") or {}).items() if k != LAST_APPLIED_ANNOTATION}
     return {
@@ -141,7 +141,7 @@ def control_plane(
     current: Json | None,
     version: str,
 ) -> Json:
-    """The control plane, without what patches change."""
+    """Return the control plane, without what patches change."""
     entry = cluster["spec"]["topology"].get("controlPlane") or {}
     of_class = (cluster_class.get("spec") or {}).get("controlPlane") or {}
     labels = {**merged(entry, of_class, "labels"), **own_labels(cluster)}
@@ -197,7 +197,7 @@ def _utc(moment: str) -> str:
 
 
 def go_duration(seconds: int) -> str:
-    """Seconds as Go prints a duration: `1m0s`."""
+    """Return seconds as Go prints a duration: `1m0s`."""
     minutes, rest = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
     return (f"{hours}h" if hours else "") + (f"{minutes}m" if hours or minutes else "") + f"{rest}s"
@@ -211,7 +211,7 @@ def _first(*values: Any) -> Any:
 
 
 def machine_deployment(entry: Json, of_class: Json, cluster: Json, name: str, version: str, worker: tuple[Json, Json]) -> DesiredWorker:
-    """A MachineDeployment with its templates and its health check."""
+    """Return a MachineDeployment with its templates and its health check."""
     bootstrap, infrastructure = worker
     own = {**own_labels(cluster), TOPOLOGY_DEPLOYMENT_NAME_LABEL: entry["name"]}
     made = _worker_object("MachineDeployment", entry, of_class, cluster, name, version, worker, own)
@@ -241,7 +241,7 @@ def machine_deployment(entry: Json, of_class: Json, cluster: Json, name: str, ve
 
 
 def machine_pool(entry: Json, of_class: Json, cluster: Json, name: str, version: str, worker: tuple[Json, Json]) -> DesiredWorker:
-    """A MachinePool with its objects."""
+    """Return a MachinePool with its objects."""
     own = {**own_labels(cluster), TOPOLOGY_POOL_NAME_LABEL: entry["name"]}
     made = _worker_object("MachinePool", entry, of_class, cluster, name, version, worker, own)
     if (domains := _first(entry.get("failureDomains"), of_class.get("failureDomains"))) is not None:
@@ -252,7 +252,7 @@ def machine_pool(entry: Json, of_class: Json, cluster: Json, name: str, version:
 def _worker_object(
     kind: str, entry: Json, of_class: Json, cluster: Json, name: str, version: str, worker: tuple[Json, Json], own: Mapping[str, str]
 ) -> Json:
-    """What MachineDeployments and MachinePools have in common."""
+    """Return what MachineDeployments and MachinePools have in common."""
     labels = {**merged(entry, of_class, "labels"), **own}
     annotations = {k: v for k, v in merged(entry, of_class, "annotations").items() if k not in _NOT_ON_OBJECTS}
     metadata: Json = {"labels": labels, **({"annotations": annotations} if annotations else {})}
@@ -283,7 +283,7 @@ def _worker_object(
 
 
 def _without_empty(value: Any) -> Any:
-    """An object without members that say nothing."""
+    """Return an object without members that say nothing."""
     if not isinstance(value, dict):
         return value
     cleaned = {k: _without_empty(v) for k, v in value.items()}
@@ -294,14 +294,14 @@ def _without_empty(value: Any) -> Any:
 
 
 def is_defined(check: Json | None) -> bool:
-    """Whether a health check says anything to check; how many may be remediated at a time is no check."""
+    """Return whether a health check says anything to check; how many may be remediated at a time is no check."""
     given = check or {}
     remediation = {k: v for k, v in (given.get("remediation") or {}).items() if k != "maxInFlight"}
     return bool(_without_empty(given.get("checks") or {}) or _without_empty(remediation))
 
 
 def health_check(topology: Json | None, of_class: Json | None, cluster: Json, name: str, selected: Mapping[str, str]) -> Json | None:
-    """The MachineHealthCheck of a control plane or MachineDeployment; None: there shall be none."""
+    """Return the MachineHealthCheck of a control plane or MachineDeployment; None: there shall be none."""
     if (topology or {}).get("enabled") is False:
         return None
     chosen = topology if is_defined(topology) else of_class if is_defined(of_class) else None
@@ -335,7 +335,7 @@ CONTROL_PLANE_SELECTION: Final = {CONTROL_PLANE_LABEL: ""}
 
 
 def cluster_object(cluster: Json, infrastructure: Json, control_plane: Json, step: str) -> Json:
-    """The Cluster as it should be: the rest of it stays as it is."""
+    """Return the Cluster as it should be: the rest of it stays as it is."""
     made: Json = copied(cluster)
     metadata = made["metadata"]
     metadata["labels"] = {**(metadata.get("labels") or {}), **own_labels(cluster)}

@@ -9,7 +9,7 @@ from clusterwright.api.meta import Json
 
 
 def at(json: Mapping[str, Any] | None, *path: str) -> Any:
-    """The value at a path; None where there is none."""
+    """Return the value at a path; None where there is none."""
     value: Any = json
     for step in path:
         if not isinstance(value, Mapping):
@@ -19,7 +19,7 @@ def at(json: Mapping[str, Any] | None, *path: str) -> Any:
 
 
 def has(json: Mapping[str, Any], *path: str) -> bool:
-    """Whether there is a value at a path, be it null."""
+    """Return whether there is a value at a path, be it null."""
     parent = at(json, *path[:-1])
     return isinstance(parent, Mapping) and path[-1] in parent
 

@@ -25,7 +25,7 @@ def _parsed(text: str, context: str) -> Version:
 
 
 def lowest(versions: Iterable[tuple[str, str]], control_plane: str) -> str:
-    """The lowest version of workers, each given with what it is the version of, as `v1.2.3`; empty if there is none.
+    """Return the lowest version of workers, each given with what it is the version of, as `v1.2.3`; empty if there is none.
 
     Of two that have no order, the one that the control plane does not have is lower.
     """
@@ -110,7 +110,7 @@ def _from_list(versions: Sequence[str], own: Version, wanted: Version) -> list[s
 
 
 def checked(target: str, control_plane: str, workers: str, steps: Sequence[str], worker_steps: Sequence[str]) -> list[str]:
-    """The steps of the workers, made if none are given; raises PlanError if one of the plans is not valid."""
+    """Return the steps of the workers, made if none are given; raises PlanError if one of the plans is not valid."""
     wanted = _parsed(target, f"failed to parse Cluster version {target}")
     own = _parsed(control_plane, f"failed to parse ControlPlane version {control_plane}")
     minors = {own.minor: control_plane}

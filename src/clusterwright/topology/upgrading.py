@@ -26,7 +26,7 @@ class UpgradeError(Exception):
 
 
 def concurrency(cluster: Json) -> int:
-    """How many MachineDeployments, and how many MachinePools, may upgrade at a time."""
+    """Return how many MachineDeployments, and how many MachinePools, may upgrade at a time."""
     text = (cluster["metadata"].get("annotations") or {}).get(UPGRADE_CONCURRENCY_ANNOTATION, "")
     try:
         return max(int(text), 1)
@@ -35,7 +35,7 @@ def concurrency(cluster: Json) -> int:
 
 
 def control_plane_version(current: Current, progress: Progress, *, runtime_sdk: bool) -> Computing[str]:
-    """The version that the control plane gets. Raises UpgradeError, ExtensionError."""
+    """Yield the version that the control plane gets. Raises UpgradeError, ExtensionError."""
     topology: str = current.cluster["spec"]["topology"]["version"]
     if current.control_plane is None:
         return topology
@@ -109,7 +109,7 @@ class _Talk:
             hooks.note_pending(self._cluster, pending)
 
     def _tracked(self, hook: str, request: Json, version: str) -> Computing[bool]:
-        """A hook that is asked as long as it is pending."""
+        """Yield a hook that is asked as long as it is pending."""
         if hook not in self._progress.pending_hooks or not self._is_step_taken:
             return True
         if not (yield from self._ask(hook, request, version)):
@@ -157,7 +157,7 @@ class _Talk:
 
 
 def is_deferred(entry: Json, entries: list[Json]) -> bool:
-    """Whether an entry of the topology, or one before it in its list, puts off its upgrade."""
+    """Return whether an entry of the topology, or one before it in its list, puts off its upgrade."""
     annotations = (entry.get("metadata") or {}).get("annotations") or {}
     if DEFER_UPGRADE_ANNOTATION in annotations:
         return True
@@ -179,7 +179,7 @@ def worker_version(
     limit: int,
     noun: str,
 ) -> str:
-    """The version that a worker gets, and its marks in `workers`. Raises UpgradeError."""
+    """Return the version that a worker gets, and its marks in `workers`. Raises UpgradeError."""
     is_held = any(
         h in progress.answers and progress.answers[h].is_blocking for h in (hooks.AFTER_CONTROL_PLANE_UPGRADE, hooks.BEFORE_WORKERS_UPGRADE)
     )

@@ -14,7 +14,7 @@ __all__ = ["UNKNOWN", "Version", "compare", "equal", "parse"]
 
 
 def parse(text: str) -> Version:
-    """A version as people write it; raises ValueError."""
+    """Return a version as people write it; raises ValueError."""
     return parse_version(text)
 
 
@@ -25,5 +25,5 @@ def compare(a: Version, b: Version) -> int:
 
 
 def equal(a: Version, b: Version) -> bool:
-    """Whether two versions are the same in every part."""
+    """Return whether two versions are the same in every part."""
     return str(a) == str(b)

@@ -40,7 +40,7 @@ class Certificates(Protocol):
     """Where the serving certificate comes from."""
 
     async def current(self) -> Identity:
-        """The certificate to be used now, renewed if it is time; raises CertificateMissing."""
+        """Return the certificate to be used now, renewed if it is time; raises CertificateMissing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Mounted:
     folder: Path
 
     async def current(self) -> Identity:
-        """What is in the files now."""
+        """Return what is in the files now."""
         try:
             serving = KeyPair((self.folder / "tls.crt").read_bytes(), (self.folder / "tls.key").read_bytes())
         except OSError as error:
@@ -69,7 +69,7 @@ class Made:
     now: Callable[[], datetime]
 
     async def current(self) -> Identity:
-        """What the Secret has, made or renewed if need be."""
+        """Return what the Secret has, made or renewed if need be."""
         for _ in range(5):
             found = await self.client.live.find(Secret, self.secret)
             data = dict(found.data) if found is not None else {}
@@ -93,7 +93,7 @@ class Made:
 
 
 def renew(data: dict[str, bytes], hosts: Sequence[str], now: datetime) -> dict[str, bytes]:
-    """The content of the Secret as it should be: unchanged while everything is good for long enough.
+    """Return the content of the Secret as it should be: unchanged while everything is good for long enough.
 
     A new authority is trusted together with the old one, so that nobody is shut out while it becomes known.
     """

@@ -49,7 +49,7 @@ class Target:
 
 
 def configurations(target: Target, bundle: bytes) -> tuple[Json, Json]:
-    """The configurations of the mutating and of the validating webhooks."""
+    """Return the configurations of the mutating and of the validating webhooks."""
     mutating = [_webhook(hook, target, bundle, mutating=True) for hook in (*HOOKS, *UNMODELLED) if hook.is_mutating]
     validating = [_webhook(hook, target, bundle, mutating=False) for hook in HOOKS if hook.on]
     return (
@@ -91,7 +91,7 @@ async def install(client: Client, target: Target, bundle: bytes) -> None:
 
 
 def _replacing(spec: Json) -> Json:
-    """A merge patch of a CRD's spec after which nothing is left of another way to reach its converter."""
+    """Return a merge patch of a CRD's spec after which nothing is left of another way to reach its converter."""
     webhook = spec["conversion"].get("webhook")
     if webhook is None:
         return {**spec, "conversion": {**spec["conversion"], "webhook": None}}
@@ -131,7 +131,7 @@ def _configuration_fits(found: Json, wanted: Json) -> bool:
 
 
 def contains(found: Any, wanted: Any) -> bool:
-    """Whether everything that is wanted is there; what the API server added to it is no difference."""
+    """Return whether everything that is wanted is there; what the API server added to it is no difference."""
     if isinstance(wanted, dict):
         return isinstance(found, dict) and all(contains(found.get(key), value) for key, value in wanted.items())
     if isinstance(wanted, list):
@@ -163,7 +163,7 @@ async def trust(client: Client, target: Target, bundle: bytes) -> None:
 
 
 def _is_untrusting(asked: Any, target: Target, bundle: bytes) -> bool:
-    """Whether a client configuration leads to us and trusts something else than our certificate."""
+    """Return whether a client configuration leads to us and trusts something else than our certificate."""
     if not isinstance(asked, dict):
         return False
     path = urlsplit(asked.get("url") or "").path if target.url else (asked.get("service") or {}).get("path") or ""

@@ -38,7 +38,7 @@ class Definitions:
         self._known: dict[str, tuple[float, Mapping[str, Any] | None]] = {}
 
     def known(self, name: str) -> Mapping[str, Any] | None:
-        """The metadata of a definition, None if there is none; raises NotKnownYet."""
+        """Return the metadata of a definition, None if there is none; raises NotKnownYet."""
         until, metadata = self._known.get(name, (0.0, None))
         if until < self._time():
             raise NotKnownYet(name)

@@ -13,7 +13,7 @@ from clusterwright.apiserver.system.definitions import TABLE
 
 
 def converters(server: Core, group: str, kind: str) -> Converter | None:
-    """The converter of one of our kinds; None: it is not ours."""
+    """Return the converter of one of our kinds; None: it is not ours."""
     if not conversion.convertible(group, kind):
         return None
 

@@ -25,7 +25,7 @@ class BadReview(ValueError):
 
 
 def read(body: bytes, api_version: str, kind: str) -> Json:
-    """The `request` of a review; raises BadReview."""
+    """Return the `request` of a review; raises BadReview."""
     try:
         review = msgspec.json.decode(body)
     except UNREADABLE as error:
@@ -42,7 +42,7 @@ def read(body: bytes, api_version: str, kind: str) -> Json:
 
 
 async def admit(request: Json, hook: Hook, *, mutating: bool, gates: Mapping[str, bool], access: Access) -> Json:
-    """The whole answer to an AdmissionReview."""
+    """Return the whole answer to an AdmissionReview."""
     response: Json = {"uid": request["uid"], "allowed": True}
     asked = _request(request)
     before = copy.deepcopy(asked.object) if mutating else None
@@ -80,13 +80,13 @@ def _request(request: Json) -> Request:
 
 
 def _bare(status: Json) -> Json:
-    """A refusal without the words that the API server puts before it."""
+    """Return a refusal without the words that the API server puts before it."""
     _, mark, text = str(status.get("message", "")).partition(" denied the request: ")
     return {**status, "message": text if mark else status.get("message", "")}
 
 
 def difference(before: Any, after: Any, path: str = "") -> list[Json]:
-    """The JSON patch that makes `after` of `before`; lists are replaced whole."""
+    """Return the JSON patch that makes `after` of `before`; lists are replaced whole."""
     if before == after and type(before) is type(after):
         return []
     if not (isinstance(before, dict) and isinstance(after, dict)):
@@ -103,7 +103,7 @@ def _pointer(key: str) -> str:
 
 
 async def convert(request: Json, definitions: Definitions) -> Json:
-    """The whole answer to a ConversionReview: every object, or none and why."""
+    """Return the whole answer to a ConversionReview: every object, or none and why."""
     response: Json = {"uid": request["uid"]}
     objects, wanted = request.get("objects"), request.get("desiredAPIVersion")
     try:

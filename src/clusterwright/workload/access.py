@@ -69,7 +69,7 @@ class EtcdClient(Protocol):
     status: EtcdStatus
 
     async def members(self) -> Sequence[EtcdMember]:
-        """The member list (alarms not filled in)."""
+        """Return the member list (alarms not filled in)."""
 
     async def alarms(self) -> Sequence[tuple[str, str]]:
         """(member id, alarm type) of every active alarm."""
@@ -92,13 +92,13 @@ class WorkloadClusters(Protocol):
     """The workload clusters that this process is connected to, by key of their Cluster."""
 
     async def client(self, cluster: ObjectKey) -> Client:
-        """A client of the workload cluster (Nodes cached); raises NotConnected."""
+        """Return a client of the workload cluster (Nodes cached); raises NotConnected."""
 
     def health(self, cluster: ObjectKey) -> Health:
-        """What the connection probe found; the default Health for a Cluster never seen."""
+        """Return what the connection probe found; the default Health for a Cluster never seen."""
 
     async def etcd(self, cluster: ObjectKey, nodes: Sequence[str]) -> EtcdClient:
-        """A client of the first etcd member, in the order of `nodes`, that answers a status call."""
+        """Return a client of the first etcd member, in the order of `nodes`, that answers a status call."""
 
     async def serving_certificate_expiry(self, cluster: ObjectKey, node: str, port: int = 6443) -> datetime:
         """NotAfter of the certificate that the API server on `node` serves at `port`; raises ApiError."""

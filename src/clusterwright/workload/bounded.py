@@ -17,7 +17,7 @@ class Bounded(Around):
         self._seconds = seconds
 
     async def send(self, request: Request) -> Response:
-        """One request; one that takes too long is a ConnectionFailed."""
+        """Send one request. Raises ConnectionFailed if it takes too long."""
         try:
             async with asyncio.timeout(self._seconds):
                 return await self._inner.send(request)

@@ -62,7 +62,7 @@ class Source:
 
 
 def mapped_source(reader: Reader, map: Mapper, enqueue: Callable[[ObjectKey, str], None], failing_for: timedelta | None) -> Source:
-    """A source that wakes the keys that `map` names for the Cluster."""
+    """Return a source that wakes the keys that `map` names for the Cluster."""
 
     async def tell(cluster: Cluster, reason: str) -> None:
         for key in await map(cluster, reader):
@@ -72,7 +72,7 @@ def mapped_source(reader: Reader, map: Mapper, enqueue: Callable[[ObjectKey, str
 
 
 async def secret_to_cluster(secret: Secret, _reader: Reader) -> Sequence[ObjectKey]:
-    """The Cluster whose kubeconfig a Secret is: a connection is tried as soon as there is one."""
+    """Return the Cluster whose kubeconfig a Secret is: a connection is tried as soon as there is one."""
     name = secret.metadata.labels.get(CLUSTER_NAME_LABEL, "")
     if not name or secret.metadata.name != name + KUBECONFIG_SUFFIX:
         return []
@@ -80,7 +80,7 @@ async def secret_to_cluster(secret: Secret, _reader: Reader) -> Sequence[ObjectK
 
 
 def connection_matters(old: Cluster | None, new: Cluster | None) -> bool:
-    """Whether a change of a Cluster may change what becomes of its connection: it comes, goes, is provisioned, or is relabelled."""
+    """Return whether a change of a Cluster may change what becomes of its connection: it comes, goes, is provisioned, or is relabelled."""
     return old is None or new is None or _facts(old) != _facts(new)
 
 
@@ -188,7 +188,7 @@ class ClusterCache:
     # Keeping connections.
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """One pass: connect or probe when it is time, and tell who waits. Never fails."""
+        """Run one pass: connect or probe when it is time, and wake everything that waits. Never fails."""
         try:
             cluster = await self._client.find(Cluster, key)
         except ApiError:
@@ -229,14 +229,14 @@ class ClusterCache:
         return await self._probe(key, accessor, connection)
 
     async def _is_outdated(self, key: ObjectKey, connection: Connection) -> bool:
-        """Whether the kubeconfig in the Secret is another one by now; one that cannot be read changes nothing."""
+        """Return whether the kubeconfig in the Secret is another one by now; one that cannot be read changes nothing."""
         try:
             return digest(await self._kubeconfig(key)) != connection.digest
         except ApiError:
             return False
 
     async def _has_news(self, key: ObjectKey, accessor: _Accessor) -> bool:
-        """Whether there is another kubeconfig than the one that failed: then there is nothing to wait for."""
+        """Return whether there is another kubeconfig than the one that failed: then there is nothing to wait for."""
         try:
             return digest(await self._kubeconfig(key)) != accessor.tried
         except ApiError:
@@ -346,7 +346,7 @@ class ClusterCache:
                 _log.warning("Source failed", cluster=str(cluster.key), error=str(error))
 
     def _deadlines(self, accessor: _Accessor) -> list[timedelta]:
-        """How long until the probe will have failed for as long as some source cares about."""
+        """Return how long until the probe will have failed for as long as some source cares about."""
         success, now = accessor.last_probe_success, self._clock.now()
         if success is None or not accessor.failures:
             return []
@@ -366,11 +366,11 @@ class ClusterCache:
         return accessor.connection
 
     async def client(self, cluster: ObjectKey) -> Client:
-        """A client of the workload cluster (Nodes cached); raises NotConnected."""
+        """Return a client of the workload cluster (Nodes cached); raises NotConnected."""
         return self._connection(cluster).client
 
     def health(self, cluster: ObjectKey) -> Health:
-        """What the probe found; for a Cluster never seen, that nobody has tried."""
+        """Return what the probe found; for a Cluster never seen, that nobody has tried."""
         accessor = self._accessors.get(cluster)
         if accessor is None:
             return Health(untried=not self._watch_filter)  # whom a filter leaves out nobody will try
@@ -384,7 +384,7 @@ class ClusterCache:
         )
 
     async def etcd(self, cluster: ObjectKey, nodes: Sequence[str]) -> EtcdClient:
-        """A client of the first etcd member, in the order of `nodes`, that answers a status call; raises NotConnected, EtcdError."""
+        """Return a client of the first etcd member, in the order of `nodes`, that answers a status call; raises NotConnected, EtcdError."""
         connection = self._connection(cluster)
         return await connection.etcd(list(nodes), await self._etcd_access.context(cluster))
 
@@ -421,7 +421,7 @@ def _reason(was: tuple[bool, bool], is_now: tuple[bool, bool]) -> str:
 
 
 def _answers_again(source: Source, accessor: _Accessor, before: datetime | None) -> str:
-    """Whether the probe succeeded after `before` had grown too old for the source: who looked in between saw a connection lost.
+    """Return whether the probe succeeded after `before` had grown too old for the source: who looked in between saw a connection lost.
 
     It need not have failed for that: probes of a busy process come late.
     """
@@ -432,7 +432,7 @@ def _answers_again(source: Source, accessor: _Accessor, before: datetime | None)
 
 
 def _failing(source: Source, accessor: _Accessor, told: datetime | None, now: datetime) -> str:
-    """Whether the probe has now failed for as long as the source cares about, and it has not heard of it."""
+    """Return whether the probe has now failed for as long as the source cares about, and it has not heard of it."""
     success = accessor.last_probe_success
     if source.failing_for is None or success is None:
         return ""

@@ -118,7 +118,7 @@ class Connection:
         return informer
 
     async def etcd(self, nodes: list[str], context: ssl.SSLContext) -> MemberClient:
-        """A client of the first member, in the order of `nodes`, that answers; raises EtcdError."""
+        """Return a client of the first member, in the order of `nodes`, that answers; raises EtcdError."""
         return await first_available(self._dial_etcd, nodes, context)
 
     async def _dial_etcd(self, node: str) -> Duplex:
@@ -172,12 +172,12 @@ class Connection:
 
 
 async def forward(transport: Transport, namespace: str, pod: str, port: int) -> Duplex:
-    """A port of a Pod as a stream of bytes; raises ApiError, OSError."""
+    """Return a port of a Pod as a stream of bytes; raises ApiError, OSError."""
     return await transport.forward(Request(method="POST", path=f"/api/v1/namespaces/{namespace}/pods/{pod}/portforward"), port)
 
 
 def _gone(obj: Any, now: datetime) -> Any:
-    """The last state of an object that is gone: always with a deletion time, so that it can be told."""
+    """Return the last state of an object that is gone: always with a deletion time, so that it can be told."""
     if obj.metadata.deletion_timestamp is not None:
         return obj
     return replace(obj, metadata=replace(obj.metadata, deletion_timestamp=now))

@@ -34,7 +34,7 @@ class _Kept:
 
 
 class EtcdAccess:
-    """TLS contexts for etcd, one per cluster; made anew after a day, or when the CA is another one."""
+    """TLS contexts for etcd, one per cluster; made again after a day, or when the CA is another one."""
 
     def __init__(self, reader: Reader, *, clock: Clock, random: Random, keys: KeySource) -> None:
         self._reader = reader
@@ -48,7 +48,7 @@ class EtcdAccess:
         self._kept.pop(cluster, None)
 
     async def context(self, cluster: ObjectKey) -> ssl.SSLContext:
-        """A context that etcd of the cluster accepts; raises EtcdError."""
+        """Return a context that etcd of the cluster accepts; raises EtcdError."""
         try:
             authority = await self._pair(cluster, Purpose.ETCD_CA)
             source = hashlib.sha256(authority.certificate + b"\0" + authority.key).hexdigest()

@@ -47,7 +47,7 @@ class EtcdCredentials:
 
 
 def client_context(credentials: EtcdCredentials) -> ssl.SSLContext:
-    """A TLS context that shows the client certificate and trusts only etcd's CA.
+    """Return a TLS context that shows the client certificate and trusts only etcd's CA.
 
     Which member is spoken to is decided by the tunnel, not by a host name in its certificate.
     """
@@ -72,7 +72,7 @@ class MemberClient:
 
     @staticmethod
     async def connect(dial: Dial, node: str, context: ssl.SSLContext) -> MemberClient:
-        """A client of the member on `node`, once it has answered a status call; raises EtcdError."""
+        """Return a client of the member on `node`, once it has answered a status call; raises EtcdError."""
         endpoint = f"etcd-{node}"
         sessions = _SESSIONS.setdefault(context, {})
         stream: TlsStream | None = None
@@ -95,7 +95,7 @@ class MemberClient:
         return client
 
     async def members(self) -> Sequence[EtcdMember]:
-        """The member list (alarms not filled in)."""
+        """Return the member list (alarms not filled in)."""
         answer = await self._call("MemberList", linearizable=True)
         leader = self.status.leader_id
         return [
@@ -149,7 +149,7 @@ def _text(error: BaseException) -> str:
 
 
 async def first_available(dial: Dial, nodes: Sequence[str], context: ssl.SSLContext) -> MemberClient:
-    """A client of the first member, in the order of `nodes`, that answers; raises EtcdError naming every failure."""
+    """Return a client of the first member, in the order of `nodes`, that answers; raises EtcdError naming every failure."""
     if not nodes:
         raise EtcdError("could not establish a connection to any etcd member: no Nodes to try")
     failures: list[str] = []

@@ -77,7 +77,7 @@ class MachineTaint(Struct):
 class MachineDeletionSpec(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    node_deletion_timeout_seconds: Annotated[Int32 | None, Range(0), Doc("0 = retry for ever; defaults to 10")] = None
+    node_deletion_timeout_seconds: Annotated[Int32 | None, Range(0), Doc("0 = retry forever; defaults to 10")] = None
     node_drain_timeout_seconds: Annotated[Int32 | None, Range(0), Doc("0/absent = no limit")] = None
     node_volume_detach_timeout_seconds: Annotated[Int32 | None, Range(0), Doc("0/absent = no limit")] = None
 
@@ -135,7 +135,7 @@ class MachineHealthCheckChecks(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
     node_startup_timeout_seconds: Annotated[
-        Int32 | None, Range(0), Doc("how long a Node may take to appear; defaults to 600, 0 means for ever, otherwise at least 30")
+        Int32 | None, Range(0), Doc("how long a Node may take to appear; defaults to 600, 0 means forever, otherwise at least 30")
     ] = None
     unhealthy_machine_conditions: Annotated[tuple[UnhealthyMachineCondition, ...], Items(1, 100), ATOMIC, Doc("OR-ed")] = ()
     unhealthy_node_conditions: Annotated[tuple[UnhealthyNodeCondition, ...], Items(1, 100), ATOMIC, Doc("OR-ed")] = ()

@@ -32,12 +32,12 @@ def definitions() -> Mapping[str, Json]:
 
 
 def spokes(crd_name: str) -> tuple[str, ...]:
-    """The versions of a CRD other than the hub, oldest first."""
+    """Return the versions of a CRD other than the hub, oldest first."""
     return tuple(sorted(set(definitions().get(crd_name, {}).get("versions", ())) - {HUB}))
 
 
 def plain_schema(schema: Any) -> Any:
-    """A copy of a schema without the keys that are ours."""
+    """Return a copy of a schema without the keys that are ours."""
     if isinstance(schema, dict):
         return {key: plain_schema(value) for key, value in schema.items() if key not in _OURS}
     return [plain_schema(item) for item in schema] if isinstance(schema, list) else schema

@@ -37,7 +37,7 @@ def targeted(rules: Sequence[Json], policy: str, attributes: Attributes, registr
 
 
 def covered(rules: Iterable[Json], attributes: Attributes, resource: Resource) -> bool:
-    """Whether a rule names this operation on this resource and, if the rule has resourceNames, this object."""
+    """Return whether a rule names this operation on this resource and, if the rule has resourceNames, this object."""
     plural = f"{resource.plural}/{attributes.subresource}" if attributes.subresource else resource.plural
     for rule in rules:
         scope, names = rule.get("scope") or "*", rule.get("resourceNames")
@@ -68,7 +68,7 @@ def _resource(pattern: str, plural: str) -> bool:
 
 
 def selected(server: Core, namespaces: Matcher, objects: Matcher, attributes: Attributes) -> bool:
-    """Whether the selectors match the labels of the object (old or new) and of its namespace."""
+    """Return whether the selectors match the labels of the object (old or new) and of its namespace."""
     candidates = [o for o in (attributes.object, attributes.old_object) if o is not None]
     if candidates and not any(objects(_labels(o)) for o in candidates):
         return False

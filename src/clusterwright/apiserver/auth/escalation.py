@@ -89,7 +89,7 @@ def check_grants(server: Core, user: User, plural: str, namespace: str, obj: Jso
 
 
 def _only_collected(obj: Json, old: Json | None) -> bool:
-    """Whether nothing changes but what the garbage collector needs to change."""
+    """Return whether nothing changes but what the garbage collector needs to change."""
     if old is None:
         return False
     kept = ({k: v for k, v in o["metadata"].items() if k not in _COLLECTED} for o in (obj, old))

@@ -204,7 +204,7 @@ class RbacAuthorizer:
         self._kept_at: tuple[object, ...] = ()
 
     def allows(self, server: Core, user: User, info: RequestInfo) -> bool:
-        """Whether the user may do this."""
+        """Return whether the user may do this."""
         if "system:masters" in user.groups:
             return True
         return any(rule.allows(info) for rule in self._candidates(server, user, info))

@@ -31,7 +31,7 @@ class Rule(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True, gc=F
     non_resource_urls: tuple[str, ...] = msgspec.field(default=(), name="nonResourceURLs")
 
     def allows(self, info: RequestInfo, *, any_name: bool = False) -> bool:
-        """Whether this rule alone allows the request; with `any_name`, for an object of any name."""
+        """Return whether this rule alone allows the request; with `any_name`, for an object of any name."""
         if info.verb not in self.verbs and "*" not in self.verbs:
             return False
         if not info.is_resource:

@@ -192,7 +192,7 @@ def bootstrap_token_source(server: Core) -> Callable[[str], User | None]:
 
 
 def _is_ahead(expiration: str, now: datetime) -> bool:
-    """Whether a time is in the future; False for text that is not a time with a zone."""
+    """Return whether a time is in the future; False for text that is not a time with a zone."""
     try:
         end = datetime.fromisoformat(expiration)
     except ValueError:

@@ -23,7 +23,7 @@ _WITHOUT_VALUES: Final = ("Exists", "DoesNotExist")
 
 
 def count_or_share(value: Any, path: str) -> Iterator[FieldError]:
-    """A count, or a share as a percentage."""
+    """Yield a count, or a share as a percentage."""
     if isinstance(value, int) and value < 0:
         yield invalid(path, value, AT_LEAST_ZERO)
     elif isinstance(value, str) and re.fullmatch(r"[0-9]+%", value) is None:
@@ -31,13 +31,13 @@ def count_or_share(value: Any, path: str) -> Iterator[FieldError]:
 
 
 def at_most_all(value: Any, path: str) -> Iterator[FieldError]:
-    """A share of at most all."""
+    """Yield a share of at most all."""
     if isinstance(value, str) and re.fullmatch(r"[0-9]+%", value) and int(value[:-1]) > 100:
         yield invalid(path, value, "must not be greater than 100%")
 
 
 def label_selector(selector: Json, path: str) -> Iterator[FieldError]:
-    """A LabelSelector: labels, and expressions whose values suit their operators."""
+    """Yield a LabelSelector: labels, and expressions whose values suit their operators."""
     yield from validate_labels(selector.get("matchLabels") or {}, f"{path}.matchLabels")
     for i, expression in enumerate(selector.get("matchExpressions") or ()):
         here = f"{path}.matchExpressions[{i}]"
@@ -56,7 +56,7 @@ def label_selector(selector: Json, path: str) -> Iterator[FieldError]:
 
 
 def ip_address(value: str, path: str) -> Iterator[FieldError]:
-    """An address of either family."""
+    """Yield an address of either family."""
     try:
         ipaddress.ip_address(value)
     except ValueError:
@@ -64,7 +64,7 @@ def ip_address(value: str, path: str) -> Iterator[FieldError]:
 
 
 def network(value: str, path: str) -> Iterator[FieldError]:
-    """A range of addresses."""
+    """Yield a range of addresses."""
     try:
         ipaddress.ip_network(value if "/" in value else "", strict=False)
     except ValueError:

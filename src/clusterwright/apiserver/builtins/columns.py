@@ -21,7 +21,7 @@ def _name(obj: Json) -> str:
 
 
 def cell_age(obj: Json, now: datetime) -> str:
-    """How old an object is."""
+    """Return how old an object is."""
     return age((obj.get("metadata") or {}).get("creationTimestamp"), now)
 
 
@@ -31,7 +31,7 @@ def column(name: str, description: str = "", *, kind: str = "string", priority: 
 
 
 def _simple(columns: Sequence[Column], *values: Any) -> Table:
-    """A row of what the functions find, with the age last."""
+    """Return a row of what the functions find, with the age last."""
 
     def cells(obj: Json, now: datetime) -> list[Any]:
         return [_name(obj), *(v(obj) for v in values), cell_age(obj, now)]
@@ -233,7 +233,7 @@ NODE: Final[Table] = (
 
 
 def template_cells(obj: Json) -> list[Any]:
-    """Names and images of the containers of a Pod template, and the selector."""
+    """Return names and images of the containers of a Pod template, and the selector."""
     containers = _at(obj, "spec", "template", "spec", "containers") or []
     labels = _at(obj, "spec", "selector", "matchLabels") or {}
     return [

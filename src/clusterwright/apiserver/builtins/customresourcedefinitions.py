@@ -34,7 +34,7 @@ _NO_SETS: Final = "is not supported by server-side apply or CEL validation rules
 
 
 def validate(obj: Json) -> list[FieldError]:
-    """All that is wrong with a CRD."""
+    """Return all that is wrong with a CRD."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     names = spec.get("names") or {}
     errors: list[FieldError] = []
@@ -70,7 +70,7 @@ def _approval(obj: Json) -> list[FieldError]:
 
 
 def validate_update(obj: Json, old: Json) -> list[FieldError]:
-    """What may not change, besides the rules."""
+    """Return what may not change, besides the rules."""
     spec, before = obj.get("spec") or {}, old.get("spec") or {}
     names, names_before = spec.get("names") or {}, before.get("names") or {}
     errors: list[FieldError] = []

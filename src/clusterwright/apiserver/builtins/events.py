@@ -32,12 +32,12 @@ def _renamed(obj: Json, names: dict[str, str], api_version: str, go_type: str) -
 
 
 def to_core(obj: Json) -> Json:
-    """An event in the form of core/v1, in place."""
+    """Return an event in the form of core/v1, in place."""
     return obj if obj.get("apiVersion") == "v1" else _renamed(obj, _BACK, "v1", "core.v1.Event")
 
 
 def to_modern(obj: Json) -> Json:
-    """An event in the form of events.k8s.io/v1, in place."""
+    """Return an event in the form of events.k8s.io/v1, in place."""
     return obj if obj.get("apiVersion") == MODERN else _renamed(obj, _RENAMED, MODERN, "events.v1.Event")
 
 

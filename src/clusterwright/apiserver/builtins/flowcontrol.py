@@ -25,7 +25,7 @@ def _fixed() -> dict[tuple[str, str], Json]:
 
 
 def validate_schema(obj: Json) -> list[FieldError]:
-    """The rules of a FlowSchema."""
+    """Return the rules of a FlowSchema."""
     name, spec = obj["metadata"].get("name") or "", obj.get("spec") or {}
     errors = list(_schema(name, spec))
     fixed = _fixed().get(("FlowSchema", name))
@@ -140,7 +140,7 @@ def _url_problem(url: str) -> str:
 
 
 def validate_level(obj: Json) -> list[FieldError]:
-    """The rules of a PriorityLevelConfiguration."""
+    """Return the rules of a PriorityLevelConfiguration."""
     name, spec = obj["metadata"].get("name") or "", obj.get("spec") or {}
     errors = list(_level(name, spec))
     fixed = _fixed().get(("PriorityLevelConfiguration", name))

@@ -69,7 +69,7 @@ class Builtin:
         self._status_keeps = status_keeps
 
     def decode(self, obj: Json, *, subresource: str = "") -> list[str]:
-        """The object as Go would write it after reading it, in place. Raises DecodeError."""
+        """Return the object as Go would write it after reading it, in place. Raises DecodeError."""
         unknown: list[str] = []
         kind, api_version = obj.pop("kind", None), obj.pop("apiVersion", None)
         for name, value in (("kind", kind), ("apiVersion", api_version)):
@@ -128,11 +128,11 @@ class Builtin:
             obj["metadata"] = {k: v for k, v in {**meta, **kept}.items() if v is not None}
 
     def validate_create(self, obj: Json) -> Sequence[FieldError]:
-        """What is wrong."""
+        """Return what is wrong."""
         return self._validate(obj) if self._validate is not None else ()
 
     def validate_update(self, obj: Json, old: Json, *, subresource: str = "") -> Sequence[FieldError]:
-        """What is wrong, and what may not change."""
+        """Return what is wrong, and what may not change."""
         if subresource in ("status", "approval"):
             return self._validate_status(obj, old) if self._validate_status is not None else ()
         if subresource == "finalize":
@@ -154,7 +154,7 @@ class Builtin:
         return obj
 
     def reset_fields(self, subresource: str = "") -> Sequence[tuple[str, ...]]:
-        """What writes through this (sub)resource never own."""
+        """Return what writes through this (sub)resource never own."""
         if not self.has_status:
             return self._reset
         if subresource not in ("status", "approval"):
@@ -164,7 +164,7 @@ class Builtin:
 
 
 def namespace_finalizers(obj: Json, *, indexed: bool = False) -> list[FieldError]:
-    """What is wrong with a namespace's spec.finalizers."""
+    """Return what is wrong with a namespace's spec.finalizers."""
     return [
         invalid(f"spec.finalizers[{index}]" if indexed else "spec.finalizers", finalizer, problem)
         for index, finalizer in enumerate((obj.get("spec") or {}).get("finalizers") or ())

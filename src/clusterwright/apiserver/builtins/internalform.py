@@ -144,17 +144,17 @@ _VERSION: Final = _struct(
 
 
 def fields_set(schema: Mapping[str, Any]) -> list[str]:
-    """The names in Go of the fields that a schema sets, in Go's order; not those of what it contains."""
+    """Return the names in Go of the fields that a schema sets, in Go's order; not those of what it contains."""
     return [name for name, key, form in _SCHEMA if (schema.get(key) if form in (_text, _flag) else schema.get(key) is not None)]
 
 
 def shown_schema(schema: Mapping[str, Any]) -> Verbatim:
-    """A schema."""
+    """Return a schema."""
     return _shown(_schema(schema))
 
 
 def shown_rule(rule: Mapping[str, Any]) -> Verbatim:
-    """A validation rule."""
+    """Return a validation rule."""
     return _shown(_RULE(rule))
 
 

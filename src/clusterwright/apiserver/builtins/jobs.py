@@ -82,7 +82,7 @@ def validate(obj: Json, path: str = "spec") -> list[FieldError]:
 
 
 def validate_update(obj: Json, old: Json) -> list[FieldError]:
-    """What a Job was made for stays."""
+    """Return what a Job was made for stays."""
     new, before = obj.get("spec") or {}, old.get("spec") or {}
     fixed = ["selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex"] + ([] if before.get("suspend") else ["template"])
     if new.get("completionMode") != "Indexed" or new.get("completions") != new.get("parallelism"):  # else it is elastic
@@ -109,7 +109,7 @@ _CRON_DEFAULTS: Final = filled(
 
 
 def validate_cron(obj: Json) -> list[FieldError]:
-    """The schedule, and the Job."""
+    """Return the schedule, and the Job."""
     spec = obj.get("spec") or {}
     errors = [] if spec.get("schedule") else [required("spec.schedule")]
     return errors + validate(spec.get("jobTemplate") or {}, "spec.jobTemplate.spec")

@@ -69,7 +69,7 @@ def _sources() -> tuple[str, ...]:
 
 
 def _volumes(volumes: Any, path: str) -> tuple[list[FieldError], set[str]]:
-    """What is wrong with volumes, and the names of those that may be mounted."""
+    """Return what is wrong with volumes, and the names of those that may be mounted."""
     errors: list[FieldError] = []
     names: set[str] = set()
     for i, volume in enumerate(volumes):

@@ -58,7 +58,7 @@ def builtin(
     handler: type[Builtin] = Builtin,
     **rules: Any,
 ) -> Resource:
-    """One row of the table: how a built-in is served, and its handler with its `rules`."""
+    """Return one row of the table: how a built-in is served, and its handler with its `rules`."""
     gvk = GroupVersionKind(group, version, kind)
     if table is not None:
         rules["columns"], rules["cells"] = table

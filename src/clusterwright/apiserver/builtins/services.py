@@ -102,7 +102,7 @@ def validate(obj: Json) -> list[FieldError]:
 
 
 def warnings(obj: Json, old: Json | None) -> list[str]:
-    """What a headless Service says in vain."""
+    """Return what a headless Service says in vain."""
     spec = obj.get("spec") or {}
     ignored = spec.get("clusterIP") == HEADLESS and spec.get("sessionAffinity") == "ClientIP"
     return ["spec.SessionAffinity is ignored for headless services"] if ignored else []
@@ -127,7 +127,7 @@ def _repeated(ports: Sequence[Json]) -> Iterator[FieldError]:
 
 
 def _reach(spec: Json) -> Iterator[FieldError]:
-    """The addresses, and the policy for traffic from outside."""
+    """Yield the addresses, and the policy for traffic from outside."""
     for i, address in enumerate(spec.get("clusterIPs") or ()):
         if address != HEADLESS:
             yield from ip_address(address, f"spec.clusterIPs[{i}]")

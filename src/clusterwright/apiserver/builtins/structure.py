@@ -89,7 +89,7 @@ def _root_with_status(source: Schema, path: str) -> Iterator[FieldError]:
 
 
 def _shapeless(s: Schema) -> str:
-    """What in a schema, not in those within it, has no place in a structural one."""
+    """Return what in a schema, not in those within it, has no place in a structural one."""
     for key in ("id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions"):
         if s.get(key) or (key == "additionalItems" and s.get(key) is not None):
             return f"OpenAPIV3Schema '{'schema' if key == '$schema' else key}' is not supported"
@@ -99,7 +99,7 @@ def _shapeless(s: Schema) -> str:
 
 
 def every_schema(s: Schema) -> Iterator[Schema]:
-    """A schema and all schemas within it."""
+    """Yield a schema and all schemas within it."""
     left = [s]
     while left:
         s = left.pop()
@@ -115,7 +115,7 @@ def every_schema(s: Schema) -> Iterator[Schema]:
 
 
 def invariants(s: Schema, level: str, path: str) -> Iterator[FieldError]:
-    """What keeps a schema from being structural. `level` is root, item or field."""
+    """Yield what keeps a schema from being structural. `level` is root, item or field."""
     kind = s.get("type") or ""
     if kind == "array" and not isinstance(s.get("items"), Mapping):
         yield required(f"{path}.items", "must be specified")
@@ -222,7 +222,7 @@ def _nested(s: Schema, path: str, *, skip_any_of: bool = False) -> Iterator[Fiel
 
 
 def _completeness(s: Schema, path: str) -> Iterator[FieldError]:
-    """What alternatives at the root mention must be in the structure."""
+    """Yield what alternatives at the root mention must be in the structure."""
     for name, sub in _nested_of(s):
         if name.startswith("anyOf") and s.get("anyOf") == _INT_OR_STRING:
             continue
@@ -249,7 +249,7 @@ def _mentioned(sub: Schema, structure: Schema, path: str, where: str) -> Iterato
 
 
 def default_errors(node: Node, path: str, *, inside_meta: bool = False, root: bool = False) -> Iterator[FieldError]:
-    """What is wrong with the defaults of a schema; `root`: it is that of a resource."""
+    """Yield what is wrong with the defaults of a schema; `root`: it is that of a resource."""
     if node.embedded:
         inside_meta = False
     if node.has_default:

@@ -33,21 +33,21 @@ _MAXIMUM_DATA: Final = 1024 * 1024
 
 
 def internal(value: Json, fields: tuple[str, ...], empty: Any = "") -> Verbatim:
-    """A struct as kube-apiserver's errors show it: its internal form."""
+    """Return a struct as kube-apiserver's errors show it: its internal form."""
     names = {"apiGroup": "APIGroup"}
     shown = {names.get(f, f"{f[:1].upper()}{f[1:]}"): value.get(f, empty) for f in fields}
     return Verbatim(json.dumps(shown, separators=(",", ":"), ensure_ascii=False))
 
 
 def immutable(new: Json, old: Json, field: str, path: str = "") -> list[FieldError]:
-    """A field that may not change."""
+    """Return a field that may not change."""
     if new.get(field) != old.get(field):
         return [invalid(path or field, new.get(field), IMMUTABLE)]
     return []
 
 
 def config_key(text: str) -> list[str]:
-    """A key of a Secret or ConfigMap."""
+    """Return a key of a Secret or ConfigMap."""
     problems = [] if len(text) <= 253 else ["must be no more than 253 characters"]
     if not _KEY.fullmatch(text):
         problems.append(_KEY_TEXT)
@@ -251,7 +251,7 @@ def role(obj: Json, *, cluster: bool = False) -> list[FieldError]:
 
 
 def role_binding(obj: Json, *, cluster: bool = False) -> list[FieldError]:
-    """A role, and subjects with names."""
+    """Return a role, and subjects with names."""
     errors = []
     reference = obj.get("roleRef") or {}
     if reference.get("apiGroup") != "rbac.authorization.k8s.io":
@@ -306,7 +306,7 @@ def webhook_url(url: str, field: str) -> list[FieldError]:
 
 
 def webhook_configuration(obj: Json) -> list[FieldError]:
-    """What a webhook must say of itself."""
+    """Return what a webhook must say of itself."""
     errors = []
     names: set[str] = set()
     for i, hook in enumerate(obj.get("webhooks") or ()):
@@ -354,7 +354,7 @@ def volume_attachment_update(obj: Json, old: Json) -> list[FieldError]:
 
 
 def namespace_status(obj: Json, old: Json) -> list[FieldError]:
-    """The phase follows the deletion timestamp."""
+    """Return the phase follows the deletion timestamp."""
     phase = (obj.get("status") or {}).get("phase")
     deleting = bool(obj["metadata"].get("deletionTimestamp"))
     if deleting and phase != "Terminating":

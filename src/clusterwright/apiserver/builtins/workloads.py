@@ -60,7 +60,7 @@ def _shown_taint(taint: Json) -> Verbatim:
 
 
 def node_update(obj: Json, old: Json) -> list[FieldError]:
-    """The provider ID and the Pod CIDR are set once."""
+    """Return the fields that can be set only once: the provider ID and the Pod CIDR."""
     errors = []
     spec, before = obj.get("spec") or {}, old.get("spec") or {}
     if before.get("providerID") and spec.get("providerID") != before["providerID"]:
@@ -74,7 +74,7 @@ def node_update(obj: Json, old: Json) -> list[FieldError]:
 
 
 def pod(obj: Json) -> list[FieldError]:
-    """A Pod's spec."""
+    """Return a Pod's spec."""
     return pod_spec(obj.get("spec") or {}, "spec")
 
 
@@ -240,7 +240,7 @@ _EVICTION_POLICIES: Final = ("AlwaysAllow", "IfHealthyBudget")
 
 
 def pod_disruption_budget(obj: Json) -> list[FieldError]:
-    """One of two limits."""
+    """Return one of two limits."""
     spec = obj.get("spec") or {}
     errors: list[FieldError] = []
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:

@@ -82,7 +82,7 @@ def weight(body: bytes) -> int:
 
 
 def _has_too_many(body: bytes) -> bool:
-    """Whether there are too many values outside of strings. Strings are skipped one by one, so that other threads can run."""
+    """Return whether there are too many values outside of strings. Strings are skipped one by one, so that other threads can run."""
     count = end = 0
     for string in _STRING.finditer(body):
         between = body[end : string.start()]
@@ -94,7 +94,7 @@ def _has_too_many(body: bytes) -> bool:
 
 
 def is_heavy(*texts: bytes) -> bool:
-    """Whether decoding these takes so long that the worker should do it."""
+    """Return whether decoding these takes so long that the worker should do it."""
     size = 0
     for text in texts:
         size += len(text) * _cost(text)
@@ -107,7 +107,7 @@ def _cost(text: bytes) -> int:
 
 
 def too_deep(value: Any, limit: int) -> bool:
-    """Whether data nests deeper than `limit`."""
+    """Return whether data nests deeper than `limit`."""
     level = [value]
     for _ in range(limit):
         nested: list[Any] = []

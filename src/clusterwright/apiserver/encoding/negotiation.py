@@ -67,7 +67,7 @@ def _clauses(header: str) -> list[tuple[str, dict[str, str], float]]:
 
 @lru_cache(maxsize=256)
 def accepted(header: str, *, custom: bool, discovery: bool = False, collection: bool = False) -> Form:
-    """The form that an Accept header asks for, of a `collection` too; raises StatusError (406)."""
+    """Return the form that an Accept header asks for, of a `collection` too; raises StatusError (406)."""
     if not header:
         return PLAIN
     clauses = _clauses(header)
@@ -111,7 +111,7 @@ def _offer(media: str) -> str | None:
 
 
 def content_type(header: str) -> str:
-    """The bare media type of a Content-Type header."""
+    """Return the bare media type of a Content-Type header."""
     return header.split(";", 1)[0].strip().lower()
 
 
@@ -127,7 +127,7 @@ def body_media(header: str) -> str:
 
 
 def patch_media(header: str, *, custom: bool) -> str:
-    """Which patch; raises StatusError (415)."""
+    """Return which patch; raises StatusError (415)."""
     media = content_type(header)
     known = [JSON_PATCH, MERGE_PATCH, APPLY_PATCH] if custom else [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH]
     if media in known:
@@ -145,14 +145,14 @@ def encode(value: Any, form: Form) -> bytes:
 
 
 def boolean(text: str | None, name: str) -> bool:
-    """A boolean query parameter as Go's conversion reads it."""
+    """Return a boolean query parameter as Go's conversion reads it."""
     if text is None:
         return False
     return text.lower() not in {"false", "0"}
 
 
 def integer(text: str) -> int:
-    """An int64 query parameter; raises StatusError (400) in Go's words."""
+    """Return an int64 query parameter; raises StatusError (400) in Go's words."""
     try:
         return parse_int(text, 64)
     except ValueError as e:

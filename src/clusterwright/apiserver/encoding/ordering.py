@@ -19,7 +19,7 @@ def ordered_metadata(meta: Json) -> Json:
 
 
 def ordered(obj: Json, *, custom: bool = True) -> Json:
-    """The object with its parts in the order upstream writes them: by name in custom resources, as declared in built-ins.
+    """Return the object with its parts in the order upstream writes them: by name in custom resources, as declared in built-ins.
 
     Lists of built-ins cut kind and apiVersion off, which therefore come first.
     """

@@ -31,7 +31,7 @@ def partial(obj: Json) -> Json:
 
 
 def table(handler: KindHandler, items: Sequence[Json], *, now: datetime, include: str, list_metadata: Json, columns: bool = True) -> Json:
-    """A meta.k8s.io/v1 Table. `include` says what rows carry: Metadata, Object or None; `columns` whether to describe them."""
+    """Return a meta.k8s.io/v1 Table. `include` says what rows carry: Metadata, Object or None; `columns` whether to describe them."""
     if include not in ("", "Metadata", "Object", "None"):
         raise bad_request(
             f"Unable to convert to Table as requested: includeObject: Invalid value: {quote(include)}: must be "
@@ -101,7 +101,7 @@ def _cell(column: Column, obj: Json, now: datetime) -> Any:
 
 
 def _text(value: Any) -> str:
-    """A value as a string column shows it."""
+    """Return a value as a string column shows it."""
     if value is None:
         return ""
     if isinstance(value, (dict, list)):
@@ -112,7 +112,7 @@ def _text(value: Any) -> str:
 
 
 def age(timestamp: Any, now: datetime) -> str:
-    """How long ago, as kubectl says it: `5s`, `3m20s`, `2h`, `4d`."""
+    """Return how long ago, as kubectl says it: `5s`, `3m20s`, `2h`, `4d`."""
     if not isinstance(timestamp, str):
         return "<unknown>"
     try:
@@ -125,7 +125,7 @@ def age(timestamp: Any, now: datetime) -> str:
 
 
 def human_duration(seconds: int) -> str:
-    """A duration in at most two units."""
+    """Return a duration in at most two units."""
     if seconds < -1:
         return "<invalid>"
     if seconds < 0:
@@ -175,7 +175,7 @@ _FILTER: Final = re.compile(r"""\s*@(?P<path>[^=!<>\s]*)\s*(?:(?P<op>==|!=|<=|>=
 
 @lru_cache(maxsize=1024)
 def json_path(path: str) -> Any:
-    """A function that finds all values at a JSONPath of kubectl's dialect; missing keys find nothing."""
+    """Return a function that finds all values at a JSONPath of kubectl's dialect; missing keys find nothing."""
     steps: list[Any] = []
     at = 0
     text = path if path.startswith((".", "[")) else "." + path

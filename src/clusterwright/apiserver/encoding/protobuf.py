@@ -28,12 +28,12 @@ _SCHEMAS: Final = frozenset({"schema", "schemas", "schemaorbool", "schemaorstrin
 
 
 def is_protobuf(body: bytes) -> bool:
-    """Whether a body says that it is one."""
+    """Return whether a body says that it is one."""
     return body.startswith(PREFIX)
 
 
 def go_type(api_version: str, kind: str) -> str | None:
-    """The type of a kind, if its fields are known."""
+    """Return the type of a kind, if its fields are known."""
     group, _, version = api_version.rpartition("/")
     name = f"{group.split('.')[0] or 'core'}.{version}.{kind}"
     if name in table():
@@ -46,7 +46,7 @@ def go_type(api_version: str, kind: str) -> str | None:
 
 
 def decode(body: bytes) -> Json:
-    """The object of a protobuf body as JSON; raises DecodeError."""
+    """Return the object of a protobuf body as JSON; raises DecodeError."""
     try:
         return _decode(body)
     except Malformed as error:
@@ -135,7 +135,7 @@ def _read_entry(value: int | bytes, kind: str, depth: int) -> tuple[str, Any]:
 
 
 def _read_items(value: int | bytes, kind: str, depth: int) -> list[Any]:
-    """A list that is a message {1: items}: values of maps (ExtraValue), and Verbs."""
+    """Return a list that is a message {1: items}: values of maps (ExtraValue), and Verbs."""
     items = [v for n, v in fields(value) if n == 1] if isinstance(value, bytes) else []
     return [_read(v, kind[2:], depth) for v in items]
 
@@ -208,7 +208,7 @@ def _read_duration(data: bytes) -> str:
 
 
 def _read_schema(data: bytes, kind: str, depth: int) -> Any:
-    """A JSONSchemaProps, or what may stand in its place: a list of them, a boolean, a list of texts."""
+    """Return a JSONSchemaProps, or what may stand in its place: a list of them, a boolean, a list of texts."""
     if kind == "schema":
         return _read_struct(data, _SCHEMA, depth + 1)
     schema: Any = None
@@ -236,7 +236,7 @@ def _read_raw(data: bytes) -> Any:
 
 
 def encode(obj: Json) -> bytes | None:
-    """An object (or list) as protobuf; None if its fields are not known."""
+    """Return an object (or list) as protobuf; None if its fields are not known."""
     api_version, kind = str(obj.get("apiVersion") or ""), str(obj.get("kind") or "")
     name = go_type(api_version, kind)
     if name is not None:
@@ -322,6 +322,6 @@ def _write_schema(value: Any, kind: str) -> bytes:
 
 
 def watch_event(kind: str, enveloped: bytes) -> bytes:
-    """One event of a watch as it goes over the wire: its length, then a WatchEvent with an object that has its own envelope."""
+    """Return one event of a watch as it goes over the wire: its length, then a WatchEvent with an object that has its own envelope."""
     event = tagged(1, kind.encode()) + tagged(2, tagged(1, enveloped))
     return binary.pack(">I", len(event)) + event

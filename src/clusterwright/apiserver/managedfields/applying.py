@@ -199,7 +199,7 @@ def _prune(merged: Json, managers: Managers, last: Entry, api_version: str, hand
 
 
 def _allowed_by_last_applied(conflicts: Conflicts, base: Json, handler: KindHandler) -> bool:
-    """Whether client-side `kubectl apply` set all fields in conflict, so that the applier may take them over."""
+    """Return whether client-side `kubectl apply` set all fields in conflict, so that the applier may take them over."""
     text = ((base.get("metadata") or {}).get("annotations") or {}).get(_LAST_APPLIED)
     if not text:
         return False

@@ -99,7 +99,7 @@ def check(value: Any, kind: MergeType, *, duplicates: bool = False) -> None:
 
 
 def _fits(value: Any, kind: MergeType, duplicates: bool) -> bool:
-    """Whether a value fits: the fast path of `check`, enough for nearly all values."""
+    """Return whether a value fits: the fast path of `check`, enough for nearly all values."""
     if value is None or kind.kind == ANY:
         return True
     if kind.kind == SCALAR:

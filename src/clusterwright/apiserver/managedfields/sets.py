@@ -87,7 +87,7 @@ def intersection(a: Set, b: Set) -> Set:
 
 
 def contains(a: Set, b: Set) -> bool:
-    """Whether all of `b` is in `a`."""
+    """Return whether all of `b` is in `a`."""
     for key, child in b.items():
         mine = a.get(key)
         if mine is None:

@@ -24,7 +24,7 @@ class BadPatch(Exception):
 
 
 def merge(original: Json, patch: Json, schema: Any) -> Json:
-    """The original with the patch applied. `schema` is the handler's. Raises StatusError."""
+    """Return the original with the patch applied. `schema` is the handler's. Raises StatusError."""
     go_type = getattr(schema, "go_type", "")
     try:
         return _merge_map(original, patch, go_type)
@@ -198,7 +198,7 @@ def _special(original: list[Any], patch: list[Any], key: str) -> tuple[list[Any]
 
 
 def _interleave(mine: list[Any], theirs: list[Any], order: list[Any], live: list[Any], key: str) -> list[Any]:
-    """The items that the patch names in its order, and between them the others where they stood."""
+    """Return the items that the patch names in its order, and between them the others where they stood."""
     rank = {_key_of(o, key): i for i, o in enumerate(order)}
     mine = sorted(mine, key=lambda v: rank.get(_key_of(v, key), -1))
     places = {_key_of(v, key): i for i, v in enumerate(live)}
@@ -232,7 +232,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _without_directives(value: Any) -> tuple[bool, Any]:
-    """Whether a value is to be kept, and the value without directives."""
+    """Return whether a value is to be kept, and the value without directives."""
     if isinstance(value, dict):
         if _PATCH in value:
             return False, None

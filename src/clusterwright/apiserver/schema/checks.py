@@ -32,7 +32,7 @@ def _yes(_: Any) -> bool:
 
 
 def is_valid(node: Node) -> Check:
-    """The closure that tells whether a value fits the schema (CEL rules and embedded resources excepted). Compiled once."""
+    """Return the closure that tells whether a value fits the schema (CEL rules and embedded resources excepted). Compiled once."""
     if node.ok is None:
         node.ok = _compile(node)
     check: Check = node.ok
@@ -229,22 +229,22 @@ def _number_check(node: Node) -> Check:
 
 
 def is_whole(value: float) -> bool:
-    """Whether a number with a point or an exponent counts as an integer: those that doubles have all of."""
+    """Return whether a number with a point or an exponent counts as an integer: those that doubles have all of."""
     return abs(value) < 1 << 53 and value.is_integer()
 
 
 def truncated(limit: Any) -> Any:
-    """A limit as integers meet it: its fraction is cut off."""
+    """Return a limit as integers meet it: its fraction is cut off."""
     return int(limit) if type(limit) is float else limit
 
 
 def is_fraction(node: Node, limit: Any) -> bool:
-    """Whether a limit cannot be that of an integer: then nothing is valid."""
+    """Return whether a limit cannot be that of an integer: then nothing is valid."""
     return node.types == ("integer",) and type(limit) is float and not limit.is_integer()
 
 
 def is_multiple(value: Any, multiple: Any) -> bool:
-    """Whether a number is a multiple; integers meet only the whole part of a factor."""
+    """Return whether a number is a multiple; integers meet only the whole part of a factor."""
     if type(value) is int:
         factor = int(multiple)
         return factor > 0 and value % factor == 0
@@ -271,7 +271,7 @@ def _untyped_check(node: Node) -> Check:
 
 
 def in_enum(value: Any, enum: list[Any]) -> bool:
-    """Whether a value is one of an enumeration; true is not 1."""
+    """Return whether a value is one of an enumeration; true is not 1."""
     is_bool = isinstance(value, bool)
     return any(value == e and isinstance(e, bool) == is_bool for e in enum)
 

@@ -37,7 +37,7 @@ _GO_TYPES: Final = {str: "string", bool: "bool", int: "int64", float: "float64",
 
 
 def compile_crd(crd: Json, version: str) -> KindHandler:
-    """The handler of one version of a CRD, which must be valid; shared by all servers that have the same CRD."""
+    """Return the handler of one version of a CRD, which must be valid; shared by all servers that have the same CRD."""
     spec = crd["spec"]
     chosen = next(v for v in spec["versions"] if v["name"] == version)
     return _compiled(GroupVersionKind(spec["group"], version, spec["names"]["kind"]), msgspec.json.encode(chosen, order="sorted"))
@@ -141,7 +141,7 @@ class CustomResource:
             obj.pop("status", None)
 
     def reset_fields(self, subresource: str = "") -> Sequence[tuple[str, ...]]:
-        """What the other subresource owns."""
+        """Return what the other subresource owns."""
         if not self.has_status:
             return ()
         return (("metadata",), ("spec",)) if subresource == "status" else (("status",),)
@@ -270,7 +270,7 @@ def _columns(columns: Any) -> tuple[Column, ...]:
 
 
 def _nested(obj: Json, path: str, kind: type) -> tuple[Any, str]:
-    """The number or text at a path (zero if absent), or the reason why it cannot be read."""
+    """Return the number or text at a path (zero if absent), or the reason why it cannot be read."""
     steps = path.removeprefix(".").split(".")
     value: Any = obj
     for i, step in enumerate(steps):

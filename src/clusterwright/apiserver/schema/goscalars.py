@@ -20,7 +20,7 @@ Decoder = Callable[[Any, str, list[str]], Any]
 
 
 def json_type(value: Any) -> str:
-    """What Go calls a JSON value."""
+    """Return what Go calls a JSON value."""
     names = {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number", type(None): "null"}
     return names.get(type(value), "value")
 
@@ -34,7 +34,7 @@ class Mismatch(DecodeError):
 
 
 def mismatch(value: Any, path: str, wanted: str) -> Mismatch:
-    """The error for a value that does not fit a Go type."""
+    """Return the error for a value that does not fit a Go type."""
     del path
     return Mismatch(json_type(value), re.sub(r"\w+\.(v\d\w*\.)", r"\1", wanted), _unconverted(value, wanted))
 
@@ -45,7 +45,7 @@ _CONVERTIBLE: Final = frozenset({("int64", "string"), ("float64", "int32"), ("fl
 
 
 def _unconverted(value: Any, wanted: str) -> str:
-    """What is said of a value that does not fit a Go type where it is not decoded, but data are made into an object."""
+    """Return what is said of a value that does not fit a Go type where it is not decoded, but data are made into an object."""
     found = _GO_KINDS.get(type(value), "")
     if wanted.startswith("[]"):
         return f"cannot restore slice from {found}"
@@ -57,7 +57,7 @@ def _unconverted(value: Any, wanted: str) -> str:
 
 
 def decode_string(value: Any, path: str, unknown: list[str]) -> str:
-    """A Go string."""
+    """Return a Go string."""
     if value is None:
         return ""
     if type(value) is not str:
@@ -66,7 +66,7 @@ def decode_string(value: Any, path: str, unknown: list[str]) -> str:
 
 
 def decode_bool(value: Any, path: str, unknown: list[str]) -> bool | None:
-    """A Go bool."""
+    """Return a Go bool."""
     if value is None or type(value) is bool:
         return value
     raise mismatch(value, path, "bool")

@@ -56,7 +56,7 @@ class GoStruct:
     always: tuple[GoField, ...]
 
     def decode(self, value: Any, path: str, unknown: list[str]) -> Json:
-        """The value as Go would write it after reading it. Paths of unknown fields are appended to `unknown`."""
+        """Return the value as Go would write it after reading it. Paths of unknown fields are appended to `unknown`."""
         if value is None:
             value = {}
         if type(value) is not dict:
@@ -86,13 +86,13 @@ class GoStruct:
         return out
 
     def zero(self) -> Json:
-        """The value of a struct in which nothing is set."""
+        """Return the value of a struct in which nothing is set."""
         return {f.name: f.zero() for f in self.always}
 
 
 @cache
 def struct(name: str) -> GoStruct:
-    """A type by name."""
+    """Return a type by name."""
     fields = json_fields(name)
     made = {k: _field(k, f) for k, f in fields.items()}
     return GoStruct(name, made, tuple(f for f in made.values() if f.always))
@@ -100,7 +100,7 @@ def struct(name: str) -> GoStruct:
 
 @cache
 def json_fields(name: str) -> dict[str, Json]:
-    """The fields of a type as its JSON has them: inlined types are spread out."""
+    """Return the fields of a type as its JSON has them: inlined types are spread out."""
     out: dict[str, Json] = {}
     for key, field in table()[name]["f"].items():
         if field.get("inline"):
@@ -196,7 +196,7 @@ _TEXT_FIELDS: Final = frozenset({"name", "namespace", "uid", "resourceVersion", 
 
 
 def _is_plain(meta: Json) -> bool:
-    """Whether metadata is surely as Go would write it, so that decoding it would change nothing: the common case, made fast."""
+    """Return whether metadata is surely as Go would write it, so that decoding it would change nothing: the common case, made fast."""
     for key, value in meta.items():
         if key in _TEXT_FIELDS:
             if type(value) is not str or not value:

@@ -29,5 +29,5 @@ class KindSchema:
         return self._merge_type
 
     def zero(self) -> dict[str, Any]:
-        """An object of the kind in which nothing is set: what a create is compared with."""
+        """Return an object of the kind in which nothing is set: what a create is compared with."""
         return struct(self.go_type).zero() if self.go_type else {}

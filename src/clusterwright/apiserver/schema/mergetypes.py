@@ -50,7 +50,7 @@ class MergeType:
         return found
 
     def child(self, key: str) -> MergeType | None:
-        """The type of a member."""
+        """Return the type of a member."""
         fields: Any = self._fields  # not by way of the property: this is asked for every field of every write
         found: MergeType | None = (self.fields if callable(fields) else fields).get(key)
         return found or self.element
@@ -66,7 +66,7 @@ _SCALARS: Final = {"string": _STRING, "integer": _NUMERIC, "number": _NUMERIC, "
 
 
 def of_schema(node: Node, *, root: bool = False, is_open: bool = False) -> MergeType:
-    """The merge type of a structural schema; what keeps unknown fields (`is_open`) has members that do so, too."""
+    """Return the merge type of a structural schema; what keeps unknown fields (`is_open`) has members that do so, too."""
     if node.int_or_string:
         return _UNTYPED
     is_open = is_open or node.preserve
@@ -109,14 +109,14 @@ def _list_of(node: Node, is_open: bool) -> MergeType:
 
 @cache
 def of_struct(name: str) -> MergeType:
-    """The merge type of a built-in type."""
+    """Return the merge type of a built-in type."""
     made = MergeType(MAP, atomic=bool(table()[name].get("atomic")))
     made._fields = lambda: {k: _of_field(f) for k, f in json_fields(name).items()}
     return made
 
 
 def of_kind(name: str) -> MergeType:
-    """The merge type of a whole object of a built-in kind."""
+    """Return the merge type of a whole object of a built-in kind."""
     inner = of_struct(name)
     made = MergeType(MAP)
     made._fields = lambda: {"apiVersion": _STRING, "kind": _STRING, **inner.fields}

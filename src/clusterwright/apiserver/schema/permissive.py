@@ -90,7 +90,7 @@ class PermissiveHandler:
         return obj
 
     def reset_fields(self, subresource: str = "") -> Sequence[tuple[str, ...]]:
-        """What the other subresource owns."""
+        """Return what the other subresource owns."""
         if not self.status:
             return ()
         return (("spec",),) if subresource == "status" else (("status",),)
@@ -100,7 +100,7 @@ _check: type[KindHandler] = PermissiveHandler
 
 
 def plural_of(kind: str) -> str:
-    """The plural that Kubernetes' tools guess for a kind."""
+    """Return the plural that Kubernetes' tools guess for a kind."""
     word = kind.lower()
     if word.endswith(("s", "x", "z", "ch", "sh")):
         return word + "es"
@@ -118,7 +118,7 @@ def permissive_resource(
     status: bool = True,
     schema: KindSchema | None = None,
 ) -> Resource:
-    """A served resource for a kind of which nothing is known but its name, or how it is merged."""
+    """Return a served resource for a kind of which nothing is known but its name, or how it is merged."""
     return Resource(
         trusts_stored=True,
         group=gvk.group,

@@ -30,7 +30,7 @@ _BLOCKING: Final = frozenset({ErrorType.NOT_SUPPORTED, ErrorType.REQUIRED, Error
 
 
 def blocks_rules(errors: list[FieldError]) -> bool:
-    """Whether structural errors keep the rules from being run."""
+    """Return whether structural errors keep the rules from being run."""
     return any(e.type in _BLOCKING for e in errors)
 
 
@@ -59,7 +59,7 @@ class Rule:
 
 
 def compiled_rules(node: Node, kind: Type | None) -> tuple[Rule, ...]:
-    """The rules of one node, compiled; kept on the node."""
+    """Return the rules of one node, compiled; kept on the node."""
     return tuple(_compile(node, kind, source) for source in node.source.get("x-kubernetes-validations") or ())
 
 
@@ -104,7 +104,7 @@ def _stage(error: CompileError) -> str:
 
 
 def field_path(path: str, node: Node, *, allow_brackets: bool = True) -> tuple[str, Node]:
-    """A JSON path below a node in the form of error fields, and the schema it leads to; raises ValueError with the reason."""
+    """Return a JSON path below a node in the form of error fields, and the schema it leads to; raises ValueError with the reason."""
     out, current = "", node
     i = 0
     while i < len(path):
@@ -216,7 +216,7 @@ class RuleSet:
         return nodes
 
     def rules_of(self, node: Node) -> tuple[Rule, ...]:
-        """The compiled rules of one node."""
+        """Return the compiled rules of one node."""
         return self._rules.get(id(node), ())
 
     def validate(self, value: Any, old: Any = None) -> list[FieldError]:

@@ -86,12 +86,12 @@ class Node:
         self.ok: Any = None
 
     def child(self, key: str) -> Node | None:
-        """The schema of a member of an object, or None."""
+        """Return the schema of a member of an object, or None."""
         return self.properties.get(key) or self.additional
 
 
 def copy_json(value: Any) -> Any:
-    """A deep copy of a JSON value."""
+    """Return a deep copy of a JSON value."""
     if type(value) is dict:
         return {k: copy_json(v) for k, v in value.items()}
     if type(value) is list:
@@ -121,7 +121,7 @@ def prune_value(value: Any, node: Node) -> None:
 
 
 def unknown_fields(value: Any, node: Node, path: str) -> list[str]:
-    """The paths, sorted, of the fields of a value that its schema does not have; the value is called `path`."""
+    """Return the paths, sorted, of the fields of a value that its schema does not have; the value is called `path`."""
     unknown: list[str] = []
     _prune_value(copy_json(value), node, path, unknown, False)
     return sorted(unknown)

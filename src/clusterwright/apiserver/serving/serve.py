@@ -95,7 +95,7 @@ class RunningServer:
         self._audit: TextIO | None = None
 
     def kubeconfig(self) -> bytes:
-        """The administrator's kubeconfig."""
+        """Return the administrator's kubeconfig."""
         return kubeconfig_of(self.url, self.authority.certificate, self.admin)
 
     async def stop(self) -> None:
@@ -109,7 +109,7 @@ class RunningServer:
 
 
 def kubeconfig_of(url: str, authority: bytes, client: KeyPair, name: str = "clusterwright") -> bytes:
-    """A kubeconfig with everything embedded."""
+    """Return a kubeconfig with everything embedded."""
     config = kubeconfig.document(
         server=url,
         certificate_authority=authority,

@@ -22,7 +22,7 @@ Serve = Callable[[web.BaseRequest, Dial], Awaitable[web.StreamResponse]]
 
 
 def is_wanted(http: web.BaseRequest) -> bool:
-    """Whether a request asks for a protocol that is supported."""
+    """Return whether a request asks for a protocol that is supported."""
     return "upgrade" in http.headers.get("Connection", "").lower() and bool(_upgrade(http))
 
 

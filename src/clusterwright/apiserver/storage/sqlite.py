@@ -72,7 +72,7 @@ def state_row(revision: int, count: int, total: int) -> tuple[int, ...]:
 
 
 def is_intact(row: tuple[Any, ...]) -> bool:
-    """Whether a row of `COLUMNS` is as it was written."""
+    """Return whether a row of `COLUMNS` is as it was written."""
     *said, found = row
     try:
         kind, key, namespace, name, uid, rv, raw = said
@@ -82,7 +82,7 @@ def is_intact(row: tuple[Any, ...]) -> bool:
 
 
 def row_name(row: tuple[Any, ...]) -> str:
-    """How a person names a row, even a damaged one."""
+    """Return how a person names a row, even a damaged one."""
     return f"{row[0]!s} {row[1]!s}".encode("ascii", "backslashreplace").decode()
 
 

@@ -116,7 +116,7 @@ class Gone(Exception):
 
 
 def object_key(namespace: str, name: str) -> str:
-    """The key by which a table is ordered, as etcd would order it."""
+    """Return the key by which a table is ordered, as etcd would order it."""
     return f"{namespace}/{name}" if namespace else name
 
 
@@ -241,7 +241,7 @@ class Store:
         """The revision of the last write; a revision that was taken and not used is never waited for."""
 
     def table(self, name: str) -> Table:
-        """The table of that name, made on first use."""
+        """Return the table of that name, made on first use."""
         table = self.tables.get(name)
         if table is None:
             table = self.tables[name] = Table(name, self.revision, self.history)
@@ -253,7 +253,7 @@ class Store:
         return self.revision if self.journal is None else min(self.revision, self.journal.durable_rv)
 
     def next_revision(self) -> int:
-        """The revision of the write that is about to be made."""
+        """Return the revision of the write that is about to be made."""
         self.revision += 1
         return self.revision
 

@@ -75,7 +75,7 @@ class Stream:
         self._on_close.append(on_close)
 
     def take(self, size: int) -> bytes:
-        """Lines that wait, about `size` bytes of them; empty: none do."""
+        """Return lines that wait, about `size` bytes of them; empty: none do."""
         taken: list[bytes] = []
         while self._lines and size > 0:
             taken.append(self._lines.popleft())
@@ -106,7 +106,7 @@ class Stream:
         return Lines(self)
 
     async def next(self) -> bytes | None:
-        """The next line; None at the end."""
+        """Return the next line; None at the end."""
         while not self._lines:
             if self.closed:
                 return None

@@ -71,7 +71,7 @@ class _Rows:
 
 
 def stores(data_dir: Path) -> list[Path]:
-    """The stores of a data directory: its own, then those of workload clusters; raises StoreBroken where there is none."""
+    """Return the stores of a data directory: its own, then those of workload clusters; raises StoreBroken where there is none."""
     found = [p for p in (data_dir / "store.sqlite", *sorted((data_dir / "workload").glob("*.sqlite"))) if p.exists()]
     if not found:
         raise StoreBroken(f"{data_dir}: no store is here")
@@ -279,7 +279,7 @@ def _read(connection: sqlite3.Connection) -> _Rows:
 
 
 def _each(connection: sqlite3.Connection) -> Iterable[tuple[Any, ...]]:
-    """Rows one after the other; a page that cannot be read ends it, what came before it counts."""
+    """Yield rows one after the other; a page that cannot be read ends it, what came before it counts."""
     cursor = connection.execute(f"SELECT {COLUMNS} FROM objects")  # noqa: S608 - our own column names
     while (row := cursor.fetchone()) is not None:
         yield tuple(row)

@@ -189,7 +189,7 @@ class Collector:
         return None if table is None or entry is None else (table, entry)
 
     def _owner_exists(self, uid: str, dependent: Entry) -> bool:
-        """Whether an owner exists where the dependent may have one: in the same namespace or at cluster scope."""
+        """Return whether an owner exists where the dependent may have one: in the same namespace or at cluster scope."""
         found = self._entry(self._objects.get(uid))
         return found is not None and found[1].namespace in {"", dependent.namespace}
 
@@ -317,7 +317,7 @@ class Collector:
         self._release(uid, _ORPHAN)
 
     def _is_blocked(self, uid: str) -> bool:
-        """Whether a dependent blocks the deletion of its owner; one in another namespace does not."""
+        """Return whether a dependent blocks the deletion of its owner; one in another namespace does not."""
         found = self._entry(self._objects.get(uid))
         return found is not None and _Reach(uid, found[1].namespace or None) in self._blocking
 

@@ -66,7 +66,7 @@ async def evict(call: Call) -> Response:
 
 
 def _passes_freely(pod: Json) -> bool:
-    """Whether a Pod can be evicted without asking budgets: it does not run, or is being deleted."""
+    """Return whether a Pod can be evicted without asking budgets: it does not run, or is being deleted."""
     phase = (pod.get("status") or {}).get("phase")
     return phase in {"Succeeded", "Failed", "Pending"} or bool(pod["metadata"].get("deletionTimestamp"))
 

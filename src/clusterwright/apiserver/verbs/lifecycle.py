@@ -10,7 +10,7 @@ NAMESPACES = "namespaces"
 
 
 def may_vanish(resource: Resource, obj: Json) -> bool:
-    """Whether only metadata.finalizers can delay the removal of the object."""
+    """Return whether only metadata.finalizers can delay the removal of the object."""
     return resource.storage_key != NAMESPACES or not (obj.get("spec") or {}).get("finalizers")
 
 

@@ -100,7 +100,7 @@ def _patch_media(request: Request, resource: Resource) -> str:
 
 
 def _has_object_like(resource: Resource, subresource: str) -> bool:
-    """Whether a resource has a subresource that can be patched."""
+    """Return whether a resource has a subresource that can be patched."""
     special = (resource.group, resource.plural, subresource) == _APPROVAL
     return special or (subresource == "status" and resource.status) or (subresource == "scale" and resource.scale is not None)
 

@@ -79,14 +79,14 @@ def put(call: Call, written: Written) -> Entry:
 
 
 def is_unchanged(call: Call, entry: Entry, written: Written, old: Json) -> bool:
-    """Whether a write changes neither what is stored nor the version that it is stored in."""
+    """Return whether a write changes neither what is stored nor the version that it is stored in."""
     if written.converted:
         return _is_same(written.stored, _decode_raw(entry.raw))
     return _is_same(written.stored, old) and (not call.resource.custom or _decode_raw(entry.raw)["apiVersion"] == call.storage_version)
 
 
 def _is_same(new: Json, old: Json) -> bool:
-    """Whether objects are the same. Numbers that are written differently differ; the times of managers do not count."""
+    """Return whether objects are the same. Numbers that are written differently differ; the times of managers do not count."""
     if new != old:
         new, old = _timeless(new), _timeless(old)
     return new == old and msgspec.json.encode(new, order="sorted") == msgspec.json.encode(old, order="sorted")

@@ -27,12 +27,12 @@ Reporters = Callable[[Snapshot], Sequence[Reporter]]
 
 
 def of(objects: Sequence[Object]) -> list[Reporter]:
-    """Objects as reporters."""
+    """Return objects as reporters."""
     return [reporter(o) for o in objects]
 
 
 def control_plane_machines(c: Snapshot) -> Sequence[Reporter]:
-    """All control-plane Machines."""
+    """Return all control-plane Machines."""
     return of(_descendants(c).control_plane_machines)
 
 
@@ -70,7 +70,7 @@ def workers_reporting(type: str) -> Reporters:
 
 
 def scalers_reporting(type: str, *, machine_sets: bool) -> Reporters:
-    """The control plane if it reports the condition, then the workers, then MachineSets that belong to the Cluster directly."""
+    """Return the control plane if it reports the condition, then the workers, then MachineSets that belong to the Cluster directly."""
     workers = workers_reporting(type)
 
     def reporters(c: Snapshot) -> list[Reporter]:
@@ -109,7 +109,7 @@ def aggregate_table(
     negative: bool = False,
     control_plane: bool = False,
 ) -> Table[Snapshot]:
-    """The table of `target`, which aggregates `source` over `reporters`.
+    """Return the table of `target`, which aggregates `source` over `reporters`.
 
     `who` names the list of reporters and one of them in guards; `nobody` is the outcome without any; `negative`: True is the bad
     status; `control_plane`: a control plane that could not be read makes the outcome unknown too.

@@ -25,7 +25,7 @@ _COUNTED = ("Ready", "Available", "UpToDate", "HealthCheckSucceeded", "OwnerReme
 
 
 async def cluster_of_secret(secret: Secret, reader: Reader) -> Sequence[ObjectKey]:
-    """The Cluster whose CA or kubeconfig the Secret holds: a stand-alone control plane waits for them."""
+    """Return the Cluster whose CA or kubeconfig the Secret holds: a stand-alone control plane waits for them."""
     if secret.type not in {SECRET_TYPE, "kubernetes.io/tls", "Opaque"}:
         return []
     try:
@@ -36,7 +36,7 @@ async def cluster_of_secret(secret: Secret, reader: Reader) -> Sequence[ObjectKe
 
 
 async def clusters_of_class(cluster_class: ClusterClass, reader: Reader) -> Sequence[ObjectKey]:
-    """The Clusters whose topology names the class."""
+    """Return the Clusters whose topology names the class."""
     key = cluster_class.key
     found = []
     for cluster in await reader.list(Cluster):
@@ -47,7 +47,7 @@ async def clusters_of_class(cluster_class: ClusterClass, reader: Reader) -> Sequ
 
 
 async def clusters_of_crd(crd: CustomResourceDefinitionMeta, reader: Reader) -> Sequence[ObjectKey]:
-    """The Clusters that refer to an object of the kind: whether and how it can be read may have changed.
+    """Return the Clusters that refer to an object of the kind: whether and how it can be read may have changed.
 
     Most CRDs follow no contract, and nobody refers to templates: for those, no Cluster is looked at.
     """
@@ -63,7 +63,7 @@ async def clusters_of_crd(crd: CustomResourceDefinitionMeta, reader: Reader) -> 
 
 
 def contribution(machine: Machine) -> object:
-    """All that a Machine adds to its Cluster's status; a change of anything else is none of the Cluster's business."""
+    """Return all that a Machine adds to its Cluster's status; a change of anything else is none of the Cluster's business."""
     metadata, status = machine.metadata, machine.status
     counted = [get(status.conditions, t) for t in _COUNTED]
     return (

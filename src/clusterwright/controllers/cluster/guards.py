@@ -104,7 +104,7 @@ CONTROL_PLANE = (no_control_plane_ref, control_plane_missing, control_plane_unre
 
 
 def asks(text: str, lookup: Callable[[Snapshot], Lookup], test: Callable[[Found], bool]) -> Guard[Snapshot]:
-    """A question about an object that was found; no object, no."""
+    """Return a question about an object that was found; no object, no."""
     about = the_infrastructure if lookup is infrastructure else the_control_plane
 
     def ask(c: Snapshot) -> bool:

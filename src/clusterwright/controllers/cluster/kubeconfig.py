@@ -83,7 +83,7 @@ async def _find(reader: Reader, key: ObjectKey) -> Secret | Missing | Unreadable
 
 
 def _pair(secret: Secret | Missing | Unreadable) -> KeyPair | Missing | Unreadable:
-    """The CA, checked: a broken one is found before a key is made for nothing."""
+    """Return the CA, checked: a broken one is found before a key is made for nothing."""
     if not isinstance(secret, Secret):
         return secret
     try:
@@ -96,13 +96,13 @@ def _pair(secret: Secret | Missing | Unreadable) -> KeyPair | Missing | Unreadab
 
 
 def _is_due(secret: Secret, cluster: Cluster, now: datetime) -> bool:
-    """Whether we made the Secret and its client certificate is near its end."""
+    """Return whether we made the Secret and its client certificate is near its end."""
     left = _time_left(secret, cluster, now)
     return left is not None and left < timedelta(0)
 
 
 def _time_left(secret: Secret, cluster: Cluster, now: datetime) -> timedelta | None:
-    """How long until the client certificate must be renewed; None for a Secret that is not ours."""
+    """Return how long until the client certificate must be renewed; None for a Secret that is not ours."""
     if not is_owned_by(secret.metadata, CORE_GROUP, "Cluster", cluster.metadata.name):
         return None
     parsed = _parse(secret, cluster)
@@ -124,7 +124,7 @@ class _Parsed:
 
 
 def _parse(secret: Secret, cluster: Cluster) -> _Parsed | None:
-    """What our own kubeconfig says; None for anything that is not one."""
+    """Return what our own kubeconfig says; None for anything that is not one."""
     return _parsed(secret.data.get(KUBECONFIG_KEY, b""), cluster.metadata.name)
 
 

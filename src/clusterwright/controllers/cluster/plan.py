@@ -66,7 +66,7 @@ Snapshot = ClusterSnapshot
 
 
 def adoption(cluster: Cluster, obj: Unstructured) -> Json | None:
-    """The merge patch that makes a provider's object the Cluster's own; None if it is already. Raises AlreadyControlled.
+    """Return the merge patch that makes a provider's object the Cluster's own; None if it is already. Raises AlreadyControlled.
 
     The Cluster is the controller only of what its topology made; otherwise a plain owner.
     """
@@ -87,7 +87,7 @@ class Take(Enum):
 
 
 def taken(seen: Snapshot, what: Take | None) -> Cluster:
-    """The Cluster after taking over."""
+    """Return the Cluster after taking over."""
     cluster = seen.cluster
     match what:
         case None:
@@ -121,7 +121,7 @@ def _initialization(status: ClusterStatus, **done: bool) -> ClusterStatus:
 
 
 def with_failures(cluster: Cluster, *lookups: Lookup) -> Cluster:
-    """The Cluster with the terminal failures that its objects report under the old contract; they are never cleared."""
+    """Return the Cluster with the terminal failures that its objects report under the old contract; they are never cleared."""
     for found in lookups:
         if not isinstance(found, Found) or not (found.failure_reason or found.failure_message):
             continue
@@ -316,7 +316,7 @@ def _deletion_of(lookup: Lookup) -> tuple[Delete, ...]:
 
 
 def pending_count(c: Snapshot) -> int:
-    """How many descendants must go before the control plane may; control-plane Machines are their owner's to delete."""
+    """Return how many descendants must go before the control plane may; control-plane Machines are their owner's to delete."""
     return sum(len(names) for _, names in _pending(c))
 
 
@@ -346,7 +346,7 @@ def waiting_for_infrastructure(c: Snapshot) -> str:
 
 
 def deletions(seen: Snapshot, act: Deletion | None) -> tuple[Delete, ...]:
-    """What an act of the deletion deletes."""
+    """Return what an act of the deletion deletes."""
     match act:
         case Deletion.DELETE_CHILDREN:
             return _deletions_of_children(seen)

@@ -57,7 +57,7 @@ Lookup = NotReferenced | Missing | Unreadable | Found
 
 
 def understand(found: lookup.Lookup, role: Role) -> Lookup:
-    """What was found as the tables need it.
+    """Return what was found as the tables need it.
 
     An object whose failureReason or failureMessage has a wrong type counts as unreadable, as if it could not be made ours.
     """
@@ -104,7 +104,7 @@ def _conditions(obj: Unstructured) -> tuple[Condition, ...] | Garbled:
 
 
 def _with_defaults(obj: Unstructured, domains: tuple[FailureDomain, ...] | Garbled) -> tuple[FailureDomain, ...] | Garbled:
-    """A failure domain that does not say so is not for control planes; names must be such that the Cluster can hold them."""
+    """Return a failure domain that does not say so is not for control planes; names must be such that the Cluster can hold them."""
     if isinstance(domains, Garbled):
         return domains
     names = {d.name for d in domains}
@@ -114,7 +114,7 @@ def _with_defaults(obj: Unstructured, domains: tuple[FailureDomain, ...] | Garbl
 
 
 def control_plane_counters(found: Found, before: ReplicaCounters) -> ReplicaCounters:
-    """The replica counters of a control-plane object; what it does not report, or not as a number, stays as it was before."""
+    """Return the replica counters of a control-plane object; what it does not report, or not as a number, stays as it was before."""
     paths = CONTRACTS[found.contract].control_plane
     reported = {
         "desired_replicas": _count(found, paths.spec_replicas),

@@ -49,7 +49,7 @@ ClusterPass = Pass[Cluster, ClusterSnapshot]
 
 
 def make(deps: Dependencies) -> KindReconciler[Cluster, Cluster, ClusterSnapshot]:
-    """The reconciler of Clusters."""
+    """Return the reconciler of Clusters."""
     return KindReconciler(deps, SHAPE, Clusters(deps))
 
 
@@ -68,11 +68,11 @@ class Clusters(Kind[Cluster, Cluster, ClusterSnapshot]):
         self._providers.forget(key)
 
     async def owner(self, obj: Cluster) -> Cluster:
-        """A Cluster belongs to itself."""
+        """Return a Cluster belongs to itself."""
         return obj
 
     def is_paused(self, owner: Cluster) -> bool:
-        """Whether it says so of itself."""
+        """Return whether it says so of itself."""
         return bool(owner.spec.paused)
 
     # --------------------------------------------------------------------------------------------- observe

@@ -163,24 +163,24 @@ class ClusterSnapshot(Snapshot[Cluster]):
 
 
 def has_topology(cluster: Cluster) -> bool:
-    """Whether the Cluster is managed by a ClusterClass; an empty topology is none."""
+    """Return whether the Cluster is managed by a ClusterClass; an empty topology is none."""
     return cluster.spec.topology is not None and cluster.spec.topology != Topology()
 
 
 def is_valid(endpoint: APIEndpoint | None) -> bool:
-    """Whether the endpoint can be connected to: it has a host and a port."""
+    """Return whether the endpoint can be connected to: it has a host and a port."""
     return endpoint is not None and endpoint.host != "" and endpoint.port != 0
 
 
 def is_child_of(metadata: ObjectMeta, cluster: Cluster) -> bool:
-    """Whether the object belongs to the Cluster directly; raises ValueError where its ownerReferences cannot be understood."""
+    """Return whether the object belongs to the Cluster directly; raises ValueError where its ownerReferences cannot be understood."""
     for reference in metadata.owner_references:
         group_of(reference.api_version)
     return is_owned_by(metadata, CORE_GROUP, "Cluster", cluster.metadata.name)
 
 
 def owned_children(seen: ClusterSnapshot) -> tuple[Child, ...]:
-    """What belongs to the Cluster directly, in the order of deletion; control-plane Machines only where no control plane owns them.
+    """Return what belongs to the Cluster directly, in the order of deletion; control-plane Machines only where no control plane owns them.
 
     Raises ValueError where an ownerReference cannot be understood.
     """
@@ -195,7 +195,7 @@ def owned_children(seen: ClusterSnapshot) -> tuple[Child, ...]:
 
 
 async def list_descendants(reader: Reader, cluster: Cluster, *, machine_pools: bool) -> Listing:
-    """All that carries the Cluster's label; one list that fails makes all of it unknown."""
+    """Return all that carries the Cluster's label; one list that fails makes all of it unknown."""
     error = ""
 
     async def listed(kind: type[C]) -> tuple[C, ...]:
@@ -227,7 +227,7 @@ def is_control_plane_machine(metadata: ObjectMeta, cluster: Cluster) -> bool:
 
 
 async def find_cluster_class(reader: Reader, cluster: Cluster) -> ClusterClass | None:
-    """The ClusterClass of a managed Cluster. One that is gone must not keep a Cluster from being deleted; otherwise raises."""
+    """Return the ClusterClass of a managed Cluster. One that is gone must not keep a Cluster from being deleted; otherwise raises."""
     topology = cluster.spec.topology
     if topology is None or not has_topology(cluster):
         return None

@@ -16,7 +16,7 @@ PHASES = frozenset({"Pending", "Provisioning", "Provisioned", "Deleting", "Faile
 
 
 def phase(c: Snapshot, *, was_initialized: bool) -> str:
-    """The phase, for people: the last of these that holds.
+    """Return the phase, for people: the last of these that holds.
 
     Pending at first; Provisioning once a reference is set or infrastructure is provisioned; Provisioned with infrastructure
     provisioned and the control plane initialized; Failed on a terminal failure; Deleting. While references of a topology are
@@ -34,12 +34,12 @@ def phase(c: Snapshot, *, was_initialized: bool) -> str:
 
 
 def _has_failed(found: Lookup) -> bool:
-    """Whether the object reports a terminal failure, which only the old contract knows."""
+    """Return whether the object reports a terminal failure, which only the old contract knows."""
     return isinstance(found, Found) and found.contract == "v1beta1" and bool(found.failure_reason or found.failure_message)
 
 
 def known_phase(cluster: Cluster) -> str:
-    """The phase as read; anything that is none is Unknown."""
+    """Return the phase as read; anything that is none is Unknown."""
     return cluster.status.phase if cluster.status.phase in PHASES else "Unknown"
 
 

@@ -39,7 +39,7 @@ SHAPE = Shape(
 
 
 def make(deps: Dependencies) -> KindReconciler[ClusterClass, ClusterClass, ClusterClassSnapshot]:
-    """The reconciler of ClusterClasses."""
+    """Return the reconciler of ClusterClasses."""
     return KindReconciler(deps, SHAPE, ClusterClasses(deps))
 
 
@@ -56,7 +56,7 @@ class ClusterClasses(Kind[ClusterClass, ClusterClass, ClusterClassSnapshot]):
         self._expectations = Expectations()
 
     async def owner(self, obj: ClusterClass) -> ClusterClass:
-        """A class belongs to nobody."""
+        """Return a class belongs to nobody."""
         return obj
 
     def is_paused(self, owner: ClusterClass) -> bool:
@@ -68,7 +68,7 @@ class ClusterClasses(Kind[ClusterClass, ClusterClass, ClusterClassSnapshot]):
         self._expectations.forget(key)
 
     async def observe(self, obj: ClusterClass, owner: ClusterClass) -> ClusterClassSnapshot | None:
-        """The class; one that is being deleted is left alone."""
+        """Return the class; one that is being deleted is left alone."""
         if obj.metadata.deletion_timestamp is not None:
             return None
         return ClusterClassSnapshot(obj, self._deps.clock.now())
@@ -138,7 +138,7 @@ class ClusterClasses(Kind[ClusterClass, ClusterClass, ClusterClassSnapshot]):
         run.seen = replace(run.seen, variables_error=text)
 
     async def _discover(self, cluster_class: ClusterClass) -> list[tuple[str, Sequence[Json]]]:
-        """The variables of every patch that discovers some; raises _Refused with all that failed."""
+        """Return the variables of every patch that discovers some; raises _Refused with all that failed."""
         found: list[tuple[str, Sequence[Json]]] = []
         errors: list[str] = []
         subject = models.to_json(cluster_class)

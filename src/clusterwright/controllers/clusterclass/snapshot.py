@@ -32,7 +32,7 @@ class ClusterClassSnapshot:
 
 
 def references(cluster_class: ClusterClass) -> Iterator[ClusterClassTemplateReference]:
-    """The templates that a class names, each once, in the order in which people read them."""
+    """Yield the templates that a class names, each once, in the order in which people read them."""
     spec = cluster_class.spec
     machine = spec.control_plane.machine_infrastructure
     found: list[ClusterClassTemplateReference | None] = [

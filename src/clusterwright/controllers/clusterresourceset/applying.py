@@ -56,6 +56,6 @@ def _doing(what: str, obj: Json) -> Iterator[None]:
 
 
 def _intent(obj: Json) -> Json:
-    """The manifest without what only a server says of an object: nobody can own that."""
+    """Return the manifest without what only a server says of an object: nobody can own that."""
     of_the_server: tuple[Any, ...] = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "generation")
     return {**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k not in of_the_server}}

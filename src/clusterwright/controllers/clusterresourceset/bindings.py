@@ -18,7 +18,7 @@ KIND = "ClusterResourceSet"
 
 
 def new_binding(resource_set: ClusterResourceSet, cluster: ObjectKey) -> Json:
-    """The binding of a Cluster that has none yet."""
+    """Return the binding of a Cluster that has none yet."""
     return {
         "apiVersion": resource_set.api_version,
         "kind": ClusterResourceSetBinding.__name__,
@@ -45,7 +45,7 @@ class Binding:
             self._entries.append({"clusterResourceSetName": self._set.metadata.name})
 
     def resource(self, reference: ResourceRef) -> Json:
-        """What is known of a resource of the set; empty: nothing."""
+        """Return what is known of a resource of the set; empty: nothing."""
         found = (r for r in (self._entry() or {}).get("resources") or [] if _names(r, reference))
         return next(found, {})
 
@@ -63,7 +63,7 @@ class Binding:
         entry["resources"] = resources
 
     def patch(self) -> Json | None:
-        """A merge patch, locked to what was read; None if nothing changed."""
+        """Return a merge patch, locked to what was read; None if nothing changed."""
         changes = owned_metadata(self._before, owner_reference(self._set, controller=False), {})
         if self._entries == (self._before.at("spec", "bindings") or []):
             return changes
@@ -75,14 +75,14 @@ class Binding:
 
 
 def concerns(binding: Unstructured, resource_set: ClusterResourceSet) -> bool:
-    """Whether the binding has anything of the set: an entry, or its reference."""
+    """Return whether the binding has anything of the set: an entry, or its reference."""
     name = resource_set.metadata.name
     entries = binding.at("spec", "bindings") or []
     return any(e.get("clusterResourceSetName") == name for e in entries) or any(_is_of(r, name) for r in binding.metadata.owner_references)
 
 
 def without(binding: Unstructured, resource_set: ClusterResourceSet) -> Json | None:
-    """A merge patch after which the binding has nothing of the set; None if it has no entry of any set then, and shall go."""
+    """Return a merge patch after which the binding has nothing of the set; None if it has no entry of any set then, and shall go."""
     name = resource_set.metadata.name
     kept = [e for e in binding.at("spec", "bindings") or [] if e.get("clusterResourceSetName") != name]
     if not kept:

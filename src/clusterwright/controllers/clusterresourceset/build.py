@@ -19,7 +19,7 @@ from clusterwright.runtime.reconcile import Watch
 
 
 async def sets_of_cluster(cluster: Cluster, reader: Reader) -> Sequence[ObjectKey]:
-    """The sets whose selector matches the Cluster; one whose selector is none is passed over."""
+    """Return the sets whose selector matches the Cluster; one whose selector is none is passed over."""
     return tuple(
         s.key for s in await reader.list(ClusterResourceSet, namespace=cluster.metadata.namespace) if _matches(s, cluster.metadata.labels)
     )
@@ -34,7 +34,7 @@ def _matches(resource_set: ClusterResourceSet, labels: Any) -> bool:
 
 
 async def sets_of_resource(resource: ConfigMap | Secret, reader: Reader) -> Sequence[ObjectKey]:
-    """The sets that own the resource; if there is none, those that list it."""
+    """Return the sets that own the resource; if there is none, those that list it."""
     namespace, name = resource.key
     owners = tuple(ObjectKey(namespace, r.name) for r in resource.metadata.owner_references if r.kind == "ClusterResourceSet")
     if owners:

@@ -47,7 +47,7 @@ class Content:
 
 
 def content_of(resource: ConfigMap | Secret) -> Content:
-    """The objects of a resource; raises BadContent. Values follow each other by key; binaryData is not looked at."""
+    """Return the objects of a resource; raises BadContent. Values follow each other by key; binaryData is not looked at."""
     data: Mapping[str, str | bytes] = resource.data
     if not data:
         raise BadContent(f"failed to get data field from resource {resource.key}")
@@ -95,7 +95,7 @@ def _of_stream(text: str) -> Iterator[Json]:
 
 
 def _checked(found: Any, place: str) -> Json:
-    """An object that can be sent; raises BadContent."""
+    """Return an object that can be sent; raises BadContent."""
     if not isinstance(found, dict):
         raise _bad(place, "it is no object")
     for field in ("apiVersion", "kind"):

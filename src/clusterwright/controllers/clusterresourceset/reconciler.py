@@ -45,7 +45,7 @@ SHAPE = Shape(
 
 
 def make(deps: Dependencies) -> KindReconciler[ClusterResourceSet, ClusterResourceSet, ResourceSetSnapshot]:
-    """The reconciler of ClusterResourceSets."""
+    """Return the reconciler of ClusterResourceSets."""
     return KindReconciler(deps, SHAPE, ResourceSets(deps))
 
 
@@ -57,7 +57,7 @@ class ResourceSets(Kind[ClusterResourceSet, ClusterResourceSet, ResourceSetSnaps
         self._client = deps.client
 
     async def owner(self, obj: ClusterResourceSet) -> ClusterResourceSet:
-        """A set belongs to nobody."""
+        """Return a set belongs to nobody."""
         return obj
 
     def is_paused(self, owner: ClusterResourceSet) -> bool:
@@ -65,7 +65,7 @@ class ResourceSets(Kind[ClusterResourceSet, ClusterResourceSet, ResourceSetSnaps
         return False
 
     async def observe(self, obj: ClusterResourceSet, owner: ClusterResourceSet) -> ResourceSetSnapshot:
-        """The Clusters that the set is for; an empty selector is for none."""
+        """Return the Clusters that the set is for; an empty selector is for none."""
         seen = ResourceSetSnapshot(obj, self._deps.clock.now())
         try:
             selector = parsed(obj.spec.cluster_selector)
@@ -202,7 +202,7 @@ class _Application:
     # -------------------------------------------------------------------------------------------- resources
 
     async def _owned_resources(self) -> list[tuple[ResourceRef, Resource]]:
-        """The resources that there are, made the set's own; one that is missing is applied when it appears."""
+        """Return the resources that there are, made the set's own; one that is missing is applied when it appears."""
         found = []
         for reference in self._set.spec.resources:
             kind = KINDS.get(reference.kind)
@@ -238,7 +238,7 @@ class _Application:
     # ---------------------------------------------------------------------------------------------- binding
 
     async def _bound(self) -> Json:
-        """The Cluster's binding, made if need be."""
+        """Return the Cluster's binding, made if need be."""
         original = await self._client.read(ClusterResourceSetBinding, self._cluster)
         if original is None:
             try:

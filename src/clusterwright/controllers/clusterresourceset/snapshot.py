@@ -54,5 +54,5 @@ class ResourceSetSnapshot:
     """A resource is not there yet."""
 
     def troubles(self, *kinds: Trouble) -> tuple[Failure, ...]:
-        """What failed in one of these ways, mere contention left out."""
+        """Return what failed in one of these ways, mere contention left out."""
         return tuple(f for f in self.failures if f.trouble in kinds and not f.is_contention)

@@ -27,13 +27,13 @@ NAMES = tuple(kind.__name__.lower() for family in (DEV, DOCKER) for kind in (fam
 
 
 def declared() -> tuple[ControllerDefinition, ...]:
-    """The provider's controllers as they declare themselves, without a cloud to run on."""
+    """Return the provider's controllers as they declare themselves, without a cloud to run on."""
     nowhere: Any = None  # a cloud is asked for only when a controller is made
     return controllers(nowhere, docker=True)
 
 
 def controllers(cloud: Cloud, *, docker: bool = False) -> tuple[ControllerDefinition, ...]:
-    """The provider's controllers, on one cloud; with `docker`, it simulates the Docker kinds and backends, too."""
+    """Return the provider's controllers, on one cloud; with `docker`, it simulates the Docker kinds and backends, too."""
     simulated = Simulated(docker)
     return tuple(replace(one, is_provider=True) for family in simulated.families for one in _family(family, simulated, cloud))
 
@@ -80,12 +80,12 @@ def _family(family: Family, simulated: Simulated, cloud: Cloud) -> tuple[Control
 
 
 def pool_to_infra_pool(family: Family) -> Mapper:
-    """The infrastructure pool that a MachinePool refers to."""
+    """Return the infrastructure pool that a MachinePool refers to."""
     return by_reference(GROUP, family.pool.__name__, lambda pool: (pool.spec.template.spec.infrastructure_ref,))
 
 
 def pool_to_machines(family: Family) -> Mapper:
-    """The machines of a MachinePool."""
+    """Return the machines of a MachinePool."""
 
     async def map(pool: MachinePool, reader: Reader) -> Sequence[ObjectKey]:
         labels = {CLUSTER_NAME_LABEL: pool.spec.cluster_name, MACHINE_POOL_NAME_LABEL: label_value(pool.metadata.name)}
@@ -95,7 +95,7 @@ def pool_to_machines(family: Family) -> Mapper:
 
 
 def machine_to_infra_pool(family: Family) -> Mapper:
-    """The infrastructure pool whose machine a Machine stands for."""
+    """Return the infrastructure pool whose machine a Machine stands for."""
     infra_pool = pool_to_infra_pool(family)
 
     async def map(machine: Machine, reader: Reader) -> Sequence[ObjectKey]:
@@ -106,7 +106,7 @@ def machine_to_infra_pool(family: Family) -> Mapper:
 
 
 def cluster_to_infra_pools(family: Family) -> Mapper:
-    """The infrastructure pools of a Cluster."""
+    """Return the infrastructure pools of a Cluster."""
     infra_pool = pool_to_infra_pool(family)
 
     async def map(cluster: Cluster, reader: Reader) -> Sequence[ObjectKey]:
@@ -117,7 +117,7 @@ def cluster_to_infra_pools(family: Family) -> Mapper:
 
 
 def infra_cluster_to_machines(family: Family) -> Mapper:
-    """The machines of the Cluster that owns an infrastructure cluster."""
+    """Return the machines of the Cluster that owns an infrastructure cluster."""
 
     async def map(obj: InfraCluster, reader: Reader) -> Sequence[ObjectKey]:
         owner = owner_key(obj, "Cluster")
@@ -130,12 +130,12 @@ def infra_cluster_to_machines(family: Family) -> Mapper:
 
 
 def pool_matters(old: MachinePool | None, new: MachinePool | None) -> bool:
-    """The spec of the MachinePool matters; its status does not."""
+    """Return whether the spec of a MachinePool changed; its status does not matter."""
     return old is None or new is None or old.spec != new.spec
 
 
 def deletion_matters(old: Machine | None, new: Machine | None) -> bool:
-    """Whether a Machine comes, begins to go, is gone, or is marked to go first."""
+    """Return whether a Machine comes, begins to go, is gone, or is marked to go first."""
     if old is None or new is None:
         return True
     was, now = old.metadata, new.metadata
@@ -167,5 +167,5 @@ def _machine_view(machine: Machine) -> tuple[object, ...]:
 
 
 def infra_cluster_matters(old: InfraCluster | None, new: InfraCluster | None) -> bool:
-    """An infrastructure cluster coming, going or becoming provisioned matters."""
+    """Return whether an infrastructure cluster was created, deleted or became provisioned."""
     return old is None or new is None or old.status.initialization != new.status.initialization

@@ -43,7 +43,7 @@ class Belonging:
 
 
 def make(deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> KindReconciler[InfraCluster, Belonging, View]:
-    """The reconciler of a family's clusters, on a cloud."""
+    """Return the reconciler of a family's clusters, on a cloud."""
     shape = Shape(kind=family.cluster, finalizer=DEV_CLUSTER_FINALIZER, owned=("Paused",))
     return KindReconciler(deps, shape, DevClusters(deps, cloud, family, simulated))
 
@@ -63,7 +63,7 @@ class DevClusters(Kind[InfraCluster, Belonging, View]):
         self._listeners: dict[ObjectKey, ObjectKey] = {}
 
     def concerns(self, obj: InfraCluster) -> bool:
-        """Whether it is simulated, and nobody else manages it."""
+        """Return whether it is simulated, and nobody else manages it."""
         return self._simulated.has_cluster(obj) and MANAGED_BY_ANNOTATION not in obj.metadata.annotations
 
     async def gone(self, key: ObjectKey) -> None:
@@ -73,13 +73,13 @@ class DevClusters(Kind[InfraCluster, Belonging, View]):
             await self._cloud.delete(cluster)
 
     async def owner(self, obj: InfraCluster) -> Belonging | None:
-        """The Cluster, which is waited for, unless the object is deleted."""
+        """Return the Cluster, which is waited for, unless the object is deleted."""
         await self._restore()
         cluster = await find_owner(self._client, obj, Cluster)
         return None if cluster is None and obj.metadata.deletion_timestamp is None else Belonging(cluster)
 
     def is_paused(self, owner: Belonging) -> bool:
-        """Whether the Cluster is."""
+        """Return whether the Cluster is."""
         return owner.cluster is not None and bool(owner.cluster.spec.paused)
 
     async def observe(self, obj: InfraCluster, owner: Belonging) -> View | None:
@@ -168,7 +168,7 @@ def _endpoint(obj: InfraCluster) -> tuple[str, int] | None:
 
 
 def _listener(obj: InfraCluster) -> ObjectKey:
-    """The Cluster whose listener it has; raises EndpointRefused."""
+    """Return the Cluster whose listener it has; raises EndpointRefused."""
     namespace, slash, name = obj.metadata.annotations.get(IN_MEMORY_LISTENER_ANNOTATION, "").partition("/")
     if not slash or namespace != obj.metadata.namespace:
         raise EndpointRefused(f"annotation {IN_MEMORY_LISTENER_ANNOTATION} does not name a Cluster of this namespace")

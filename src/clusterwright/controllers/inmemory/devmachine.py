@@ -78,7 +78,7 @@ class _Run:
 
 
 def make(deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> KindReconciler[InfraMachine, Belonging, View]:
-    """The reconciler of a family's machines, on a cloud."""
+    """Return the reconciler of a family's machines, on a cloud."""
     shape = Shape(
         kind=family.machine,
         finalizer=DEV_MACHINE_FINALIZER,
@@ -110,11 +110,11 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
         self._moments.pop(key, None)
 
     def concerns(self, obj: InfraMachine) -> bool:
-        """Whether it is simulated: nobody here acts on others."""
+        """Return whether it is simulated: nobody here acts on others."""
         return self._simulated.has_machine(obj)
 
     async def owner(self, obj: InfraMachine) -> Belonging | None:
-        """The Machine and its Cluster; both are waited for, unless the object is deleted."""
+        """Return the Machine and its Cluster; both are waited for, unless the object is deleted."""
         machine = await find_owner(self._client, obj, Machine)
         name = machine.spec.cluster_name if machine else obj.metadata.labels.get(CLUSTER_NAME_LABEL, "")
         key = ObjectKey(obj.metadata.namespace, name)
@@ -124,11 +124,11 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
         return Belonging(machine, cluster, key)
 
     def is_paused(self, owner: Belonging) -> bool:
-        """Whether the Cluster is; one that has outlived its Machine is cleaned up all the same."""
+        """Return whether the Cluster is; one that has outlived its Machine is cleaned up all the same."""
         return owner.machine is not None and owner.cluster is not None and bool(owner.cluster.spec.paused)
 
     async def observe(self, obj: InfraMachine, owner: Belonging) -> View | None:
-        """The machine and the cluster that it is part of, which is waited for."""
+        """Return the machine and the cluster that it is part of, which is waited for."""
         now, key, cluster, machine = self._clock.now(), obj.key, owner.cluster, owner.machine
         if obj.metadata.deletion_timestamp is not None:
             return View(object=obj, now=now, cluster=owner.cluster_key) if DEV_MACHINE_FINALIZER in obj.metadata.finalizers else None
@@ -244,7 +244,7 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
         run.obj = addressed(run.obj, run.address)
 
     async def _machines_of(self, scene: Scene) -> list[InfraMachine]:
-        """All machines of the cluster, of whatever kind."""
+        """Return all machines of the cluster, of whatever kind."""
         namespace, labels = scene.obj.metadata.namespace, {CLUSTER_NAME_LABEL: scene.cluster.metadata.name}
         return [m for f in self._simulated.families for m in await self._client.list(f.machine, namespace=namespace, labels=labels)]
 

@@ -34,7 +34,7 @@ class Belonging:
 
 
 def make(deps: Dependencies, family: Family, simulated: Simulated) -> KindReconciler[InfraMachinePool, Belonging, PoolScene]:
-    """The reconciler of a family's pools."""
+    """Return the reconciler of a family's pools."""
     shape = Shape(kind=family.pool, finalizer=DEV_MACHINE_POOL_FINALIZER, owned=("Ready", "Paused"))
     return KindReconciler(deps, shape, DevMachinePools(deps, family, simulated))
 
@@ -49,7 +49,7 @@ class DevMachinePools(Kind[InfraMachinePool, Belonging, PoolScene]):
         self._client = deps.client
 
     async def owner(self, obj: InfraMachinePool) -> Belonging | None:
-        """The MachinePool and its Cluster; both are waited for, unless the pool is deleted."""
+        """Return the MachinePool and its Cluster; both are waited for, unless the pool is deleted."""
         if not self._simulated.has_pool(obj):
             return None
         pool = await find_owner(self._client, obj, MachinePool)
@@ -60,11 +60,11 @@ class DevMachinePools(Kind[InfraMachinePool, Belonging, PoolScene]):
         return Belonging(pool, cluster)
 
     def is_paused(self, owner: Belonging) -> bool:
-        """Whether the Cluster is."""
+        """Return whether the Cluster is."""
         return owner.cluster is not None and bool(owner.cluster.spec.paused)
 
     async def observe(self, obj: InfraMachinePool, owner: Belonging) -> PoolScene:
-        """The pool's machines, and the Machines that stand for them."""
+        """Return the pool's machines, and the Machines that stand for them."""
         namespace = obj.metadata.namespace
         found = await self._client.list(self._machine, namespace=namespace, owner=obj.metadata.uid)
         machines: list[Machine] = []

@@ -35,17 +35,17 @@ class Simulated:
         return (DEV, DOCKER) if self.docker else (DEV,)
 
     def cluster_kind(self, kind: str) -> type[InfraCluster] | None:
-        """The cluster kind of this name; None: it is not simulated."""
+        """Return the cluster kind of this name; None: it is not simulated."""
         return next((f.cluster for f in self.families if f.cluster.__name__ == kind), None)
 
     def has_cluster(self, obj: InfraCluster) -> bool:
-        """Whether a cluster is simulated."""
+        """Return whether a cluster is simulated."""
         return self.docker or obj.is_in_memory
 
     def has_machine(self, obj: InfraMachine) -> bool:
-        """Whether a machine is simulated."""
+        """Return whether a machine is simulated."""
         return self.docker or obj.in_memory is not None
 
     def has_pool(self, obj: InfraMachinePool) -> bool:
-        """Whether a pool's machines are simulated."""
+        """Return whether a pool's machines are simulated."""
         return self.docker or obj.is_in_memory

@@ -245,7 +245,7 @@ def _machine(s: PoolScene, pool: MachinePool, name: str) -> Json:
 
 
 def _machine_spec(pool: InfraMachinePool) -> Json:
-    """What a pool wants its machines to be made of."""
+    """Return what a pool wants its machines to be made of."""
     match pool:
         case DevMachinePool(spec=spec) if spec.backend.in_memory is not None:
             return {"backend": {"inMemory": to_json(spec.backend.in_memory)}}
@@ -257,7 +257,7 @@ def _machine_spec(pool: InfraMachinePool) -> Json:
 
 
 def surplus(s: PoolScene) -> list[Instance]:
-    """The machines that go: those that a user marked first, then outdated ones, those that are not up, the youngest."""
+    """Return the machines that go: those that a user marked first, then outdated ones, those that are not up, the youngest."""
     outdated = {i.name for i in s.outdated}
 
     def order(instance: Instance) -> tuple[object, ...]:
@@ -269,7 +269,7 @@ def surplus(s: PoolScene) -> list[Instance]:
 
 
 def with_status(s: PoolScene) -> InfraMachinePool:
-    """The pool with what it tells of its machines; once it was up it counts as provisioned for good."""
+    """Return the pool with what it tells of its machines; once it was up it counts as provisioned for good."""
     obj = s.object
     started = [i for i in s.staying if i.infra.spec.provider_id]
     ids = tuple(sorted(i.infra.spec.provider_id for i in started))
@@ -295,7 +295,7 @@ def with_status(s: PoolScene) -> InfraMachinePool:
 
 
 def instances_of(machines: Sequence[InfraMachine], owners: Sequence[Machine], kind: str) -> tuple[Instance, ...]:
-    """Every machine with the Machine that stands for it."""
+    """Return every machine with the Machine that stands for it."""
     by_name = {m.spec.infrastructure_ref.name: m for m in owners if m.spec.infrastructure_ref.kind == kind}
     return tuple(Instance(m, by_name.get(m.metadata.name)) for m in machines)
 

@@ -29,7 +29,7 @@ MOVED = "inmemory.clusterwright.dev/moved"
 
 
 def addressed(obj: InfraMachine, address: str) -> InfraMachine:
-    """The machine with its address written on it."""
+    """Return the machine with its address written on it."""
     return _annotated(obj, ADDRESS, address)
 
 
@@ -51,13 +51,13 @@ def _annotated(obj: InfraMachine, name: str, value: str) -> InfraMachine:
 
 
 def known_address(obj: InfraMachine) -> str:
-    """The address that the machine has had before, if any."""
+    """Return the address that the machine has had before, if any."""
     said = next((a.address for a in obj.status.addresses if a.type == "InternalIP"), "")
     return said or obj.metadata.annotations.get(ADDRESS, "")
 
 
 async def refounded(reader: Reader, scene: Scene, booted: Boot, ca: KeyPair | None) -> Boot:
-    """A control plane machine that comes back to a cluster where nobody has ever run `kubeadm init`.
+    """Return a control plane machine that comes back to a cluster where nobody has ever run `kubeadm init`.
 
     Where the machine that did is no longer there, it brings what that one had left, as far as it is still known.
     """
@@ -74,7 +74,7 @@ async def refounded(reader: Reader, scene: Scene, booted: Boot, ca: KeyPair | No
 
 
 async def _has_founder(reader: Reader, scene: Scene) -> bool:
-    """Whether a machine is left that founded the cluster: it will do so again."""
+    """Return whether a machine is left that founded the cluster: it will do so again."""
     namespace = scene.cluster.metadata.namespace
     labels = {CLUSTER_NAME_LABEL: scene.cluster.metadata.name, CONTROL_PLANE_LABEL: ""}
     for machine in await reader.list(Machine, namespace=namespace, labels=labels):

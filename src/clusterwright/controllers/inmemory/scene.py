@@ -59,7 +59,7 @@ class Scene:
         return faults.requested(self.obj.metadata.annotations, faults.MACHINE_FAULTS)
 
     def had(self, type_: str) -> bool:
-        """Whether a stage had been completed before this pass."""
+        """Return whether a stage had been completed before this pass."""
         return conditions.is_true(self.obj.status.conditions, type_)
 
     def since(self, type_: str) -> datetime:
@@ -70,7 +70,7 @@ class Scene:
         return self.moments.get(type_, condition.last_transition_time)
 
     def delay(self, part: str) -> timedelta:
-        """How long a stage takes; raises BadDuration, UnknownFault."""
+        """Return how long a stage takes; raises BadDuration, UnknownFault."""
         chosen: InMemoryPart | None = getattr(self.obj.in_memory, part, None)
         if chosen is None or chosen.provisioning is None:
             return timedelta()

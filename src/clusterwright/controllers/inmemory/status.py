@@ -15,7 +15,7 @@ from clusterwright.controllers.kit.conditions import decided, v1beta1_conditions
 
 
 def conclude(scene: Scene, obj: InfraMachine, progress: Progress, address: str) -> tuple[InfraMachine, dict[str, str]]:
-    """The object with its status, and the rows that fired."""
+    """Return the object with its status, and the rows that fired."""
     now, rows = scene.now, {}
     tables = CONTROL_PLANE_TABLES if scene.is_control_plane else WORKER_TABLES
     for table in tables:

@@ -77,7 +77,7 @@ class Providers:
 
 
 def owner_reference(owner: Object, *, controller: bool) -> OwnerReference:
-    """A reference to the owner; the garbage collector waits for what a controller owns."""
+    """Return a reference to the owner; the garbage collector waits for what a controller owns."""
     return OwnerReference(
         api_version=owner.api_version,
         kind=owner.kind,
@@ -91,7 +91,7 @@ def owner_reference(owner: Object, *, controller: bool) -> OwnerReference:
 def owned_metadata(
     obj: Unstructured, owner: OwnerReference, labels: Mapping[str, str], *, drops: Callable[[OwnerReference], bool] | None = None
 ) -> Json | None:
-    """A merge patch after which the object has this owner and these labels; None if it has. Raises AlreadyControlled. Pure.
+    """Return a merge patch after which the object has this owner and these labels; None if it has. Raises AlreadyControlled. Pure.
 
     References that `drops` names go; all others are kept, with fields that we do not know.
     """

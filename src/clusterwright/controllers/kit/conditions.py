@@ -1,7 +1,7 @@
 """The one way from what a table decided to a condition of any kind, in both forms. Pure.
 
 Every condition is made to fit the limits of the API (`conditions.limits`): a reason outside the pattern, which some provider
-reported, would otherwise make the API server refuse the whole status, for ever.
+reported, would otherwise make the API server refuse the whole status, forever.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T", bound=Object)
 
 
 def decided(obj: T, table: Table[Any], decision: Decision, now: datetime) -> T:
-    """The object with the condition that the table is named for, and its v1beta1 twin, as decided."""
+    """Return the object with the condition that the table is named for, and its v1beta1 twin, as decided."""
     if table.v1beta1:
         return with_v1beta1_outcome(obj, table.v1beta1, decision.outcome, now)
     obj = with_outcome(obj, table.name, decision.outcome, now)
@@ -34,7 +34,7 @@ def decided(obj: T, table: Table[Any], decision: Decision, now: datetime) -> T:
 
 
 def with_outcome(obj: T, type: str, outcome: Outcome | None, now: datetime) -> T:
-    """The object with the condition; None leaves it as it is."""
+    """Return the object with the condition; None leaves it as it is."""
     if outcome is None:
         return obj
     condition = Condition(
@@ -48,14 +48,14 @@ def with_outcome(obj: T, type: str, outcome: Outcome | None, now: datetime) -> T
 
 
 def with_condition(obj: T, condition: Condition, now: datetime) -> T:
-    """The object with the condition, for its generation; the very same object if nothing changes."""
+    """Return the object with the condition, for its generation; the very same object if nothing changes."""
     status: Any = _status(obj)
     conditions = set_condition(status.conditions, fit(condition), generation=obj.metadata.generation, now=now)
     return obj if conditions is status.conditions else _with_status(obj, replace(status, conditions=conditions))
 
 
 def with_v1beta1_outcome(obj: T, type: str, outcome: Outcome | None, now: datetime) -> T:
-    """The object with the deprecated condition; None leaves it as it is."""
+    """Return the object with the deprecated condition; None leaves it as it is."""
     if outcome is None:
         return obj
     condition = V1Beta1Condition(
@@ -70,7 +70,7 @@ def with_v1beta1_outcome(obj: T, type: str, outcome: Outcome | None, now: dateti
 
 
 def with_v1beta1(obj: T, condition: V1Beta1Condition | None, now: datetime) -> T:
-    """The object with the deprecated condition; None leaves it as it is."""
+    """Return the object with the deprecated condition; None leaves it as it is."""
     present = v1beta1_conditions(obj)
     if condition is None:
         return obj
@@ -79,7 +79,7 @@ def with_v1beta1(obj: T, condition: V1Beta1Condition | None, now: datetime) -> T
 
 
 def with_v1beta1_status(obj: T, **changes: Any) -> T:
-    """The object with these fields of `status.deprecated.v1beta1`."""
+    """Return the object with these fields of `status.deprecated.v1beta1`."""
     status: Any = _status(obj)
     model: Any = type(status)
     deprecated_type, v1beta1_type = _deprecated_types(model)
@@ -89,7 +89,7 @@ def with_v1beta1_status(obj: T, **changes: Any) -> T:
 
 
 def v1beta1_conditions(obj: Object) -> tuple[V1Beta1Condition, ...]:
-    """The deprecated conditions."""
+    """Return the deprecated conditions."""
     deprecated = getattr(getattr(obj, "status", None), "deprecated", None)
     old = deprecated.v1beta1 if deprecated is not None else None
     return tuple(old.conditions) if old is not None else ()
@@ -106,6 +106,6 @@ def _with_status(obj: T, status: Any) -> T:
 
 @cache
 def _deprecated_types(status: Any) -> tuple[Any, Any]:
-    """The models of `status.deprecated` and of `v1beta1` in it."""
+    """Return the models of `status.deprecated` and of `v1beta1` in it."""
     deprecated = without_metadata(get_type_hints(status, include_extras=True)["deprecated"])
     return deprecated, without_metadata(get_type_hints(deprecated, include_extras=True)["v1beta1"])

@@ -15,7 +15,7 @@ V = TypeVar("V")
 
 
 def told(found: Found, path: Path[V]) -> V | None:
-    """What a provider's object says at a place; None if it does not tell. Raises MalformedField."""
+    """Return what a provider's object says at a place; None if it does not tell. Raises MalformedField."""
     read = path.read(found.object.json)
     if isinstance(read, Malformed):
         raise MalformedField(f"{found.object.kind} {found.object.key}: {read}")
@@ -23,7 +23,7 @@ def told(found: Found, path: Path[V]) -> V | None:
 
 
 def complaint(lookup: Lookup, *reads: Callable[[Found], object]) -> str:
-    """What is wrong with the first of these reads that fails; empty: nothing, also where nothing was found to be read."""
+    """Return what is wrong with the first of these reads that fails; empty: nothing, also where nothing was found to be read."""
     if not isinstance(lookup, Found):
         return ""
     try:
@@ -35,17 +35,17 @@ def complaint(lookup: Lookup, *reads: Callable[[Found], object]) -> str:
 
 
 def said(lookup: Lookup, read: Callable[[Found], V]) -> V | None:
-    """What a read finds; None where nothing was found to be read, or it cannot be read."""
+    """Return what a read finds; None where nothing was found to be read, or it cannot be read."""
     return read(lookup) if isinstance(lookup, Found) and not complaint(lookup, read) else None
 
 
 def data_secret_created(config: Found) -> bool:
-    """Whether a bootstrap config says that the data is there. Raises MalformedField."""
+    """Return whether a bootstrap config says that the data is there. Raises MalformedField."""
     return told(config, CONTRACTS[config.contract].bootstrap_config.data_secret_created) is True
 
 
 def data_secret_name(config: Found) -> str:
-    """The Secret with the bootstrap data; empty if the bootstrap config does not tell. Raises MalformedField."""
+    """Return the Secret with the bootstrap data; empty if the bootstrap config does not tell. Raises MalformedField."""
     return told(config, CONTRACTS[config.contract].bootstrap_config.data_secret_name) or ""
 
 

@@ -28,7 +28,7 @@ class UnknownFeature(ValueError):
 
 
 def parse_features(text: str) -> dict[str, bool]:
-    """The gates that `Name=true,Other=false` sets; raises UnknownFeature."""
+    """Return the gates that `Name=true,Other=false` sets; raises UnknownFeature."""
     features: dict[str, bool] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         name, _, value = item.partition("=")

@@ -52,12 +52,12 @@ NOT_REFERENCED = NotReferenced()
 
 
 def names_anything(reference: Reference | None) -> bool:
-    """Whether a reference names anything."""
+    """Return whether a reference names anything."""
     return reference is not None and bool(reference.kind or reference.name or reference.api_group)
 
 
 def subject(reference: Reference | None, namespace: str) -> tuple[Subject, ...]:
-    """What a reference names, for the `about` of a guard."""
+    """Return what a reference names, for the `about` of a guard."""
     return () if reference is None else (Subject(reference.api_group, reference.kind, namespace, reference.name),)
 
 
@@ -95,6 +95,6 @@ class Expectations:
             self.met(referrer, what)
 
     async def referrers(self, obj: Unstructured, _reader: Reader) -> Sequence[ObjectKey]:
-        """Who waits for the object: a mapper for watches on kinds learned at run time."""
+        """Return who waits for the object: a mapper for watches on kinds learned at run time."""
         gvk = obj.gvk
         return tuple(self._awaited.get(Awaited(gvk.group, gvk.kind, obj.key), ()))

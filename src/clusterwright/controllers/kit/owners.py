@@ -11,7 +11,7 @@ T = TypeVar("T", bound=Object)
 
 
 def owner_key(obj: Object, kind: str) -> ObjectKey | None:
-    """The key of the owner of a kind of group cluster.x-k8s.io."""
+    """Return the key of the owner of a kind of group cluster.x-k8s.io."""
     for reference in obj.metadata.owner_references:
         if reference.kind == kind and reference.api_version.startswith("cluster.x-k8s.io/"):
             return ObjectKey(obj.metadata.namespace, reference.name)
@@ -19,6 +19,6 @@ def owner_key(obj: Object, kind: str) -> ObjectKey | None:
 
 
 async def find_owner(reader: Reader, obj: Object, kind: type[T]) -> T | None:
-    """The owner, or None where there is none (yet, or any more)."""
+    """Return the owner, or None where there is none (yet, or any more)."""
     key = owner_key(obj, kind.__name__)
     return None if key is None else await reader.find(kind, key)

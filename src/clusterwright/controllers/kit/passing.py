@@ -136,7 +136,7 @@ class Pass(Generic[T, S]):
 
 
 def failure(errors: Sequence[Exception]) -> PassFailed | Terminal:
-    """All that failed in a pass, as one error: Terminal if no part of it can be mended by a retry.
+    """Return all that failed in a pass, as one error: Terminal if no part of it can be mended by a retry.
 
     It is not in a hurry if only the connection to a workload cluster is missing, nor where an API server asked for patience.
     """

@@ -63,7 +63,7 @@ class Kind(Protocol[T, O, S]):
         """
 
     def is_paused(self, owner: O) -> bool:
-        """Whether what the object belongs to is paused."""
+        """Return whether what the object belongs to is paused."""
 
     async def observe(self, obj: T, owner: O) -> S | Decision | None:
         """Everything that decisions need, read into one frozen snapshot; what cannot be read is a value there, for the tables.
@@ -86,7 +86,7 @@ class Kind(Protocol[T, O, S]):
         return None
 
     def concerns(self, obj: T) -> bool:
-        """Whether the object is this controller's at all; one that is not is left alone wholly."""
+        """Return whether the object is this controller's at all; one that is not is left alone wholly."""
         return True
 
     def forget(self, key: ObjectKey) -> None:
@@ -110,7 +110,7 @@ class KindReconciler(Generic[T, O, S]):
         """Whether each pass is seen apart, so that it ends where the next would say more."""
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """One pass."""
+        """Run one pass."""
         original: Original[T] | None = None
         if (unready := self._kind.unready()) is not None:
             return self._halt(key, unready)
@@ -140,7 +140,7 @@ class KindReconciler(Generic[T, O, S]):
         return Result.soonest(*run.votes)
 
     async def _begin(self, original: Original[T]) -> Pass[T, S] | Result:
-        """Whether and on what there is to act."""
+        """Return whether and on what there is to act."""
         deps, key, shape = self._deps, original.object.key, self._shape
         if not self._kind.concerns(original.object):
             self._kind.forget(key)
@@ -169,7 +169,7 @@ class KindReconciler(Generic[T, O, S]):
         return bool(finalizer) and await ensure_finalizer(self._patcher, original, finalizer) is Finalization.ADDED
 
     def _end(self, key: ObjectKey, step: str, rows: Mapping[str, str] | None = None) -> Result:
-        """The pass ends at a step before it acts."""
+        """Return the pass ends at a step before it acts."""
         self._deps.trace(key, {STEP: step, **(rows or {})})
         return Result.await_change()
 
@@ -197,7 +197,7 @@ class KindReconciler(Generic[T, O, S]):
         self._tell(before, run.errors)
 
     def _may_wait(self, before: T, after: T) -> bool:
-        """Whether the change is left for later, when there is more to say."""
+        """Return whether the change is left for later, when there is more to say."""
         if self._deps.may_wait is None or after == before:
             return False
         wait = words.to_be_said(before, after, self._shape.sums)

@@ -41,17 +41,17 @@ KINDS: tuple[str, ...] = tuple(dict.fromkeys(e.kind for e in ENTRIES))
 
 
 def find(kind: str, name: str = "") -> Entry | None:
-    """The entry of the controller of this name and kind, or of the kind's first; None where there is none."""
+    """Return the entry of the controller of this name and kind, or of the kind's first; None where there is none."""
     return next((e for e in ENTRIES if e.kind == kind and name in {"", e.name}), None)
 
 
 @cache
 def definition(entry: Entry) -> ControllerDefinition:
-    """The controller itself; its package is imported only now."""
+    """Return the controller itself; its package is imported only now."""
     found: ControllerDefinition = import_module(f"clusterwright.controllers.{entry.package}.build").CONTROLLER
     return found
 
 
 def controllers() -> tuple[ControllerDefinition, ...]:
-    """All of them."""
+    """Return all of them."""
     return tuple(definition(entry) for entry in ENTRIES)

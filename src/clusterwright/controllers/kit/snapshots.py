@@ -50,7 +50,7 @@ class Snapshot(Generic[T]):
         return v1beta1_conditions(self.object)
 
     def condition(self, type: str) -> Condition | None:
-        """Its condition of this type, as decided so far."""
+        """Return its condition of this type, as decided so far."""
         return get(self.conditions, type)
 
 
@@ -78,7 +78,7 @@ class Memo:
         self._answers: dict[str, tuple[tuple[object, ...], Any]] = {}
 
     def answer(self, name: str, sources: tuple[object, ...], make: Callable[[], V]) -> V:
-        """The answer of this name, made anew if it was made from other objects."""
+        """Return the answer of this name, made again if it was made from other objects."""
         known = self._answers.get(name)
         if known is None or len(known[0]) != len(sources) or any(a is not b for a, b in zip(known[0], sources, strict=True)):
             known = self._answers[name] = (sources, make())

@@ -42,13 +42,13 @@ SETTLE = 0.25
 
 
 async def cluster(obj: Any, _reader: Reader) -> Sequence[ObjectKey]:
-    """The Cluster that the object says it belongs to: by `spec.clusterName`, else by its label."""
+    """Return the Cluster that the object says it belongs to: by `spec.clusterName`, else by its label."""
     name = getattr(obj.spec, "cluster_name", "") or obj.metadata.labels.get(CLUSTER_NAME_LABEL, "")
     return (ObjectKey(obj.metadata.namespace, name),) if name else ()
 
 
 def of_cluster(kind: type[Object], *, having: str = "") -> Mapper:
-    """The objects of a kind that carry the label of the changed Cluster; `having`: and this label, too."""
+    """Return the objects of a kind that carry the label of the changed Cluster; `having`: and this label, too."""
 
     async def map(obj: Any, reader: Reader) -> Sequence[ObjectKey]:
         selector = f"{CLUSTER_NAME_LABEL}={obj.metadata.name}" + (f",{having}" if having else "")
@@ -64,7 +64,7 @@ def same_cluster(labels: Mapping[str, str]) -> str:
 
 
 def owned(kind: type[Object]) -> Mapper:
-    """The objects of a kind that the changed object owns."""
+    """Return the objects of a kind that the changed object owns."""
 
     async def map(obj: Any, reader: Reader) -> Sequence[ObjectKey]:
         return tuple(o.key for o in await reader.list(kind, namespace=obj.metadata.namespace, owner=obj.metadata.uid))
@@ -73,7 +73,7 @@ def owned(kind: type[Object]) -> Mapper:
 
 
 def by_reference(group: str, kind: str, references: Callable[[Any], Iterable[Reference | None]]) -> Mapper:
-    """The objects of a group and kind that the changed object refers to, in its namespace."""
+    """Return the objects of a group and kind that the changed object refers to, in its namespace."""
 
     async def map(obj: Any, _reader: Reader) -> Sequence[ObjectKey]:
         found = (r for r in references(obj) if r is not None and (r.api_group, r.kind) == (group, kind) and r.name)
@@ -83,7 +83,7 @@ def by_reference(group: str, kind: str, references: Callable[[Any], Iterable[Ref
 
 
 def referrers(kind: type[Object], refers: Callable[[Any, Any], bool]) -> Mapper:
-    """The objects of a kind, in any namespace, that refer to the changed object: `refers(one, changed)` tells."""
+    """Return the objects of a kind, in any namespace, that refer to the changed object: `refers(one, changed)` tells."""
 
     async def map(obj: Any, reader: Reader) -> Sequence[ObjectKey]:
         return tuple(o.key for o in await reader.list(kind) if refers(o, obj))

@@ -23,7 +23,7 @@ from clusterwright.runtime.patch import Patcher
 
 
 def is_orphan(machine: Machine) -> bool:
-    """Whether nobody controls the Machine."""
+    """Return whether nobody controls the Machine."""
     return not any(r.controller for r in machine.metadata.owner_references)
 
 

@@ -24,7 +24,7 @@ _GROUP, _KIND = "controlplane.cluster.x-k8s.io", "KubeadmControlPlane"
 
 
 async def control_plane_of_machine(machine: Machine, _reader: Reader) -> Sequence[ObjectKey]:
-    """The control plane that controls the Machine."""
+    """Return the control plane that controls the Machine."""
     for reference in machine.metadata.owner_references:
         if reference.controller and reference.kind == _KIND and _group(reference.api_version) == _GROUP:
             return [ObjectKey(machine.metadata.namespace, reference.name)]

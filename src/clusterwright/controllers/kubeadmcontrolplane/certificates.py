@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - tables are laid out to be read as such
-"""The cluster's certificates and its admin kubeconfig: looked up, made before the first Machine, never made anew after that."""
+"""The cluster's certificates and its admin kubeconfig: looked up, made before the first Machine, never made again after that."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ async def _certificates(deps: Dependencies, seen: ControlPlaneSnapshot) -> Certi
 
 
 async def _find(deps: Dependencies, seen: ControlPlaneSnapshot, slot: Slot) -> Secret | None:
-    """The Secret; raises CertificateError where it holds no certificate, or is missing and the user's to provide."""
+    """Return the Secret; raises CertificateError where it holds no certificate, or is missing and the user's to provide."""
     name = pki.secret_name(seen.cluster.key.name, slot.purpose)
     secret = await _secret(deps, ObjectKey(seen.key.namespace, name))
     if secret is not None:
@@ -143,7 +143,7 @@ async def _find(deps: Dependencies, seen: ControlPlaneSnapshot, slot: Slot) -> S
 
 
 async def _secret(deps: Dependencies, key: ObjectKey) -> Secret | None:
-    """A Secret; raises ApiError, or CertificateError where its data cannot be read."""
+    """Return a Secret; raises ApiError, or CertificateError where its data cannot be read."""
     try:
         return await deps.client.find(Secret, key)
     except DecodeError:
@@ -254,7 +254,7 @@ def _host(host: str) -> str:
 
 
 async def _new_kubeconfig(deps: Dependencies, run: Run, server: str) -> bytes | None:
-    """A kubeconfig of the administrator; None while the CA is missing."""
+    """Return a kubeconfig of the administrator; None while the CA is missing."""
     seen, cluster = run.seen, run.seen.cluster.key.name
     key = ObjectKey(seen.key.namespace, pki.secret_name(cluster, Purpose.CA))
     secret = await _secret(deps, key)

@@ -155,7 +155,7 @@ class HealthFacts:
     nodes_error: str | None = None
 
     def any(self, status: str, *, with_provider_id: bool | None = None) -> bool:
-        """Whether a Machine reports this status for one of the types."""
+        """Return whether a Machine reports this status for one of the types."""
         return any(
             c.status == status
             for m in self.machines
@@ -196,7 +196,7 @@ def component_nodes_error(f: HealthFacts) -> str:
 
 
 def health_message(machines: Sequence[ControlPlaneMachine], types: Sequence[str], errors: Sequence[str]) -> str:
-    """What is not well, grouped by what Machines say; then what is about no Machine."""
+    """Return what is not well, grouped by what Machines say; then what is about no Machine."""
     groups: dict[str, list[str]] = {}
     for machine in sorted(machines, key=lambda m: m.name):
         found = [c for t in types if (c := machine.condition(t)) is not None]
@@ -238,13 +238,13 @@ ETCD_CLUSTER_HEALTHY: Table[HealthFacts] = Table(
 
 
 def component_facts(c: Snapshot) -> HealthFacts:
-    """What ControlPlaneComponentsHealthy is decided by."""
+    """Return what ControlPlaneComponentsHealthy is decided by."""
     types = names.pod_conditions(managed_etcd=c.managed_etcd)
     return HealthFacts(types=types, machines=c.owned, errors=c.inspection.component_errors, nodes_error=c.inspection.nodes_error)
 
 
 def etcd_facts(c: Snapshot) -> HealthFacts:
-    """What EtcdClusterHealthy is decided by."""
+    """Return what EtcdClusterHealthy is decided by."""
     return HealthFacts(types=(names.ETCD_MEMBER,), machines=c.owned, errors=c.inspection.etcd_errors, nodes_error=c.inspection.nodes_error)
 
 

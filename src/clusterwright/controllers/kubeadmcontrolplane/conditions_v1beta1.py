@@ -71,7 +71,7 @@ CONCLUSIONS_V1BETA1 = (RESIZED, MACHINES_CREATED)
 
 
 def _reporting(f: HealthFacts, state: str) -> list[str]:
-    """The Machines that report a severity, or a status that has none."""
+    """Return the Machines that report a severity, or a status that has none."""
     return sorted(
         m.name
         for m in f.machines
@@ -125,12 +125,12 @@ ETCD_V1BETA1 = _health(names.ETCD_CLUSTER_HEALTHY, "EtcdCluster", "etcd member",
 
 
 def mark(type: str, status: str, severity: str = "", reason: str = "", message: str = "") -> V1Beta1Condition:
-    """A deprecated condition."""
+    """Return a deprecated condition."""
     return V1Beta1Condition(type=type, status=status, severity=severity, reason=reason, message=message)
 
 
 def machines_ready(c: Snapshot) -> V1Beta1Condition | None:
-    """The aggregate of the Machines' Ready.
+    """Return the aggregate of the Machines' Ready.
 
     Upstream's objects have lost their kind where they were patched and not applied, that is while they or the control plane
     are deleting; the reason, which quotes it, is kept as its users know it.
@@ -140,5 +140,5 @@ def machines_ready(c: Snapshot) -> V1Beta1Condition | None:
 
 
 def ready(c: Snapshot) -> V1Beta1Condition | None:
-    """The summary."""
+    """Return the summary."""
     return v1beta1.summary("KubeadmControlPlane", c.key.name, c.v1beta1_conditions, types=READY_INPUTS)

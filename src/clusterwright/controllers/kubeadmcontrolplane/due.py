@@ -21,7 +21,7 @@ _INSTANT = timedelta(seconds=1)
 
 
 def next_moment(snapshot: ControlPlaneSnapshot) -> datetime | None:
-    """The next moment at which a pass over the same world would decide otherwise; None if time does not matter."""
+    """Return the next moment at which a pass over the same world would decide otherwise; None if time does not matter."""
     moments = (m + _INSTANT for m in _moments(snapshot))
     return min((m for m in moments if m > snapshot.now), default=None)
 

@@ -96,7 +96,7 @@ def not_too_many(c: Snapshot) -> bool:
 
 
 def stray_member(c: Snapshot) -> EtcdMember | None:
-    """The first etcd member of no Machine, while all Machines are known to have their Nodes and etcd is not healthy."""
+    """Return the first etcd member of no Machine, while all Machines are known to have their Nodes and etcd is not healthy."""
     members = c.inspection.members
     healthy = c.condition(names.ETCD_CLUSTER_HEALTHY)
     if not c.managed_etcd or not c.owned or not members or (healthy is not None and healthy.status == "True"):
@@ -120,12 +120,12 @@ def stray_is_needed(c: Snapshot) -> bool:
 
 
 def leaving(c: Snapshot) -> list[ControlPlaneMachine]:
-    """The Machines that are being deleted."""
+    """Return the Machines that are being deleted."""
     return [m for m in c.owned if m.deleting]
 
 
 def first_to_leave(c: Snapshot) -> ControlPlaneMachine | None:
-    """The Machine whose deletion was asked for first."""
+    """Return the Machine whose deletion was asked for first."""
     return min(leaving(c), key=lambda m: (m.deletion_timestamp, m.name), default=None)
 
 
@@ -140,7 +140,7 @@ def any_released(c: Snapshot) -> bool:
 
 
 def _waits_for_others(c: Snapshot) -> bool | None:
-    """Whether other hooks come first, as they do in newer versions; None if the version cannot be read."""
+    """Return whether other hooks come first, as they do in newer versions; None if the version cannot be read."""
     try:
         return parse_version(c.object.spec.version).release >= _OTHER_HOOKS_FROM
     except ValueError:

@@ -93,7 +93,7 @@ class Hands:
         return bool(wait) and self.deps.may_wait is not None and self.deps.may_wait(run.object.key, wait)
 
     def membership(self, run: Run) -> Membership:
-        """The etcd cluster, through the Nodes that were found."""
+        """Return the etcd cluster, through the Nodes that were found."""
         return Membership(self.deps.workload, run.seen.cluster.key, sorted(run.seen.inspection.nodes))
 
 

@@ -345,12 +345,12 @@ async def _silent(hands: Hands, run: Run, machines: Sequence[ControlPlaneMachine
 
 
 def with_alarms(members: Sequence[EtcdMember], alarms: Sequence[tuple[str, str]]) -> tuple[EtcdMember, ...]:
-    """The members, each with its alarms."""
+    """Return the members, each with its alarms."""
     return tuple(replace(m, alarms=tuple(alarm for member, alarm in alarms if member == m.id)) for m in members)
 
 
 def root_cause(error: BaseException) -> str:
-    """The innermost failure's text."""
+    """Return the innermost failure's text."""
     while error.__cause__ is not None and str(error.__cause__):
         error = error.__cause__
     return str(error) or type(error).__name__

@@ -50,10 +50,10 @@ REMOTE_CONDITIONS_GRACE: Final = timedelta(minutes=5)
 
 
 def pod_conditions(*, managed_etcd: bool) -> tuple[str, ...]:
-    """The static-pod conditions that a Machine carries, in the order in which they are reported."""
+    """Return the static-pod conditions that a Machine carries, in the order in which they are reported."""
     return (*KUBERNETES_PODS, ETCD_POD) if managed_etcd else KUBERNETES_PODS
 
 
 def health_conditions(*, managed_etcd: bool) -> tuple[str, ...]:
-    """The conditions that must all be True for a healthy control plane Machine."""
+    """Return the conditions that must all be True for a healthy control plane Machine."""
     return (*KUBERNETES_PODS, ETCD_MEMBER, ETCD_POD) if managed_etcd else KUBERNETES_PODS

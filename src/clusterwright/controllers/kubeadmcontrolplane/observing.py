@@ -31,7 +31,7 @@ KUBEADM_CONFIG = GroupVersionKind("bootstrap.cluster.x-k8s.io", "v1beta2", "Kube
 
 
 async def owner_cluster(deps: Dependencies, control_plane: KubeadmControlPlane) -> Cluster | None:
-    """The Cluster that owns the control plane; None before there is an owner. Raises PassFailed, also where it is gone."""
+    """Return the Cluster that owns the control plane; None before there is an owner. Raises PassFailed, also where it is gone."""
     for reference in control_plane.metadata.owner_references:
         if reference.kind == "Cluster" and reference.api_version.rpartition("/")[0] == CORE_GROUP:
             try:
@@ -50,7 +50,7 @@ class Observer:
     patcher: Patcher
 
     async def observe(self, control_plane: KubeadmControlPlane, cluster: Cluster) -> ControlPlaneSnapshot | None:
-        """All that is known before anything is done; None if stand-alone Machines were adopted instead.
+        """Return all that is known before anything is done; None if stand-alone Machines were adopted instead.
 
         Raises PassFailed where the Machines, or what belongs to them, cannot be read or are not ours alone: then nothing can be said.
         """
@@ -75,7 +75,7 @@ class Observer:
         return self._compared(seen, template)
 
     async def _spec(self, key: ObjectKey) -> Mapping[str, Any]:
-        """The spec as stored, with fields that we do not know: what is made of it shall have them, too."""
+        """Return the spec as stored, with fields that we do not know: what is made of it shall have them, too."""
         original = await self.deps.client.read(KubeadmControlPlane, key)
         return msgspec.json.decode(original.raw).get("spec") or {} if original is not None else {}
 
@@ -110,7 +110,7 @@ class Observer:
         return ControlPlaneMachine(object=machine, original=original, infrastructure=infrastructure, config=config)
 
     async def _infrastructure(self, reference: Reference, namespace: str) -> Unstructured | None:
-        """An InfraMachine; its kind is watched from then on, so that the next read costs no request."""
+        """Return an InfraMachine; its kind is watched from then on, so that the next read costs no request."""
         if not reference.kind or not reference.name:
             return None
         try:
@@ -125,7 +125,7 @@ class Observer:
     # ------------------------------------------------------------------------------------------------ template
 
     async def _template(self, seen: ControlPlaneSnapshot, cluster: Cluster) -> Lookup:
-        """The infrastructure template, owned by the Cluster; while we are deleted it is seldom needed, and not made ours."""
+        """Return the infrastructure template, owned by the Cluster; while we are deleted it is seldom needed, and not made ours."""
         reference = seen.object.spec.machine_template.spec.infrastructure_ref
         if seen.deleting and not any(map(is_cloned, seen.owned)):
             return NOT_REFERENCED
@@ -135,7 +135,7 @@ class Observer:
         return await self.providers.look_up(seen.key, reference, adoption)
 
     def _compared(self, seen: ControlPlaneSnapshot, template: Lookup) -> ControlPlaneSnapshot:
-        """The snapshot with what differs on each Machine."""
+        """Return the snapshot with what differs on each Machine."""
         reference = seen.object.spec.machine_template.spec.infrastructure_ref
         if any(map(is_cloned, seen.owned)):
             if isinstance(template, Unreadable):

@@ -54,7 +54,7 @@ class PreflightFacts:
 
     @staticmethod
     def of(c: ControlPlaneSnapshot, *, adding: bool = False, excluding: str = "") -> PreflightFacts:
-        """The facts of a control plane."""
+        """Return the facts of a control plane."""
         certificates = c.condition(names.CERTIFICATES_AVAILABLE)
         return PreflightFacts(
             machines=c.owned,
@@ -111,7 +111,7 @@ class PreflightFacts:
 
 
 def _who(f: PreflightFacts) -> tuple[Subject, ...]:
-    """The Machines that are not well, or on their way out."""
+    """Return the Machines that are not well, or on their way out."""
     types = names.health_conditions(managed_etcd=f.managed_etcd)
     found = (m for m in f.machines if m.name != f.excluding and (m.deleting or not m.has_node or m.lacks_any(types)))
     return subjects(found)
@@ -199,7 +199,7 @@ class Verdict:
 
 
 def verdict(facts: PreflightFacts, decision: Decision) -> Verdict:
-    """What PREFLIGHT decided on these facts."""
+    """Return what PREFLIGHT decided on these facts."""
     complaint = decision.outcome.message if decision.outcome is not None else ""
     return Verdict(blockers=_blockers(facts, decision.chosen(Blocker)), complaint=complaint, wait=decision.requeue)
 

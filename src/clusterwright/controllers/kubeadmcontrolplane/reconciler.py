@@ -102,15 +102,15 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
         self._watches = WorkloadWatches(deps)
 
     async def owner(self, obj: KubeadmControlPlane) -> Cluster | None:
-        """The Cluster that owns it."""
+        """Return the Cluster that owns it."""
         return await owner_cluster(self._deps, obj)
 
     def is_paused(self, owner: Cluster) -> bool:
-        """Whether the Cluster is paused."""
+        """Return whether the Cluster is paused."""
         return bool(owner.spec.paused)
 
     async def observe(self, obj: KubeadmControlPlane, owner: Cluster) -> ControlPlaneSnapshot | None:
-        """All that the management cluster tells; the workload cluster is looked at when that is known.
+        """Return all that the management cluster tells; the workload cluster is looked at when that is known.
 
         A control plane that is up is left alone until somebody has tried to reach it: before, it would seem to be down with every restart.
         """
@@ -402,5 +402,5 @@ def _forget_etcd_health(run: Run) -> None:
 
 
 def make(deps: Dependencies) -> Reconciler:
-    """The reconciler."""
+    """Return the reconciler."""
     return KindReconciler(deps, SHAPE, ControlPlanes(deps))

@@ -43,7 +43,7 @@ class ClusterFacts:
 
     @staticmethod
     def of(cluster: Cluster) -> ClusterFacts:
-        """The facts of a Cluster."""
+        """Return the facts of a Cluster."""
         initialization, endpoint, topology = cluster.status.initialization, cluster.spec.control_plane_endpoint, cluster.spec.topology
         return ClusterFacts(
             key=cluster.key,
@@ -205,11 +205,11 @@ class ControlPlaneSnapshot(ScaledSnapshot[KubeadmControlPlane]):
         return tuple(m.object for m in self.owned)
 
     def machine(self, name: str) -> ControlPlaneMachine:
-        """The owned Machine of this name."""
+        """Return the owned Machine of this name."""
         return next(m for m in self.owned if m.name == name)
 
     def with_machine(self, machine: ControlPlaneMachine) -> ControlPlaneSnapshot:
-        """The snapshot with a Machine in the place of the one of its name."""
+        """Return the snapshot with a Machine in the place of the one of its name."""
         return replace(self, owned=tuple(machine if m.name == machine.name else m for m in self.owned))
 
     @property
@@ -242,7 +242,7 @@ class ControlPlaneSnapshot(ScaledSnapshot[KubeadmControlPlane]):
 
 
 def grace_period(options: Mapping[str, Any]) -> timedelta:
-    """How long remote conditions keep their last value without a connection."""
+    """Return how long remote conditions keep their last value without a connection."""
     configured = options.get("remote-conditions-grace-period")
     return configured if isinstance(configured, timedelta) else names.REMOTE_CONDITIONS_GRACE
 

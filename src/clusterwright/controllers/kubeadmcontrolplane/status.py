@@ -43,13 +43,13 @@ def counted(c: ControlPlaneSnapshot, last: RemediationData | None) -> KubeadmCon
 
 
 def ready_nodes(c: ControlPlaneSnapshot) -> int:
-    """How many Nodes were seen Ready in this pass; none while deleting."""
+    """Return how many Nodes were seen Ready in this pass; none while deleting."""
     nodes = c.inspection.nodes
     return 0 if c.deleting else sum(node_ready_status(nodes.get(m.node)) == "True" for m in c.owned if m.has_node)
 
 
 def lowest_version(machines: Sequence[ControlPlaneMachine]) -> str:
-    """The lowest version among Machines that have a readable one; empty if none has."""
+    """Return the lowest version among Machines that have a readable one; empty if none has."""
     found: dict[str, Version] = {}
     for text in (m.object.spec.version for m in machines):
         with suppress(ValueError):

@@ -34,7 +34,7 @@ class NodeFacts:
 
     @staticmethod
     def of(node: Node) -> NodeFacts:
-        """The facts of a Node."""
+        """Return the facts of a Node."""
         marks = {NODE_ROLE_CONTROL_PLANE_LABEL, UNREACHABLE_TAINT}
         return NodeFacts(
             uid=node.metadata.uid,
@@ -56,7 +56,7 @@ class PodHealth:
 
     @staticmethod
     def of(pod: Pod) -> PodHealth:
-        """The facts of a Pod."""
+        """Return the facts of a Pod."""
         return PodHealth(
             uid=pod.metadata.uid,
             phase=pod.status.phase,

@@ -15,7 +15,7 @@ class WorkloadUnavailable(Exception):
 
 
 async def workload_client(deps: Dependencies, cluster: ObjectKey) -> Client:
-    """A client of the workload cluster; raises NotConnected, or WorkloadUnavailable where etcd could not be spoken to.
+    """Return a client of the workload cluster; raises NotConnected, or WorkloadUnavailable where etcd could not be spoken to.
 
     What etcd needs is looked up before anything is done there, so that no operation ends half way.
     """

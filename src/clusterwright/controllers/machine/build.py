@@ -16,13 +16,13 @@ from clusterwright.runtime.reconcile import Watch
 
 
 async def machines_of_cluster(cluster: Cluster, reader: Reader) -> Sequence[ObjectKey]:
-    """Every Machine of a Cluster."""
+    """Return every Machine of a Cluster."""
     machines = await reader.list(Machine, namespace=cluster.metadata.namespace, labels={CLUSTER_NAME_LABEL: cluster.metadata.name})
     return [m.key for m in machines if m.spec.cluster_name == cluster.metadata.name]
 
 
 async def machines_of_deployment(deployment: MachineDeployment, reader: Reader) -> Sequence[ObjectKey]:
-    """Every Machine that carries the name of a MachineDeployment."""
+    """Return every Machine that carries the name of a MachineDeployment."""
     labels = {MACHINE_DEPLOYMENT_NAME_LABEL: deployment.metadata.name}
     return [m.key for m in await reader.list(Machine, namespace=deployment.metadata.namespace, labels=labels)]
 

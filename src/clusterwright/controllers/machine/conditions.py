@@ -243,7 +243,7 @@ def _of_node(judge: Callable[[Node], Outcome]) -> Callable[[MachineSnapshot], Ou
 
 # fmt: off
 def _node_table(name: str, judge: Callable[[Node], Outcome], about: str) -> Table[MachineSnapshot]:
-    """Both conditions of the Node say the same, but for what the Node itself reports."""
+    """Return both conditions of the Node: they say the same, except for what the Node itself reports."""
     return Table(
         name,
         Row("cluster-unprovisioned",     ~cluster_provisioned,             unknown("InspectionFailed", "Waiting for Cluster status.initialization.infrastructureProvisioned to be true")),
@@ -387,7 +387,7 @@ _DELAYS = (
 
 
 def deleting_in_short(s: MachineSnapshot) -> str:
-    """How far deletion is, in few different words, so that Machines that are equally far say the same."""
+    """Return how far deletion is, in few different words, so that Machines that are equally far say the same."""
     found = get(s.machine.status.conditions, "Deleting")
     since = s.machine.metadata.deletion_timestamp
     if found is None or since is None:

@@ -62,7 +62,7 @@ class Deletion:
                 assert_never(never)
 
     async def _node_access(self, run: MachinePass) -> Access | None:
-        """Whether the Node may be touched; None if that could not be found out."""
+        """Return whether the Node may be touched; None if that could not be found out."""
         cluster, machine = run.seen.cluster, run.object
         deleting = cluster.deleting
         if not deleting and machine.status.node_ref is None and (provider_id := _provider_id(run.seen)):
@@ -154,7 +154,7 @@ class Deletion:
         return node_access.Done()
 
     async def _start_drain(self, run: MachinePass) -> None:
-        """Note when the drain starts, before anything is done: no crash shall start the clock anew."""
+        """Note when the drain starts, before anything is done: no crash shall start the clock again."""
         machine, status = run.object, run.object.status.deletion or MachineDeletionStatus()
         if status.node_drain_start_time is not None:
             return
@@ -255,7 +255,7 @@ class Deletion:
 
 
 def _may_rest(stage: Shutdown, run: MachinePass) -> bool:
-    """Whether what the deletion rests in may still go on; a time limit may be over."""
+    """Return whether what the deletion rests in may still go on; a time limit may be over."""
     machine, now = run.object, run.seen.now
     if stage is Shutdown.AWAIT_PODS:
         return node_access.drain_is_allowed(machine, now)
@@ -271,7 +271,7 @@ def _mark_what_is_gone(run: MachinePass, state: host_deletion.HostSnapshot) -> N
 
 
 def _stage(decision: Decision) -> Stage | None:
-    """How far deletion is, as a table has it."""
+    """Return how far deletion is, as a table has it."""
     return None if decision.outcome is None else Stage(decision.outcome.reason, decision.outcome.message)
 
 
@@ -280,7 +280,7 @@ def _node_name(run: MachinePass) -> str:
 
 
 def _sight(run: MachinePass) -> tuple[str, bool, frozenset[str]]:
-    """What of a Node a drain and a wait for volumes go by, as far as it is known without asking the workload cluster again."""
+    """Return what of a Node a drain and a wait for volumes go by, as far as it is known without asking the workload cluster again."""
     found = run.seen.node
     if not isinstance(found, NodeFound):
         return _node_name(run), False, frozenset()
@@ -288,5 +288,5 @@ def _sight(run: MachinePass) -> tuple[str, bool, frozenset[str]]:
 
 
 def _provider_id(s: MachineSnapshot) -> str:
-    """The providerID that the Machine knows, else the one that its infrastructure machine reports."""
+    """Return the providerID that the Machine knows, else the one that its infrastructure machine reports."""
     return s.machine.spec.provider_id or said(s.infrastructure, reported_provider_id) or ""

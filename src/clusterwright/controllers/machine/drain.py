@@ -79,7 +79,7 @@ class Verdict:
 
 
 def daemon_set_of(pod: Pod) -> ObjectKey | None:
-    """The DaemonSet that controls an unfinished Pod, if one does: whether it still exists decides about the Pod."""
+    """Return the DaemonSet that controls an unfinished Pod, if one does: whether it still exists decides about the Pod."""
     controller = pod.metadata.controller
     if controller is None or controller.kind != "DaemonSet" or _finished(pod):
         return None
@@ -87,7 +87,7 @@ def daemon_set_of(pod: Pod) -> ObjectKey | None:
 
 
 def describe(pod: Pod, *, daemon_set_exists: bool | None) -> DrainPod:
-    """The facts of a Pod as it was read."""
+    """Return the facts of a Pod as it was read."""
     metadata, volumes = pod.metadata, pod.spec.volumes
     return DrainPod(
         key=metadata.key,
@@ -158,7 +158,7 @@ def judge(
     unreachable: bool,
     now: datetime,
 ) -> Verdict:
-    """What becomes of a Pod. `rules` are those of `applicable_rules`, `namespaces` the labels of every Namespace by name."""
+    """Return what becomes of a Pod. `rules` are those of `applicable_rules`, `namespaces` the labels of every Namespace by name."""
     if unreachable and pod.deleted_at is not None and now - pod.deleted_at > timedelta(seconds=1):
         return Verdict(pod, Behavior.SKIP)
     if pod.daemon_set_exists or pod.mirror:
@@ -204,7 +204,7 @@ def judge_all(
     unreachable: bool,
     now: datetime,
 ) -> tuple[Verdict, ...]:
-    """Every Pod's verdict, in the order of `namespace/name`; one Pod that cannot be judged fails the whole drain."""
+    """Return every Pod's verdict, in the order of `namespace/name`; one Pod that cannot be judged fails the whole drain."""
     ordered = sorted(pods, key=lambda p: str(p.key))
     return tuple(judge(pod, rules=rules, namespaces=namespaces, unreachable=unreachable, now=now) for pod in ordered)
 
@@ -240,12 +240,12 @@ def plan(verdicts: Sequence[Verdict]) -> DrainPlan:
 
 
 def skipped_claims(verdicts: Iterable[Verdict]) -> frozenset[ObjectKey]:
-    """The PersistentVolumeClaims of Pods that stay on the Node: their volumes are not waited for."""
+    """Return the PersistentVolumeClaims of Pods that stay on the Node: their volumes are not waited for."""
     return frozenset(ObjectKey(v.pod.key.namespace, claim) for v in verdicts if v.behavior is Behavior.SKIP for claim in v.pod.claims)
 
 
 def eviction_body(key: ObjectKey, *, unreachable: bool) -> dict[str, object]:
-    """The Eviction of a Pod."""
+    """Return the Eviction of a Pod."""
     options = {"deleteOptions": {"gracePeriodSeconds": UNREACHABLE_GRACE_PERIOD_SECONDS}} if unreachable else {}
     return {
         "apiVersion": "policy/v1",
@@ -274,7 +274,7 @@ def eviction_failure(error: ApiError) -> str | None:
 
 
 def timed_out() -> str:
-    """The failure of evictions that a pass had no time for."""
+    """Return the failure of evictions that a pass had no time for."""
     return f"eviction timeout of {int(EVICTION_TIMEOUT.total_seconds())}s reached, eviction will be retried"
 
 
@@ -293,7 +293,7 @@ class DrainProgress:
         return not (left.terminating or self.evicted or self.failed or left.evict_later or left.wait or left.wait_later)
 
     def message(self, started: datetime) -> str:
-        """The Deleting condition's message while the drain is under way."""
+        """Return the Deleting condition's message while the drain is under way."""
         lines = [f"Drain not completed yet (started at {started:%Y-%m-%dT%H:%M:%SZ}):"]
         if terminating := (*self.plan.terminating, *self.evicted):
             lines.append(f"* {_pods(terminating)}: {NOT_REMOVED}")
@@ -321,7 +321,7 @@ def _pods(keys: Sequence[ObjectKey]) -> str:
 
 
 def names(items: Sequence[object], shown: int = NAMES_SHOWN) -> str:
-    """The first names of a list, and how many more there are."""
+    """Return the first names of a list, and how many more there are."""
     listed = [str(i) for i in items[:shown]]
     if len(items) > shown:
         listed.append(f"... ({len(items) - shown} more)")

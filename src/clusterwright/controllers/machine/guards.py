@@ -43,7 +43,7 @@ def deleting(s: MachineSnapshot) -> bool:
 
 
 def conditions_are_valid(lookup: Lookup) -> bool:
-    """Whether the conditions of what was found can be understood."""
+    """Return whether the conditions of what was found can be understood."""
     if not isinstance(lookup, Found):
         return True
     try:
@@ -189,7 +189,7 @@ def deployed(s: MachineSnapshot) -> bool:
 
 
 def templates(s: MachineSnapshot) -> tuple[MachineTemplateSpec, MachineTemplateSpec]:
-    """The template of the MachineSet, and the one that its MachineDeployment wants."""
+    """Return the template of the MachineSet, and the one that its MachineDeployment wants."""
     if s.machine_set is None or s.deployment is None:
         return MachineTemplateSpec(), MachineTemplateSpec()
     return s.machine_set.template, s.deployment.template
@@ -259,7 +259,7 @@ def ready_long_enough(s: MachineSnapshot) -> bool:
 
 
 def remaining_min_ready(s: MachineSnapshot) -> timedelta:
-    """How long the Machine must still stay Ready before it is Available."""
+    """Return how long the Machine must still stay Ready before it is Available."""
     found = get(s.machine.status.conditions, "Ready")
     since = found.last_transition_time if found is not None else None
     return timedelta(seconds=s.machine.spec.min_ready_seconds or 0) - (s.now - (since or s.now))

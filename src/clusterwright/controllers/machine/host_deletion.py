@@ -40,7 +40,7 @@ class Remains(Enum):
 
 
 def remains(lookup: Lookup) -> Remains:
-    """What there is of an object as it was found; one that cannot be read is waited for."""
+    """Return what there is of an object as it was found; one that cannot be read is waited for."""
     match lookup:
         case NotReferenced():
             return Remains.NEVER

@@ -29,7 +29,7 @@ HOOK_FAILED = Stage("InPlaceUpdateFailed", "UpdateMachine hook failed: please ch
 
 
 def in_progress(answer: Answer) -> Stage:
-    """The stage in which the extension works."""
+    """Return the stage in which the extension works."""
     return Stage("InPlaceUpdating", f"In-place update in progress: {answer.message}" if answer.message else "In-place update in progress")
 
 
@@ -96,12 +96,12 @@ def request(machine: Machine, seen: MachineSnapshot) -> Json:
 
 
 def without_mark(machine: Machine) -> Machine:
-    """The Machine without the mark: its update is over, and is not asked for again."""
+    """Return the Machine without the mark: its update is over, and is not asked for again."""
     return _annotated(machine, {k: v for k, v in machine.metadata.annotations.items() if k != UPDATE_IN_PROGRESS_ANNOTATION})
 
 
 def without_hook(machine: Machine) -> Machine:
-    """The Machine without the pending hook: nothing is left to clean up."""
+    """Return the Machine without the pending hook: nothing is left to clean up."""
     annotations = {k: v for k, v in machine.metadata.annotations.items() if k != PENDING_HOOKS_ANNOTATION}
     left = as_annotation(hook for hook in pending_hooks(machine) if hook != UPDATE_MACHINE_HOOK)
     return _annotated(machine, annotations if left is None else {**annotations, PENDING_HOOKS_ANNOTATION: left})

@@ -46,7 +46,7 @@ class AmbiguousNode(Exception):
 
 
 def node_with(provider_id: str, nodes: Iterable[Node]) -> Node | None:
-    """The Node of a providerID; it is compared letter for letter. Raises AmbiguousNode if there are several."""
+    """Return the Node of a providerID; it is compared letter for letter. Raises AmbiguousNode if there are several."""
     found = [node for node in nodes if node.spec.provider_id == provider_id]
     if len(found) > 1:
         raise AmbiguousNode(f"unexpectedly found more than one Node matching the providerID {provider_id}")
@@ -54,7 +54,7 @@ def node_with(provider_id: str, nodes: Iterable[Node]) -> Node | None:
 
 
 def is_of(node: Node, machine: Machine) -> bool:
-    """Whether a Node that was found by its name is still the Machine's: another host may have taken the name meanwhile.
+    """Return whether a Node that was found by its name is still the Machine's: another host may have taken the name meanwhile.
 
     Upstream goes by the name alone, and would drain and delete the newcomer.
     """
@@ -62,7 +62,7 @@ def is_of(node: Node, machine: Machine) -> bool:
 
 
 def is_unreachable(node: Node) -> bool:
-    """Whether the kubelet has stopped to report: Ready is Unknown."""
+    """Return whether the kubelet has stopped to report: Ready is Unknown."""
     return any(c.type == "Ready" and c.status == "Unknown" for c in node.status.conditions)
 
 
@@ -70,13 +70,13 @@ def is_unreachable(node: Node) -> bool:
 
 
 def labels_for_node(machine: Machine, *, interruptible: bool, also: Sequence[re.Pattern[str]] = ()) -> dict[str, str]:
-    """The labels that the Node takes over: those of the node domains, those that `also` matches, and the interruptible mark."""
+    """Return the labels that the Node takes over: those of the node domains, those that `also` matches, and the interruptible mark."""
     found = {k: v for k, v in machine.metadata.labels.items() if _is_node_label(k) or any(p.search(k) for p in also)}
     return {**found, INTERRUPTIBLE_LABEL: ""} if interruptible else found
 
 
 def annotations_for_node(machine: Machine, *, also: Sequence[re.Pattern[str]] = ()) -> dict[str, str]:
-    """The annotations that the Node takes over, and the bookkeeping ones."""
+    """Return the annotations that the Node takes over, and the bookkeeping ones."""
     found = {k: v for k, v in machine.metadata.annotations.items() if _within(k, MANAGED_NODE_DOMAIN) or any(p.search(k) for p in also)}
     found |= {
         CLUSTER_NAME_ANNOTATION: machine.spec.cluster_name,
@@ -114,7 +114,7 @@ class Desired:
 
 
 def node_patch(node: Node, desired: Desired) -> Json | None:
-    """A merge patch, guarded by the resourceVersion, that brings the Node in line; None if it is.
+    """Return a merge patch, guarded by the resourceVersion, that brings the Node in line; None if it is.
 
     It holds metadata and taints only, whatever else the Node carries. Labels and annotations that came from the Machine
     before and do so no more are removed; all others are left alone.
@@ -161,7 +161,7 @@ def _items(text: str) -> tuple[str, ...]:
 
 
 def taints_from_machine(taints: Sequence[Taint], desired: Sequence[MachineTaint], tracked: str | None) -> tuple[tuple[Taint, ...], str]:
-    """The Node's taints with those of the Machine, and the new value of the annotation that tracks them.
+    """Return the Node's taints with those of the Machine, and the new value of the annotation that tracks them.
 
     A taint is identified by key and effect. `Always` taints are tracked: kept as long as the Machine has them, removed
     afterwards. `OnInitialization` taints are put on once, before the annotation exists, and never touched again.
@@ -189,14 +189,14 @@ def _tracked(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def ensured(taints: Sequence[Taint], taint: Taint) -> tuple[Taint, ...]:
-    """The taints with this one among them: at the end if it is new, in its place if only the value differs."""
+    """Return the taints with this one among them: at the end if it is new, in its place if only the value differs."""
     if not any(_identity(t) == _identity(taint) for t in taints):
         return (*taints, taint)
     return tuple(taint if _identity(t) == _identity(taint) and t.value != taint.value else t for t in taints)
 
 
 def without(taints: Sequence[Taint], taint: Taint) -> tuple[Taint, ...]:
-    """The taints but this one; another value does not make it another."""
+    """Return the taints but this one; another value does not make it another."""
     return tuple(t for t in taints if _identity(t) != _identity(taint))
 
 
@@ -214,7 +214,7 @@ def _taint_json(taint: Taint) -> Json:
 
 
 def is_outdated(machine_set: OwnerFacts | None, deployment: OwnerFacts | None) -> bool:
-    """Whether the Machine's MachineSet is of an earlier revision than its MachineDeployment; a revision not set counts as 0."""
+    """Return whether the Machine's MachineSet is of an earlier revision than its MachineDeployment; a revision not set counts as 0."""
     if machine_set is None or deployment is None:
         return False
     return _revision(machine_set) < _revision(deployment)
@@ -239,7 +239,7 @@ class NodeHealth:
 
 
 def node_health(node: Node) -> NodeHealth:
-    """Whether the Node is healthy: Ready, and under no pressure. What is not reported is unknown."""
+    """Return whether the Node is healthy: Ready, and under no pressure. What is not reported is unknown."""
     found = {c.type: c for c in node.status.conditions}
     lines, texts, bad, unknown = [], [], False, False
     for type, good in (("Ready", "True"), ("MemoryPressure", "False"), ("DiskPressure", "False"), ("PIDPressure", "False")):
@@ -258,7 +258,7 @@ def node_health(node: Node) -> NodeHealth:
 
 
 def node_health_v1beta1(node: Node) -> NodeHealth:
-    """The older reading: unknown only if all four conditions are, and a condition that is absent does not count."""
+    """Return the older reading: unknown only if all four conditions are, and a condition that is absent does not count."""
     lines, bad, unknown = [], False, 0
     for condition in node.status.conditions:
         good = {"Ready": "True", "MemoryPressure": "False", "DiskPressure": "False", "PIDPressure": "False"}.get(condition.type)
@@ -274,7 +274,7 @@ def node_health_v1beta1(node: Node) -> NodeHealth:
 
 
 def belongs_to(node: Node, cluster: ObjectKey) -> bool:
-    """Whether the Node is of this Cluster, by what it says itself; before the first sync it says nothing, and may be."""
+    """Return whether the Node is of this Cluster, by what it says itself; before the first sync it says nothing, and may be."""
     annotations = node.metadata.annotations
     if CLUSTER_NAME_ANNOTATION not in annotations:
         return True

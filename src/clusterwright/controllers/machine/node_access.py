@@ -33,12 +33,12 @@ NODE_DELETION_PAUSE = timedelta(seconds=2)
 
 
 def pre_drain_hooks(machine: Machine) -> tuple[str, ...]:
-    """The annotations that hold the drain back, sorted."""
+    """Return the annotations that hold the drain back, sorted."""
     return _hooks(machine, PRE_DRAIN_HOOK_PREFIX)
 
 
 def pre_terminate_hooks(machine: Machine) -> tuple[str, ...]:
-    """The annotations that hold the end of the machine back, sorted."""
+    """Return the annotations that hold the end of the machine back, sorted."""
     return _hooks(machine, PRE_TERMINATE_HOOK_PREFIX)
 
 
@@ -50,7 +50,7 @@ def _hooks(machine: Machine, prefix: str) -> tuple[str, ...]:
 
 
 def drain_is_allowed(machine: Machine, now: datetime) -> bool:
-    """Whether the Node is to be drained: unless it is excluded, its time is over, or its control plane is gone already."""
+    """Return whether the Node is to be drained: unless it is excluded, its time is over, or its control plane is gone already."""
     limit = machine.spec.deletion.node_drain_timeout_seconds if machine.spec.deletion else None
     started = machine.status.deletion.node_drain_start_time if machine.status.deletion else None
     return (
@@ -61,7 +61,7 @@ def drain_is_allowed(machine: Machine, now: datetime) -> bool:
 
 
 def volume_wait_is_allowed(machine: Machine, now: datetime) -> bool:
-    """Whether to wait until volumes are detached: on the same terms."""
+    """Return whether to wait until volumes are detached: on the same terms."""
     limit = machine.spec.deletion.node_volume_detach_timeout_seconds if machine.spec.deletion else None
     started = machine.status.deletion.wait_for_node_volume_detach_start_time if machine.status.deletion else None
     return (
@@ -72,12 +72,12 @@ def volume_wait_is_allowed(machine: Machine, now: datetime) -> bool:
 
 
 def is_over(started: datetime | None, limit_seconds: int | None, now: datetime) -> bool:
-    """Whether a wait has lasted as long as it may; 0 or none is no limit, and the clock runs from the recorded start only."""
+    """Return whether a wait has lasted as long as it may; 0 or none is no limit, and the clock runs from the recorded start only."""
     return started is not None and bool(limit_seconds) and now - started >= timedelta(seconds=limit_seconds or 0)
 
 
 def node_may_stay(machine: Machine, now: datetime) -> bool:
-    """Whether a Node that cannot be deleted is left behind: once the time for it, counted from the deletion, is over."""
+    """Return whether a Node that cannot be deleted is left behind: once the time for it, counted from the deletion, is over."""
     limit = machine.spec.deletion.node_deletion_timeout_seconds if machine.spec.deletion else None
     deleted = machine.metadata.deletion_timestamp
     return bool(limit) and deleted is not None and now >= deleted + timedelta(seconds=limit or 0)

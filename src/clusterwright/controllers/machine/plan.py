@@ -78,7 +78,7 @@ class Take(Enum):
 
 
 def with_owner_and_label(s: MachineSnapshot) -> Machine:
-    """The Machine with the label of its Cluster; a stand-alone one is owned by the Cluster, so that it goes with it."""
+    """Return the Machine with the label of its Cluster; a stand-alone one is owned by the Cluster, so that it goes with it."""
     machine = s.machine
     metadata = machine.metadata
     labels = {**metadata.labels, CLUSTER_NAME_LABEL: machine.spec.cluster_name}
@@ -91,7 +91,7 @@ def with_owner_and_label(s: MachineSnapshot) -> Machine:
 
 
 def is_stand_alone(machine: Machine) -> bool:
-    """Whether nobody controls the Machine, and no label promises that somebody will."""
+    """Return whether nobody controls the Machine, and no label promises that somebody will."""
     controlled = any(o.controller for o in machine.metadata.owner_references)
     return not controlled and not any(label in machine.metadata.labels for label in _ADOPTED_LABELS)
 
@@ -101,7 +101,7 @@ def _group(owner: OwnerReference) -> str:
 
 
 def adoption(machine: Machine, control_plane: Reference | None, obj: Unstructured) -> Json | None:
-    """A merge patch after which the Machine controls the object; None if it does. Raises AlreadyControlled.
+    """Return a merge patch after which the Machine controls the object; None if it does. Raises AlreadyControlled.
 
     Whoever made the object owned it before the Machine existed; those references are dropped.
     """
@@ -124,33 +124,33 @@ _FAILURE_DOMAIN = CONTRACTS["v1beta2"].infra_machine.failure_domain
 
 
 def infrastructure_provisioned(infra: Found) -> bool:
-    """Whether the infrastructure machine says that it is provisioned. Raises MalformedField."""
+    """Return whether the infrastructure machine says that it is provisioned. Raises MalformedField."""
     return told(infra, CONTRACTS[infra.contract].infra_machine.provisioned) is True
 
 
 def reported_provider_id(infra: Found) -> str:
-    """What the provider calls the machine; empty if it does not tell. Raises MalformedField."""
+    """Return what the provider calls the machine; empty if it does not tell. Raises MalformedField."""
     return told(infra, CONTRACTS[infra.contract].infra_machine.provider_id) or ""
 
 
 def failure_domains(infra: Found) -> tuple[str, str]:
-    """Where the machine shall be, and where it is; empty if the provider does not tell. Raises MalformedField."""
+    """Return where the machine shall be, and where it is; empty if the provider does not tell. Raises MalformedField."""
     requested = CONTRACTS[infra.contract].infra_machine.older_failure_domain
     return told(infra, requested) or "", told(infra, _FAILURE_DOMAIN) or ""
 
 
 def addresses_of(infra: Found) -> tuple[MachineAddress, ...] | None:
-    """The addresses of an infrastructure machine; None if it does not tell. Raises MalformedField."""
+    """Return the addresses of an infrastructure machine; None if it does not tell. Raises MalformedField."""
     return told(infra, CONTRACTS[infra.contract].infra_machine.addresses)
 
 
 def is_interruptible(lookup: Lookup) -> bool:
-    """Whether the infrastructure may take the machine away at any time. Raises MalformedField."""
+    """Return whether the infrastructure may take the machine away at any time. Raises MalformedField."""
     return isinstance(lookup, Found) and told(lookup, CONTRACTS[lookup.contract].infra_machine.interruptible) is True
 
 
 def with_failure(machine: Machine, lookup: Lookup) -> Machine:
-    """The Machine with the terminal failure that a provider's object reports, if it does."""
+    """Return the Machine with the terminal failure that a provider's object reports, if it does."""
     reason, message = repeated_failure(lookup)
     return failed(machine, reason=reason, message=message)
 
@@ -350,7 +350,7 @@ INFRASTRUCTURE: Table[MachineSnapshot] = Table(
     Row("provisioned",      OTHERWISE,                                 _MIRROR_INFRA, act=Take.INFRASTRUCTURE),
     v1beta1="InfrastructureReady",
     exactly_one=[(infra_found, infra_unreadable, infra_missing)],
-    about="What is taken over is refreshed for ever; that the Machine was provisioned is never taken back.",
+    about="What is taken over is refreshed forever; that the Machine was provisioned is never taken back.",
 )
 # fmt: on
 
@@ -431,7 +431,7 @@ TABLES = (BOOTSTRAP, INFRASTRUCTURE, NODE)
 
 
 def taken(s: MachineSnapshot, what: Take | None) -> Machine:
-    """The Machine after taking over."""
+    """Return the Machine after taking over."""
     match what:
         case None:
             return s.machine

@@ -46,7 +46,7 @@ SHAPE = Shape(kind=Machine, finalizer=MACHINE_FINALIZER, owned=OWNED, owned_v1be
 
 
 def make(deps: Dependencies) -> KindReconciler[Machine, Cluster, MachineSnapshot]:
-    """The reconciler of Machines."""
+    """Return the reconciler of Machines."""
     return KindReconciler(deps, SHAPE, Machines(deps))
 
 
@@ -72,17 +72,17 @@ class Machines(Kind[Machine, Cluster, MachineSnapshot]):
         self._providers.forget(key)
 
     async def owner(self, obj: Machine) -> Cluster:
-        """The Cluster, which must be there."""
+        """Return the Cluster, which must be there."""
         return await self._client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name))
 
     def is_paused(self, owner: Cluster) -> bool:
-        """Whether the Cluster is."""
+        """Return whether the Cluster is."""
         return bool(owner.spec.paused)
 
     # ------------------------------------------------------------------------------------------------------ observe
 
     async def observe(self, obj: Machine, owner: Cluster) -> MachineSnapshot:
-        """The Machine, what it comes from and what it refers to, which is made its own; its Node is looked for later."""
+        """Return the Machine, what it comes from and what it refers to, which is made its own; its Node is looked for later."""
         machine_set, deployment = await self._owners(obj)
 
         def adoption(found: Unstructured) -> Json | None:
@@ -102,7 +102,7 @@ class Machines(Kind[Machine, Cluster, MachineSnapshot]):
         )
 
     async def _owners(self, machine: Machine) -> tuple[OwnerFacts | None, OwnerFacts | None]:
-        """The MachineSet and MachineDeployment that the Machine comes from; one that is named must be there."""
+        """Return the MachineSet and MachineDeployment that the Machine comes from; one that is named must be there."""
         namespace = machine.metadata.namespace
         ref = next((o for o in machine.metadata.owner_references if o.kind == "MachineSet" and _is_core(o)), None)
         if ref is None:

@@ -99,7 +99,7 @@ async def _sync(client: Client, found: Node, s: MachineSnapshot, sync: NodeSync)
 
 
 async def find_node_name(workload: WorkloadClusters, cluster: ObjectKey, provider_id: str) -> str:
-    """The name of the Node with this providerID, as well as can be told; empty if that is not at all."""
+    """Return the name of the Node with this providerID, as well as can be told; empty if that is not at all."""
     try:
         client = await workload.client(cluster)
         found = node.node_with(provider_id, await client.list(Node))
@@ -112,7 +112,7 @@ async def find_node_name(workload: WorkloadClusters, cluster: ObjectKey, provide
 async def judge_pods(
     management: Reader, client: Client, cluster: ClusterFacts, machine: Machine, target: Node, now: datetime
 ) -> tuple[drain.Verdict, ...]:
-    """What a drain of the Node does with each Pod on it. Raises DrainError or ApiError; then nothing may be done by halves."""
+    """Return what a drain of the Node does with each Pod on it. Raises DrainError or ApiError; then nothing may be done by halves."""
     pods = await client.live.list(Pod, fields=f"spec.nodeName={target.metadata.name}")
     rules = drain.applicable_rules(
         await management.list(MachineDrainRule, namespace=machine.metadata.namespace), machine.metadata.labels, cluster.labels
@@ -167,7 +167,7 @@ async def observe_volumes(
     consider_attachments: bool,
     now: datetime,
 ) -> volumes.VolumeWait:
-    """Which volumes are waited for; none on a Node that is gone or unreachable. Raises VolumeError, DrainError or ApiError."""
+    """Return which volumes are waited for; none on a Node that is gone or unreachable. Raises VolumeError, DrainError or ApiError."""
     target = await client.find(Node, ObjectKey("", node_name))
     if target is None or node.is_unreachable(target) or not node.is_of(target, machine):
         return volumes.VolumeWait()

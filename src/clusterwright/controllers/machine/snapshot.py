@@ -44,7 +44,7 @@ class ClusterFacts:
 
     @staticmethod
     def of(cluster: Cluster) -> ClusterFacts:
-        """The facts of a Cluster."""
+        """Return the facts of a Cluster."""
         flags = cluster.status.initialization
         initialized = get(cluster.status.conditions, "ControlPlaneInitialized")
         return ClusterFacts(
@@ -84,7 +84,7 @@ class OwnerFacts:
 
     @staticmethod
     def of(obj: MachineSet | MachineDeployment) -> OwnerFacts:
-        """The facts of a MachineSet or MachineDeployment."""
+        """Return the facts of a MachineSet or MachineDeployment."""
         rollout = obj.spec.rollout if isinstance(obj, MachineDeployment) else None
         return OwnerFacts(
             described=f"{obj.kind} {obj.key}",

@@ -23,22 +23,22 @@ V1BETA1_READY_TYPES = ("InfrastructureReady", "BootstrapReady", "HealthCheckSucc
 
 
 def with_spec(machine: Machine, **changes: Any) -> Machine:
-    """The Machine with these spec fields."""
+    """Return the Machine with these spec fields."""
     return replace(machine, spec=replace(machine.spec, **changes))
 
 
 def with_status(machine: Machine, **changes: Any) -> Machine:
-    """The Machine with these status fields."""
+    """Return the Machine with these status fields."""
     return replace(machine, status=replace(machine.status, **changes))
 
 
 def initialized(machine: Machine, **flags: bool) -> Machine:
-    """The Machine with these one-way flags set."""
+    """Return the Machine with these one-way flags set."""
     return with_status(machine, initialization=replace(machine.status.initialization or MachineInitializationStatus(), **flags))
 
 
 def failed(machine: Machine, *, reason: str = "", message: str = "") -> Machine:
-    """The Machine with these terminal failure fields of v1beta1; an empty one stays as it is."""
+    """Return the Machine with these terminal failure fields of v1beta1; an empty one stays as it is."""
     changes = {name: text for name, text in (("failure_reason", reason), ("failure_message", message)) if text}
     return with_v1beta1_status(machine, **changes) if changes else machine
 
@@ -97,7 +97,7 @@ PHASE: Table[MachineSnapshot] = Table(
 
 
 def with_phase(machine: Machine, phase: str, now: datetime) -> Machine:
-    """The Machine in the phase that `PHASE` decided; empty: as it is. `lastUpdated` moves with it."""
+    """Return the Machine in the phase that `PHASE` decided; empty: as it is. `lastUpdated` moves with it."""
     if phase in {"", machine.status.phase}:
         return machine
     return with_status(machine, phase=phase, last_updated=now.replace(microsecond=0))
@@ -111,12 +111,12 @@ class BadExpiry(ValueError):
 
 
 def is_control_plane(machine: Machine) -> bool:
-    """Whether the Machine hosts the control plane."""
+    """Return whether the Machine hosts the control plane."""
     return CONTROL_PLANE_LABEL in machine.metadata.labels
 
 
 def with_certificates_expiry(s: MachineSnapshot) -> Machine:
-    """The Machine with the expiry that its own annotation tells, else that of its bootstrap config, else none. Raises BadExpiry.
+    """Return the Machine with the expiry that its own annotation tells, else that of its bootstrap config, else none. Raises BadExpiry.
 
     Workers have no such certificates, and are left as they are.
     """
@@ -141,7 +141,7 @@ def _rfc3339(text: str) -> datetime:
 
 
 def with_v1beta1_ready(machine: Machine, now: datetime) -> Machine:
-    """The Machine with the v1beta1 Ready condition: the summary of the others, counting steps only while it is being set up."""
+    """Return the Machine with the v1beta1 Ready condition: the summary of the others, counting steps only while it is being set up."""
     ready = v1beta1.summary(
         "Machine",
         machine.metadata.name,

@@ -34,7 +34,7 @@ class AttachedVolumes:
 
 
 def attached_volumes(node: Node, attachments: Iterable[VolumeAttachment]) -> AttachedVolumes:
-    """What is attached to a Node; pass no attachments where they are not to be considered."""
+    """Return what is attached to a Node; pass no attachments where they are not to be considered."""
     held = [a for a in attachments if a.spec.node_name == node.metadata.name and a.status.attached]
     for attachment in held:
         if not attachment.spec.source.persistent_volume_name:
@@ -59,7 +59,7 @@ class VolumeWait:
         return not (self.claims or self.unclaimed or self.unmatched_by_node or self.unmatched_by_attachment)
 
     def message(self, started: datetime) -> str:
-        """The Deleting condition's message while volumes are waited for."""
+        """Return the Deleting condition's message while volumes are waited for."""
         lines = [f"Waiting for Node volumes to be detached (started at {started:%Y-%m-%dT%H:%M:%SZ})"]
         groups = (
             ("PersistentVolumeClaims", self.claims),
@@ -72,7 +72,7 @@ class VolumeWait:
 
 
 def volume_wait(attached: AttachedVolumes, volumes: Iterable[PersistentVolume], ignored: Collection[ObjectKey]) -> VolumeWait:
-    """What to wait for: everything attached, but the claims of Pods that the drain leaves on the Node (`ignored`)."""
+    """Return what to wait for: everything attached, but the claims of Pods that the drain leaves on the Node (`ignored`)."""
     claims: set[ObjectKey] = set()
     unclaimed: list[str] = []
     by_node, by_attachment = set(attached.by_node), set(attached.by_attachment)

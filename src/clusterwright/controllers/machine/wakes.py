@@ -87,7 +87,7 @@ class Wakes:
     # ---------------------------------------------------------------------------------------------------- changes
 
     def node_changed(self, cluster: ObjectKey) -> Callable[[Object], None]:
-        """What to call for changes of Nodes of a cluster."""
+        """Return what to call for changes of Nodes of a cluster."""
 
         def notify(obj: Object) -> None:
             if isinstance(obj, Node) and belongs_to(obj, cluster):
@@ -97,7 +97,7 @@ class Wakes:
         return notify
 
     def pod_changed(self, cluster: ObjectKey) -> Callable[[Object], None]:
-        """What to call for changes of Pods of a cluster: one that leaves its Node, or has finished, moves a drain on."""
+        """Return what to call for changes of Pods of a cluster: one that leaves its Node, or has finished, moves a drain on."""
 
         def notify(obj: Object) -> None:
             if isinstance(obj, Pod) and obj.spec.node_name and _is_leaving(obj):
@@ -106,7 +106,7 @@ class Wakes:
         return notify
 
     def attachment_changed(self, cluster: ObjectKey) -> Callable[[Object], None]:
-        """What to call for changes of VolumeAttachments of a cluster."""
+        """Return what to call for changes of VolumeAttachments of a cluster."""
 
         def notify(obj: Object) -> None:
             if isinstance(obj, VolumeAttachment):
@@ -115,7 +115,7 @@ class Wakes:
         return notify
 
     def machines_of(self, cluster: ObjectKey, node_name: str, provider_id: str) -> tuple[ObjectKey, ...]:
-        """The Machine of a Node: by name, else by providerID; none where that is not exactly one."""
+        """Return the Machine of a Node: by name, else by providerID; none where that is not exactly one."""
         found = self._by_name.get((cluster, node_name)) or (
             self._by_provider_id.get((cluster, provider_id), set()) if provider_id else set()
         )
@@ -156,7 +156,7 @@ class Wakes:
         return length
 
     def resting(self, machine: ObjectKey, now: datetime, seen: Any) -> Rest | None:
-        """The Machine's rest, if it lasts; what there is to see having changed makes it short."""
+        """Return the Machine's rest, if it lasts; what there is to see having changed makes it short."""
         rest = self._rests.get(machine)
         if rest is not None and rest.seen != seen:
             rest = replace(rest, until=min(rest.until, rest.since + SHORTEST_REST))

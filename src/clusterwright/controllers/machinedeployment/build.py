@@ -19,7 +19,7 @@ _GROUP = "cluster.x-k8s.io/"
 
 
 async def deployments_of(machine_set: MachineSet, reader: Reader) -> Sequence[ObjectKey]:
-    """The MachineDeployment that controls the MachineSet; of an orphan, those whose selector it matches."""
+    """Return the MachineDeployment that controls the MachineSet; of an orphan, those whose selector it matches."""
     metadata = machine_set.metadata
     controller = metadata.controller
     if controller is not None:
@@ -29,7 +29,7 @@ async def deployments_of(machine_set: MachineSet, reader: Reader) -> Sequence[Ob
 
 
 async def deployments_of_machine(machine: Machine, reader: Reader) -> Sequence[ObjectKey]:
-    """The MachineDeployments whose selector matches the Machine: their conditions tell of it."""
+    """Return the MachineDeployments whose selector matches the Machine: their conditions tell of it."""
     return await _selecting(machine.metadata.namespace, machine.metadata.labels, reader)
 
 

@@ -94,13 +94,13 @@ def new_name(maker: Maker, slot: str, taken: Collection[str]) -> tuple[str, str]
 
 
 def new_machine_set(maker: Maker, name: str, hash_label: str, *, replicas: int, annotations: Mapping[str, str]) -> Json:
-    """A MachineSet that does not exist yet."""
+    """Return a MachineSet that does not exist yet."""
     identity = {"name": name, "finalizers": [MACHINE_SET_FINALIZER]}
     return _machine_set(maker, identity, hash_label, maker.machine_spec, replicas, annotations)
 
 
 def updated_machine_set(maker: Maker, machine_set: Mapping[str, Any], *, replicas: int, annotations: Mapping[str, str]) -> Json:
-    """An existing MachineSet as it should be: its Machines stay what they are, but for what is changed in place."""
+    """Return an existing MachineSet as it should be: its Machines stay what they are, but for what is changed in place."""
     metadata, spec = machine_set.get("metadata") or {}, machine_set.get("spec") or {}
     finalizers = metadata.get("finalizers")
     identity = {"name": metadata.get("name"), "uid": metadata.get("uid"), **({"finalizers": finalizers} if finalizers else {})}

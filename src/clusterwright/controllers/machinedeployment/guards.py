@@ -14,14 +14,14 @@ Snapshot = MachineDeploymentSnapshot
 
 
 def _templates(c: Snapshot) -> tuple[Subject, ...]:
-    """The templates that do not exist."""
+    """Return the templates that do not exist."""
     spec = c.object.spec.template.spec
     references = (spec.bootstrap.config_ref, spec.infrastructure_ref)
     return tuple(s for r in references if r is not None and r.kind in c.missing for s in subject(r, c.metadata.namespace))
 
 
 def _machine_sets(which: Callable[[MachineSet], bool]) -> Callable[[Snapshot], tuple[Subject, ...]]:
-    """The MachineSets that are as described."""
+    """Return the MachineSets that are as described."""
     return lambda c: tuple(
         Subject("cluster.x-k8s.io", "MachineSet", s.metadata.namespace, s.metadata.name) for s in c.machine_sets or () if which(s)
     )
@@ -32,7 +32,7 @@ def _is_short(machine_set: MachineSet) -> bool:
 
 
 def _growing(c: Snapshot) -> tuple[Subject, ...]:
-    """What keeps Machines from being there: templates, or the MachineSets that have to make them."""
+    """Return what keeps Machines from being there: templates, or the MachineSets that have to make them."""
     return _templates(c) or _machine_sets(_is_short)(c)
 
 

@@ -36,7 +36,7 @@ def acknowledge(rollout: Rollout, awaiting: Collection[str], acknowledged: Colle
 
 
 def is_going_on(rollout: Rollout, machines: Collection[Machine]) -> bool:
-    """Whether the rollout is moving by itself, so that no further Machine is needed to set it going."""
+    """Return whether the rollout is moving by itself, so that no further Machine is needed to set it going."""
     new = rollout.new
     return (
         len({new.wanted, new.actual, new.up_to_date, new.available}) > 1
@@ -75,10 +75,10 @@ class UpdateAdvisor:
         self._without_template: set[tuple[str, str]] = set()
 
     async def can_update(self, old: Json, new: Json) -> bool:
-        """Whether the extension can; no if there is none. Raises PassFailed.
+        """Return whether the extension can; no if there is none. Raises PassFailed.
 
         A template that is missing may be late: that fails the first pass that looks for it. If it is still missing then, Machines are
-        replaced; waiting for a template that a user has removed would hold up the rollout for ever.
+        replaced; waiting for a template that a user has removed would hold up the rollout forever.
         """
         name, identity = old["metadata"]["name"], (str(old["metadata"].get("uid", "")), str(new["metadata"]["name"]))
         try:

@@ -21,7 +21,7 @@ from clusterwright.runtime.errors import ApiError
 
 
 def belonging(deployment: MachineDeployment, cluster: Cluster) -> MachineDeployment:
-    """The MachineDeployment with what ties it to its Cluster. Pure."""
+    """Return the MachineDeployment with what ties it to its Cluster. Pure."""
     metadata = deployment.metadata
     return replace(
         deployment,
@@ -41,7 +41,7 @@ class Observer:
     providers: Providers
 
     async def observe(self, deployment: MachineDeployment, cluster: Cluster) -> MachineDeploymentSnapshot:
-        """All that is known before anything is done; raises PassFailed where not even the Machines are."""
+        """Return all that is known before anything is done; raises PassFailed where not even the Machines are."""
         machines = await self._machines(deployment)
         templates = Templates()
         if deployment.metadata.deletion_timestamp is None:
@@ -73,7 +73,7 @@ class Observer:
             raise failed(f"failed to list Machines of MachineDeployment {deployment.key}: {error}", error) from error
 
     async def _machine_sets(self, deployment: MachineDeployment) -> tuple[MachineSet, ...]:
-        """The MachineSets that are ours, or match and can be made ours, by name."""
+        """Return the MachineSets that are ours, or match and can be made ours, by name."""
         if is_empty(deployment.spec.selector):
             raise PassFailed("its selector is empty, and would match every MachineSet")
         selector, uid = parsed(deployment.spec.selector), deployment.metadata.uid

@@ -58,11 +58,11 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
         self._advisor = inplace.UpdateAdvisor(deps)
 
     async def owner(self, obj: MachineDeployment) -> Cluster | None:
-        """Its Cluster; an error if there is none."""
+        """Return its Cluster; an error if there is none."""
         return await self._deps.client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name))
 
     def is_paused(self, owner: Cluster) -> bool:
-        """Whether the Cluster is paused."""
+        """Return whether the Cluster is paused."""
         return bool(owner.spec.paused)
 
     async def observe(self, obj: MachineDeployment, owner: Cluster) -> MachineDeploymentSnapshot:
@@ -232,7 +232,7 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
             inplace.limit_growth(plan, going_on=inplace.is_going_on(plan, run.seen.machines))
 
     async def _planned(self, maker: Maker, machine_set: MachineSet, replicas: int) -> Json | None:
-        """An existing MachineSet as this pass would have it, as an extension gets to see it."""
+        """Return an existing MachineSet as this pass would have it, as an extension gets to see it."""
         original = await self._deps.client.read(MachineSet, machine_set.key)
         if original is None:
             return None
@@ -334,17 +334,17 @@ def _failed(text: str, cause: Exception) -> PassFailed:
 
 
 def _sized(machine_sets: Iterable[MachineSet]) -> tuple[Sized, ...]:
-    """The numbers of MachineSets, the oldest first."""
+    """Return the numbers of MachineSets, the oldest first."""
     return tuple(Sized.of(s) for s in oldest_first(machine_sets))
 
 
 def _maker(run: Run) -> Maker:
-    """The MachineDeployment as its MachineSets see it: as it is stored."""
+    """Return the MachineDeployment as its MachineSets see it: as it is stored."""
     spec: Json = msgspec.json.decode(run.original.raw).get("spec") or {}
     found = run.seen.limits or Limits()
     return Maker(run.object.metadata, run.object.api_version, spec, found.surge)
 
 
 def make(deps: Dependencies) -> Reconciler:
-    """The reconciler."""
+    """Return the reconciler."""
     return KindReconciler(deps, SHAPE, MachineDeployments(deps))

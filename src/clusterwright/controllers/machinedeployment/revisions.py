@@ -24,18 +24,18 @@ class Revision:
 
 
 def present(annotations: Mapping[str, str]) -> Revision:
-    """What the annotations say."""
+    """Return what the annotations say."""
     return Revision(annotations.get(REVISION_ANNOTATION, ""), annotations.get(REVISION_HISTORY_ANNOTATION, ""))
 
 
 def highest(machine_sets: Iterable[MachineSet]) -> int:
-    """The highest revision; one that is no number does not count."""
+    """Return the highest revision; one that is no number does not count."""
     numbers = (_number(s.metadata.annotations.get(REVISION_ANNOTATION, "")) for s in machine_sets)
     return max((n for n in numbers if n is not None), default=0)
 
 
 def next_revision(new: Mapping[str, str], old: Iterable[MachineSet]) -> Revision:
-    """The revision of the MachineSet that is rolled out, whose annotations are `new`: above all others, and never lowered.
+    """Return the revision of the MachineSet that is rolled out, whose annotations are `new`: above all others, and never lowered.
 
     One that it had before goes into its history. Raises ValueError if that is no number.
     """

@@ -23,7 +23,7 @@ class Limits:
 
 
 def limits(deployment: MachineDeployment) -> Limits:
-    """The limits of a rolling update; without one there is no surge and nothing may be unavailable. Raises ValueError."""
+    """Return the limits of a rolling update; without one there is no surge and nothing may be unavailable. Raises ValueError."""
     strategy = deployment.spec.rollout.strategy if deployment.spec.rollout else None
     replicas = deployment.spec.replicas or 0
     if strategy is None or strategy.type != "RollingUpdate":
@@ -50,7 +50,7 @@ class Sized:
 
     @staticmethod
     def of(machine_set: MachineSet) -> Sized:
-        """Its numbers; what was not reported is 0."""
+        """Return its numbers; what was not reported is 0."""
         status, annotations = machine_set.status, machine_set.metadata.annotations
         return Sized(
             machine_set.metadata.name,
@@ -79,7 +79,7 @@ class Rollout:
         return (*self.old, self.new)
 
     def intent(self, sized: Sized) -> int:
-        """How many it shall have, as far as is known."""
+        """Return how many it shall have, as far as is known."""
         return self.intents.get(sized.name, sized.wanted)
 
 
@@ -152,7 +152,7 @@ def _shrink(rollout: Rollout, state: _Shrinking, *, all_of_them: bool) -> None:
 def break_deadlock(rollout: Rollout) -> None:
     """If nothing moves and nothing can, an old MachineSet gives up one unavailable Machine, whatever the limits say.
 
-    The new one is all there; old Machines that will never be available would otherwise hold up the rollout for ever.
+    The new one is all there; old Machines that will never be available would otherwise hold up the rollout forever.
     """
     if rollout.intents or sum(s.actual for s in rollout.old) == 0:
         return
@@ -230,7 +230,7 @@ def _is_saturated(new: Sized, replicas: int) -> bool:
 
 
 def _share(sized: Sized, replicas: int, surge: int, left: int) -> int:
-    """How much of what is left to distribute falls to a MachineSet, by its size when the replicas changed."""
+    """Return how much of what is left to distribute falls to a MachineSet, by its size when the replicas changed."""
     before = count(sized.annotated_max) or 0
     if replicas == 0:
         share = -sized.wanted

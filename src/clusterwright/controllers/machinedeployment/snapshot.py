@@ -25,12 +25,12 @@ class ClusterFacts:
 
     @staticmethod
     def of(cluster: Cluster) -> ClusterFacts:
-        """The facts of a Cluster."""
+        """Return the facts of a Cluster."""
         return ClusterFacts(paused=bool(cluster.spec.paused))
 
 
 def machine_facts(machine: Machine) -> Machine:
-    """The Machine with what a MachineDeployment asks and tells of it, and nothing else, so that no table can ask for more."""
+    """Return the Machine with what a MachineDeployment asks and tells of it, and nothing else, so that no table can ask for more."""
     metadata, status = machine.metadata, machine.status
     return Machine(
         metadata=ObjectMeta(

@@ -18,7 +18,7 @@ Snapshot = MachineDeploymentSnapshot
 
 
 def counted(snapshot: Snapshot) -> MachineDeployment:
-    """The MachineDeployment with its counters; unchanged where its MachineSets could not be listed."""
+    """Return the MachineDeployment with its counters; unchanged where its MachineSets could not be listed."""
     deployment, sets = snapshot.object, snapshot.machine_sets
     try:
         selector = selector_text(deployment.spec.selector)
@@ -40,7 +40,7 @@ def counted(snapshot: Snapshot) -> MachineDeployment:
 
 
 def v1beta1_counted(snapshot: Snapshot) -> MachineDeployment:
-    """The MachineDeployment with its deprecated counters."""
+    """Return the MachineDeployment with its deprecated counters."""
     sets, new = snapshot.machine_sets or (), snapshot.new_machine_set
     ready = sum(_old(s)[0] for s in sets)
     available = sum(_old(s)[1] for s in sets)
@@ -54,21 +54,21 @@ def v1beta1_counted(snapshot: Snapshot) -> MachineDeployment:
 
 
 def _old(machine_set: MachineSet) -> tuple[int, int]:
-    """Its deprecated counters: ready and available."""
+    """Return its deprecated counters: ready and available."""
     deprecated = machine_set.status.deprecated
     old = deprecated.v1beta1 if deprecated else None
     return (old.ready_replicas, old.available_replicas) if old else (0, 0)
 
 
 def is_complete(deployment: MachineDeployment) -> bool:
-    """Whether the rollout is over: every Machine is there, available and what is wanted, and this is known of the latest spec."""
+    """Return whether the rollout is over: every Machine is there, available and what is wanted, and this is known of the latest spec."""
     status, replicas = deployment.status, deployment.spec.replicas
     counts = {status.up_to_date_replicas or 0, status.replicas or 0, status.available_replicas or 0}
     return counts == {replicas} and status.observed_generation >= deployment.metadata.generation
 
 
 def is_spent(machine_set: MachineSet) -> bool:
-    """Whether an old MachineSet has no Machines, and will not have any."""
+    """Return whether an old MachineSet has no Machines, and will not have any."""
     status, metadata = machine_set.status, machine_set.metadata
     is_empty = not machine_set.spec.replicas and not status.replicas
     return is_empty and metadata.generation <= status.observed_generation and metadata.deletion_timestamp is None

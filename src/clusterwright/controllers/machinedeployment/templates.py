@@ -18,12 +18,12 @@ _BEGINNING: Final = datetime.min.replace(tzinfo=UTC)
 
 
 def rollout_fields(spec: MachineSpec) -> object:
-    """What cannot be changed in a Machine: a difference here takes a new MachineSet."""
+    """Return what cannot be changed in a Machine: a difference here takes a new MachineSet."""
     return (spec.version, spec.bootstrap, spec.infrastructure_ref, spec.failure_domain)
 
 
 def is_up_to_date(machine_set: MachineSet, deployment: MachineDeployment) -> bool:
-    """Whether the MachineSet makes the Machines that the MachineDeployment wants."""
+    """Return whether the MachineSet makes the Machines that the MachineDeployment wants."""
     return rollout_fields(machine_set.spec.template.spec) == rollout_fields(deployment.spec.template.spec)
 
 
@@ -69,7 +69,7 @@ def divide(deployment: MachineDeployment, machine_sets: Sequence[MachineSet], no
 
 
 def due(deployment: MachineDeployment, now: datetime) -> datetime | None:
-    """The time since which MachineSets must have been created; None while there is none, or it is still to come."""
+    """Return the time since which MachineSets must have been created; None while there is none, or it is still to come."""
     after = deployment.spec.rollout.after if deployment.spec.rollout else None
     return after if after is not None and after <= now else None
 
@@ -83,5 +83,5 @@ def template_hash(template: Mapping[str, Any]) -> int:
 
 
 def has_hash(machine_set: MachineSet) -> bool:
-    """Whether it can be told apart from its siblings."""
+    """Return whether it can be told apart from its siblings."""
     return bool(machine_set.metadata.labels.get(MACHINE_TEMPLATE_HASH_LABEL))

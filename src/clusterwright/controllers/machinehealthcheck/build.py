@@ -18,7 +18,7 @@ from clusterwright.runtime.reconcile import Watch
 
 
 async def checks_of_machine(machine: Any, reader: Reader) -> Sequence[ObjectKey]:
-    """Every check that selects a Machine of its Cluster."""
+    """Return every check that selects a Machine of its Cluster."""
     cluster = machine.metadata.labels.get(CLUSTER_NAME_LABEL)
     if not cluster:
         return ()

@@ -115,12 +115,12 @@ class Evaluation:
         return not self.is_unhealthy and not self.is_pending and self.has_node and not self.is_deleting
 
     def broke(self, rule: Rule) -> bool:
-        """Whether a finding is of this kind."""
+        """Return whether a finding is of this kind."""
         return any(f.rule is rule for f in self.findings)
 
 
 def is_exempt(machine: Machine) -> bool:
-    """Whether the Machine is not looked after at all."""
+    """Return whether the Machine is not looked after at all."""
     return PAUSED_ANNOTATION in machine.metadata.annotations or SKIP_REMEDIATION_ANNOTATION in machine.metadata.annotations
 
 
@@ -133,7 +133,7 @@ class Reached:
 
     @staticmethod
     def of(cluster: Cluster, type: str) -> Reached:
-        """The condition of this type."""
+        """Return the condition of this type."""
         found = get(cluster.status.conditions, type)
         return Reached() if found is None else Reached(status=found.status, since=found.last_transition_time)
 
@@ -150,7 +150,7 @@ class ClusterFacts:
 
     @staticmethod
     def of(cluster: Cluster) -> ClusterFacts:
-        """The facts of a Cluster."""
+        """Return the facts of a Cluster."""
         return ClusterFacts(
             key=cluster.key,
             owner=owner_reference(cluster, controller=False),
@@ -179,7 +179,7 @@ def evaluate(check: MachineHealthCheck, cluster: ClusterFacts, target: Target, n
 
 
 def _can_judge(cluster: ClusterFacts, machine: Machine) -> bool:
-    """Whether the Cluster is far enough; the first control-plane Machine must be judged before the control plane is there."""
+    """Return whether the Cluster is far enough; the first control-plane Machine must be judged before the control plane is there."""
     is_due = cluster.initialized.status == "True" or CONTROL_PLANE_LABEL in machine.metadata.labels
     return is_due and cluster.infrastructure.status == "True"
 
@@ -223,7 +223,7 @@ def _timed(since: datetime | None, seconds: int, now: datetime, finding: Finding
 
 
 def startup_timeout(check: MachineHealthCheck) -> int:
-    """How many seconds a Node may take to appear; 0: for ever."""
+    """Return how many seconds a Node may take to appear; 0: forever."""
     seconds = check.spec.checks.node_startup_timeout_seconds if check.spec.checks else None
     return NODE_STARTUP_TIMEOUT_SECONDS if seconds is None else seconds
 

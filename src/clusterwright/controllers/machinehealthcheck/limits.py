@@ -28,16 +28,16 @@ class Limit:
     is_range: bool = False
 
     def allows(self, not_healthy: int) -> bool:
-        """Whether Machines may be remediated now."""
+        """Return whether Machines may be remediated now."""
         return self.least <= not_healthy <= self.most
 
     def left(self, not_healthy: int) -> int:
-        """How many more may fail before remediation is held back."""
+        """Return how many more may fail before remediation is held back."""
         return self.most - not_healthy if self.allows(not_healthy) else 0
 
 
 def limit_of(check: MachineHealthCheck, expected: int) -> Limit:
-    """The limit for so many Machines; raises InvalidLimit. A percentage is rounded down; none at all allows everything."""
+    """Return the limit for so many Machines; raises InvalidLimit. A percentage is rounded down; none at all allows everything."""
     trigger = check.spec.remediation.trigger_if if check.spec.remediation else None
     if trigger is None:
         return Limit(most=expected)

@@ -19,7 +19,7 @@ from clusterwright.tables import Decision
 
 
 def with_owner_and_label(check: MachineHealthCheck, cluster: ClusterFacts) -> MachineHealthCheck:
-    """The check with the label of its Cluster, and owned by it, so that it goes with it."""
+    """Return the check with the label of its Cluster, and owned by it, so that it goes with it."""
     metadata = check.metadata
     owners = with_owner(metadata.owner_references, cluster.owner)
     labels = {**metadata.labels, CLUSTER_NAME_LABEL: check.spec.cluster_name}
@@ -27,7 +27,7 @@ def with_owner_and_label(check: MachineHealthCheck, cluster: ClusterFacts) -> Ma
 
 
 def judged(seen: HealthCheckSnapshot, targets: Sequence[Target]) -> HealthCheckSnapshot:
-    """Every target evaluated, and whether the unhealthy ones among them may be remediated."""
+    """Evaluate every target, and return whether the unhealthy ones among them may be remediated."""
     check, cluster, now = seen.object, seen.cluster, seen.now
     found = [TargetSnapshot(now=now, check=check, target=t, evaluation=evaluate(check, cluster, t, now)) for t in targets]
     limit, error = Limit(), ""
@@ -40,7 +40,7 @@ def judged(seen: HealthCheckSnapshot, targets: Sequence[Target]) -> HealthCheckS
 
 
 def with_counters(seen: HealthCheckSnapshot) -> MachineHealthCheck:
-    """The check with its counters; a limit that cannot be read leaves what was allowed before."""
+    """Return the check with its counters; a limit that cannot be read leaves what was allowed before."""
     check = seen.object
     left = check.status.remediations_allowed if seen.limit_error else seen.limit.left(seen.expected - seen.healthy)
     status = replace_struct(
@@ -54,7 +54,7 @@ def with_counters(seen: HealthCheckSnapshot) -> MachineHealthCheck:
 
 
 def conclude(target: TargetSnapshot, machine: Machine) -> tuple[Machine, list[Decision]]:
-    """The Machine, which may be newer than the one that was judged, with the conditions that the check writes on it."""
+    """Return the Machine, which may be newer than the one that was judged, with the conditions that the check writes on it."""
     decisions = []
     for table in MACHINE_TABLES:
         decisions.append(table.decide(target))

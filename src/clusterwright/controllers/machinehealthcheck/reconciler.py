@@ -29,7 +29,7 @@ CheckPass = Pass[MachineHealthCheck, HealthCheckSnapshot]
 
 
 def make(deps: Dependencies) -> KindReconciler[MachineHealthCheck, Cluster, HealthCheckSnapshot]:
-    """The reconciler of MachineHealthChecks."""
+    """Return the reconciler of MachineHealthChecks."""
     return KindReconciler(deps, SHAPE, MachineHealthChecks(deps))
 
 
@@ -47,21 +47,21 @@ class MachineHealthChecks(Kind[MachineHealthCheck, Cluster, HealthCheckSnapshot]
         self._wakes.forget(key)
 
     async def owner(self, obj: MachineHealthCheck) -> Cluster:
-        """The Cluster that the check names; it must be there."""
+        """Return the Cluster that the check names; it must be there."""
         return await self._client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name))
 
     def is_paused(self, owner: Cluster) -> bool:
-        """Whether the Cluster is."""
+        """Return whether the Cluster is."""
         return bool(owner.spec.paused)
 
     # ---------------------------------------------------------------------------------------------- observe
 
     async def observe(self, obj: MachineHealthCheck, owner: Cluster) -> HealthCheckSnapshot:
-        """The check and its Cluster; the Machines are read by `act`, so that a failure still leaves the check with its owner."""
+        """Return the check and its Cluster; the Machines are read by `act`, so that a failure still leaves the check with its owner."""
         return HealthCheckSnapshot(now=self._deps.clock.now(), object=obj, cluster=ClusterFacts.of(owner))
 
     async def _targets(self, check: MachineHealthCheck, cluster: ClusterFacts) -> Sequence[Target]:
-        """The Machines that the check looks after, with their Nodes where the workload cluster can have some. Raises ApiError."""
+        """Return the Machines that the check looks after, with their Nodes where the workload cluster can have some. Raises ApiError."""
         selector = selector_text(check.spec.selector)
         own = f"{CLUSTER_NAME_LABEL}={check.spec.cluster_name}"
         found = await self._client.list(Machine, namespace=check.metadata.namespace, labels=f"{own},{selector}" if selector else own)

@@ -18,12 +18,12 @@ def template_of(check: MachineHealthCheck) -> tuple[GroupVersionKind, ObjectKey]
 
 
 def request_kind(template: GroupVersionKind) -> GroupVersionKind:
-    """The kind of the requests that are made from a template."""
+    """Return the kind of the requests that are made from a template."""
     return replace(template, kind=template.kind.removesuffix(TEMPLATE_SUFFIX))
 
 
 def request_for(machine: Machine, check: MachineHealthCheck, template: Unstructured) -> Json:
-    """The request for a Machine: named after it, so that there is never a second one, and gone with it."""
+    """Return the request for a Machine: named after it, so that there is never a second one, and gone with it."""
     body = template.at("spec", "template")
     body = dict(body) if isinstance(body, dict) else {}
     metadata = body.get("metadata") if isinstance(body.get("metadata"), dict) else {}

@@ -62,7 +62,7 @@ class Wakes:
             self._seen.pop(known.cluster, None)
 
     def node_changed(self, cluster: ObjectKey) -> Callable[[Object], None]:
-        """What to call for changes of Nodes of a cluster; heartbeats, which change no condition, wake nobody."""
+        """Return what to call for changes of Nodes of a cluster; heartbeats, which change no condition, wake nobody."""
 
         def notify(obj: Object) -> None:
             if isinstance(obj, Node) and self._is_news(cluster, obj):
@@ -72,7 +72,7 @@ class Wakes:
         return notify
 
     def checks_of(self, cluster: ObjectKey, node: str) -> tuple[ObjectKey, ...]:
-        """The checks that look after the Machine of a Node; none where several Machines claim the Node."""
+        """Return the checks that look after the Machine of a Node; none where several Machines claim the Node."""
         checks = [c for c in self._checks.get(cluster, ()) if node in self._known[c].nodes]
         machines = {m for c in checks for m in self._known[c].nodes[node]}
         return tuple(sorted(checks)) if len(machines) == 1 else ()
@@ -91,9 +91,9 @@ class Wakes:
         return True
 
     async def of_template(self, obj: Any, _reader: Reader) -> Sequence[ObjectKey]:
-        """The checks that use a remediation template."""
+        """Return the checks that use a remediation template."""
         return tuple(c for c, known in self._known.items() if known.template == (obj.gvk, obj.key))
 
     async def of_request(self, obj: Any, _reader: Reader) -> Sequence[ObjectKey]:
-        """The checks that look after the Machine that a remediation request is named after."""
+        """Return the checks that look after the Machine that a remediation request is named after."""
         return tuple(c for c, known in self._known.items() if obj.key in known.machines and known.template is not None)

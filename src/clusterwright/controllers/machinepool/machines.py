@@ -17,12 +17,12 @@ _MACHINE = Machine()
 
 
 def pool_labels(pool: MachinePool) -> dict[str, str]:
-    """The labels of what belongs to a pool."""
+    """Return the labels of what belongs to a pool."""
     return {MACHINE_POOL_NAME_LABEL: label_value(pool.metadata.name), CLUSTER_NAME_LABEL: pool.spec.cluster_name}
 
 
 def belongs(machine: Machine, pool: MachinePool) -> bool:
-    """Whether a Machine with the pool's labels counts for it: nobody else controls it."""
+    """Return whether a Machine with the pool's labels counts for it: nobody else controls it."""
     controller = machine.metadata.controller
     return controller is None or controller.uid == pool.metadata.uid
 
@@ -33,7 +33,7 @@ def by_infrastructure(machines: Sequence[Machine]) -> dict[str, Machine]:
 
 
 def intent(pool: MachinePool, infra: Unstructured, present: Machine | None, nodes: Mapping[str, Node]) -> Json:
-    """What the pool has to say of the Machine, to be applied: no more, so that others may say the rest."""
+    """Return what the pool has to say of the Machine, to be applied: no more, so that others may say the rest."""
     template = pool.spec.template.metadata
     metadata: Json = {
         "name": present.metadata.name if present else infra.key.name,
@@ -58,7 +58,7 @@ def intent(pool: MachinePool, infra: Unstructured, present: Machine | None, node
 
 
 def kubelet_version(infra: Unstructured, nodes: Mapping[str, Node]) -> str:
-    """The version that the Node of an infrastructure machine runs; empty where that is not known."""
+    """Return the version that the Node of an infrastructure machine runs; empty where that is not known."""
     provider_id = infra.at("spec", "providerID")
     node = nodes.get(provider_id) if isinstance(provider_id, str) and provider_id else None
     info = node.status.node_info if node else None

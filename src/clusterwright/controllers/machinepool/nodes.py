@@ -21,7 +21,7 @@ UNINITIALIZED = (UNINITIALIZED_TAINT, "NoSchedule")
 
 
 def by_provider_id(nodes: Iterable[Node]) -> dict[str, Node]:
-    """The Nodes by providerID, which is compared as a whole; one without any cannot be told and is left out."""
+    """Return the Nodes by providerID, which is compared as a whole; one without any cannot be told and is left out."""
     return {n.spec.provider_id: n for n in nodes if n.spec.provider_id}
 
 
@@ -35,7 +35,7 @@ class Membership:
 
 
 def membership(provider_ids: Sequence[str], nodes: Mapping[str, Node], min_ready: timedelta, now: datetime) -> Membership:
-    """The Nodes that the provider IDs name; empty IDs name none, an ID that is there twice counts twice."""
+    """Return the Nodes that the provider IDs name; empty IDs name none, an ID that is there twice counts twice."""
     found = [nodes[i] for i in provider_ids if i and i in nodes]
     return Membership(
         tuple(ObjectReference(api_version=n.api_version, kind=n.kind, name=n.metadata.name, uid=n.metadata.uid) for n in found),
@@ -45,12 +45,12 @@ def membership(provider_ids: Sequence[str], nodes: Mapping[str, Node], min_ready
 
 
 def is_ready(node: Node) -> bool:
-    """Whether the Node says that it is ready."""
+    """Return whether the Node says that it is ready."""
     return any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)
 
 
 def is_available(node: Node, min_ready: timedelta, now: datetime) -> bool:
-    """Whether the Node has been ready for longer than that; no time at all is as good as ready."""
+    """Return whether the Node has been ready for longer than that; no time at all is as good as ready."""
     if not is_ready(node):
         return False
     if not min_ready:
@@ -60,18 +60,18 @@ def is_available(node: Node, min_ready: timedelta, now: datetime) -> bool:
 
 
 def still_there(refs: Sequence[ObjectReference], nodes: Mapping[str, Node]) -> bool:
-    """Whether every reference names a Node that exists: the same one, not another of its name."""
+    """Return whether every reference names a Node that exists: the same one, not another of its name."""
     known = {(n.metadata.name, n.metadata.uid) for n in nodes.values()}
     return all((r.name, r.uid) in known for r in refs)
 
 
 def is_retired(node: Node, provider_ids: Sequence[str]) -> bool:
-    """Whether the infrastructure has let go of the Node's machine; of a Node without providerID that cannot be said."""
+    """Return whether the infrastructure has let go of the Node's machine; of a Node without providerID that cannot be said."""
     return bool(node.spec.provider_id) and node.spec.provider_id not in provider_ids
 
 
 def node_patch(node: Node, pool: MachinePool) -> Json | None:
-    """A merge patch that says on the Node whose it is and lets Pods in; None where nothing is to be said."""
+    """Return a merge patch that says on the Node whose it is and lets Pods in; None where nothing is to be said."""
     wanted = {
         CLUSTER_NAME_ANNOTATION: pool.spec.cluster_name,
         CLUSTER_NAMESPACE_ANNOTATION: pool.metadata.namespace,

@@ -60,7 +60,7 @@ class Deletion(Enum):
 
 
 def with_owner_and_label(pool: MachinePool, cluster: ClusterFacts) -> MachinePool:
-    """The pool with the label of its Cluster, and owned by it, so that it goes with it."""
+    """Return the pool with the label of its Cluster, and owned by it, so that it goes with it."""
     metadata = pool.metadata
     owners = with_owner(metadata.owner_references, cluster.reference)
     labels = {**metadata.labels, CLUSTER_NAME_LABEL: pool.spec.cluster_name}
@@ -68,7 +68,7 @@ def with_owner_and_label(pool: MachinePool, cluster: ClusterFacts) -> MachinePoo
 
 
 def adoption(pool: MachinePool, found: Unstructured) -> Json | None:
-    """The patch that makes a provider's object the pool's; None if it is. Raises AlreadyControlled."""
+    """Return the patch that makes a provider's object the pool's; None if it is. Raises AlreadyControlled."""
     return owned_metadata(found, owner_reference(pool, controller=True), {CLUSTER_NAME_LABEL: pool.spec.cluster_name})
 
 
@@ -174,7 +174,7 @@ DELETION: Table[PoolSnapshot] = Table(
 
 
 def taken(s: PoolSnapshot, what: Take | None) -> MachinePool:
-    """The pool after it took over what a table said."""
+    """Return the pool after it took over what a table said."""
     pool = s.object
     match what:
         case None:
@@ -226,14 +226,14 @@ def with_replicas(s: PoolSnapshot) -> MachinePool:
 
 
 def with_failure(pool: MachinePool, lookup: Lookup) -> MachinePool:
-    """The pool with the terminal failure that a provider's object reports, if it does."""
+    """Return the pool with the terminal failure that a provider's object reports, if it does."""
     reason, message = repeated_failure(lookup)
     changes = {name: text for name, text in (("failure_reason", reason), ("failure_message", message)) if text}
     return with_v1beta1_status(pool, **changes) if changes else pool
 
 
 def with_members(pool: MachinePool, found: Membership) -> MachinePool:
-    """The pool with the Nodes that were found, and the deprecated counters."""
+    """Return the pool with the Nodes that were found, and the deprecated counters."""
     pool = replace(pool, status=replace(pool.status, node_refs=found.refs))
     unavailable = (pool.status.replicas or 0) - found.available
     return with_v1beta1_status(pool, ready_replicas=found.ready, available_replicas=found.available, unavailable_replicas=unavailable)

@@ -49,7 +49,7 @@ PoolPass = Pass[MachinePool, PoolSnapshot]
 
 
 def make(deps: Dependencies) -> KindReconciler[MachinePool, Cluster, PoolSnapshot]:
-    """The reconciler of MachinePools."""
+    """Return the reconciler of MachinePools."""
     return KindReconciler(deps, SHAPE, MachinePools(deps))
 
 
@@ -71,17 +71,17 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
         self._applier.forget(key)
 
     async def owner(self, obj: MachinePool) -> Cluster:
-        """The Cluster that the pool names; it must be there."""
+        """Return the Cluster that the pool names; it must be there."""
         return await self._client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name))
 
     def is_paused(self, owner: Cluster) -> bool:
-        """Whether the Cluster is."""
+        """Return whether the Cluster is."""
         return bool(owner.spec.paused)
 
     # ---------------------------------------------------------------------------------------------- observe
 
     async def observe(self, obj: MachinePool, owner: Cluster) -> PoolSnapshot:
-        """The pool and what it refers to, which is made its own on the way; of a pool that is deleted it is only looked at."""
+        """Return the pool and what it refers to, which is made its own on the way; of a pool that is deleted it is only looked at."""
 
         def adoption(found: Unstructured) -> Json | None:
             return plan.adoption(obj, found)
@@ -168,7 +168,7 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
             raise failed[0]
 
     async def _is_staying(self, infra: Unstructured) -> bool:
-        """Whether there is a machine to stand for: a cache may show one that has gone with its Machine. Raises ApiError."""
+        """Return whether there is a machine to stand for: a cache may show one that has gone with its Machine. Raises ApiError."""
         now = await self._client.live.find(infra.gvk, infra.key)
         return now is not None and now.metadata.uid == infra.metadata.uid and now.metadata.deletion_timestamp is None
 
@@ -197,7 +197,7 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
         run.conclude(plan.REPLICAS_READY)
 
     async def _look_for_nodes(self, run: PoolPass) -> bool:
-        """Whether the references are what they should be now. Raises ApiError."""
+        """Return whether the references are what they should be now. Raises ApiError."""
         client = await self._deps.workload.client(run.seen.cluster.key)
         await self._delete_retired(run, client)
         pool, ids = run.object, run.object.spec.provider_id_list

@@ -31,7 +31,7 @@ class ClusterFacts:
 
     @staticmethod
     def of(cluster: Cluster) -> ClusterFacts:
-        """The facts of a Cluster."""
+        """Return the facts of a Cluster."""
         return ClusterFacts(
             key=cluster.key,
             reference=owner_reference(cluster, controller=False),
@@ -55,7 +55,7 @@ class MachineFacts:
 
     @staticmethod
     def of(machine: Machine) -> MachineFacts:
-        """The facts of a Machine."""
+        """Return the facts of a Machine."""
         metadata, conditions = machine.metadata, (get(machine.status.conditions, type) for type in COUNTED)
         return MachineFacts(
             key=machine.key,
@@ -110,7 +110,7 @@ class PoolSnapshot(Snapshot[MachinePool]):
 
 
 def infrastructure_provisioned(pool: Found) -> bool:
-    """Whether the infrastructure says that it is provisioned. Raises MalformedField.
+    """Return whether the infrastructure says that it is provisioned. Raises MalformedField.
 
     The flag of the older contract counts in both: pools of the newer one were read by it, too, and set it.
     """
@@ -119,15 +119,15 @@ def infrastructure_provisioned(pool: Found) -> bool:
 
 
 def infrastructure_machine_kind(pool: Found) -> str:
-    """The kind of the infrastructure's machines, empty where it keeps them to itself. Raises MalformedField."""
+    """Return the kind of the infrastructure's machines, empty where it keeps them to itself. Raises MalformedField."""
     return told(pool, CONTRACTS[pool.contract].infra_machine_pool.infrastructure_machine_kind) or ""
 
 
 def provider_ids(pool: Found) -> tuple[str, ...] | None:
-    """The identities of the infrastructure's machines, in its order; None where it does not tell. Raises MalformedField."""
+    """Return the identities of the infrastructure's machines, in its order; None where it does not tell. Raises MalformedField."""
     return told(pool, CONTRACTS[pool.contract].infra_machine_pool.provider_id_list)
 
 
 def infrastructure_replicas(pool: Found) -> int | None:
-    """How many machines the infrastructure has; None where it does not tell. Raises MalformedField."""
+    """Return how many machines the infrastructure has; None where it does not tell. Raises MalformedField."""
     return told(pool, CONTRACTS[pool.contract].infra_machine_pool.replicas)

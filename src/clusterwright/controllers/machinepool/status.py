@@ -31,7 +31,7 @@ PHASE: Table[PoolSnapshot] = Table(
 
 
 def with_counters(s: PoolSnapshot) -> MachinePool:
-    """The pool with its counters: of its Machines, or, where the infrastructure keeps its machines to itself, as that tells.
+    """Return the pool with its counters: of its Machines, or, where the infrastructure keeps its machines to itself, as that tells.
 
     Unchanged where the infrastructure was not read. Raises MalformedField.
     """
@@ -48,5 +48,5 @@ def with_counters(s: PoolSnapshot) -> MachinePool:
 
 
 def with_phase(pool: MachinePool, phase: str) -> MachinePool:
-    """The pool in this phase."""
+    """Return the pool in this phase."""
     return pool if pool.status.phase == phase else replace(pool, status=replace(pool.status, phase=phase))

@@ -45,7 +45,7 @@ class Wakes:
                 del self._of[known.cluster]
 
     def node_changed(self, cluster: ObjectKey) -> Callable[[Object], None]:
-        """What to call for changes of Nodes of a cluster."""
+        """Return what to call for changes of Nodes of a cluster."""
 
         def notify(obj: Object) -> None:
             if isinstance(obj, Node) and _is_of(obj, cluster):
@@ -55,14 +55,14 @@ class Wakes:
         return notify
 
     def pools_of(self, cluster: ObjectKey, name: str, provider_id: str) -> tuple[ObjectKey, ...]:
-        """The pool of a Node; none where that is not exactly one."""
+        """Return the pool of a Node; none where that is not exactly one."""
         here = [(key, self._known[key]) for key in sorted(self._of.get(cluster, ()))]
         found = [key for key, known in here if name in known.names] or [k for k, known in here if provider_id in known.provider_ids]
         return (found[0],) if len(found) == 1 else ()
 
 
 def _is_of(node: Node, cluster: ObjectKey) -> bool:
-    """Whether the Node is of this Cluster, by what it says itself; before it was marked it says nothing, and may be."""
+    """Return whether the Node is of this Cluster, by what it says itself; before it was marked it says nothing, and may be."""
     annotations = node.metadata.annotations
     if CLUSTER_NAME_ANNOTATION not in annotations:
         return True
@@ -70,7 +70,7 @@ def _is_of(node: Node, cluster: ObjectKey) -> bool:
 
 
 async def pools_by_label(obj: Any, reader: Reader) -> Sequence[ObjectKey]:
-    """The pool that the labels of a Machine, or of an infrastructure machine, name: plainly or by hash."""
+    """Return the pool that the labels of a Machine, or of an infrastructure machine, name: plainly or by hash."""
     labels = obj.metadata.labels
     name, cluster = labels.get(MACHINE_POOL_NAME_LABEL), labels.get(CLUSTER_NAME_LABEL)
     if not name or not cluster:

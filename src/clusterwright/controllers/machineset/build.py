@@ -21,7 +21,7 @@ _GROUP = "cluster.x-k8s.io/"
 
 
 async def machine_sets_of(machine: Machine, reader: Reader) -> Sequence[ObjectKey]:
-    """The MachineSet that controls the Machine; of an orphan, those whose selector it matches."""
+    """Return the MachineSet that controls the Machine; of an orphan, those whose selector it matches."""
     metadata = machine.metadata
     controller = metadata.controller
     if controller is not None:
@@ -34,7 +34,7 @@ async def machine_sets_of(machine: Machine, reader: Reader) -> Sequence[ObjectKe
 
 
 async def siblings_of(machine: Machine, reader: Reader) -> Sequence[ObjectKey]:
-    """The MachineSets of the MachineDeployment that a Machine belonged to: there may be room for another now."""
+    """Return the MachineSets of the MachineDeployment that a Machine belonged to: there may be room for another now."""
     name = machine.metadata.labels.get(MACHINE_DEPLOYMENT_NAME_LABEL, "")
     if not name:
         return ()
@@ -44,7 +44,7 @@ async def siblings_of(machine: Machine, reader: Reader) -> Sequence[ObjectKey]:
 
 
 def is_gone(old: Any | None, new: Any | None) -> bool:
-    """Whether an object went."""
+    """Return whether an object went."""
     return new is None
 
 
@@ -56,7 +56,7 @@ def _selects(machine_set: MachineSet, machine: Machine) -> bool:
 
 
 async def machine_sets_of_deployment(deployment: MachineDeployment, reader: Reader) -> Sequence[ObjectKey]:
-    """The MachineSets of a MachineDeployment."""
+    """Return the MachineSets of a MachineDeployment."""
     labels = {MACHINE_DEPLOYMENT_NAME_LABEL: deployment.metadata.name}
     return tuple(s.key for s in await reader.list(MachineSet, namespace=deployment.metadata.namespace, labels=labels))
 

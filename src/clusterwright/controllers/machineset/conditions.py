@@ -34,7 +34,7 @@ Snapshot = MachineSetSnapshot
 
 
 def obstacles(c: Snapshot) -> list[str]:
-    """What keeps Machines from being created."""
+    """Return what keeps Machines from being created."""
     found = [] if c.preflight is None else [*c.preflight.messages, *([c.preflight.error] if c.preflight.error else [])]
     if c.existing is not None and len(c.existing) >= c.desired:
         found.append(f"{len(c.existing)} Machines exist already, {len(c.existing) - c.count} of them are not seen yet")

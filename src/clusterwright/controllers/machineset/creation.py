@@ -47,11 +47,11 @@ class Creator:
         return self.maker.metadata.key
 
     async def create(self, name: str, *, was_refused: bool) -> Unstructured:
-        """A BootstrapConfig, an InfraMachine and a Machine, all of this name. Raises CreationFailed.
+        """Return a BootstrapConfig, an InfraMachine and a Machine, all of this name. Raises CreationFailed.
 
         What was made before a refusal is taken away again. After a failure that may have taken effect it stays: the next pass
         comes to the same name and goes on with it. Both templates are read before anything is made: what is made and taken
-        away again wakes us, so that a missing template would keep us busy for ever. For the same reason the API server is asked
+        away again wakes us, so that a missing template would keep us busy forever. For the same reason the API server is asked
         first whether it would take the Machine, where the last one `was_refused` by a quota, a policy or a webhook.
         """
         maker, made = self.maker, list[Unstructured]()
@@ -76,7 +76,7 @@ class Creator:
         return f"failed to clone {reference.get('kind', '')} {self.maker.metadata.namespace}/{reference.get('name', '')}: {error}"
 
     async def _template(self, reason: str, reference: Mapping[str, Any]) -> Unstructured:
-        """The template that a reference names. Raises CreationFailed."""
+        """Return the template that a reference names. Raises CreationFailed."""
         try:
             return (await get_external(self.client, desired.typed_reference(reference), self.maker.metadata.namespace)).object
         except (ApiError, ContractUnknown) as error:

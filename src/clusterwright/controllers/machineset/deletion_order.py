@@ -27,7 +27,7 @@ class UnknownOrder(ValueError):
 
 
 def priority(machine: Machine, order: str, now: datetime) -> float:
-    """How much a Machine deserves to go, from 0 to 100. Raises UnknownOrder.
+    """Return how much a Machine deserves to go, from 0 to 100. Raises UnknownOrder.
 
     One that goes already, one that was named, one that is being updated in place, one that is not healthy, and only then what the
     order says.
@@ -52,12 +52,12 @@ def priority(machine: Machine, order: str, now: datetime) -> float:
 
 
 def in_order(machines: Iterable[Machine], order: str, now: datetime) -> list[Machine]:
-    """The Machines, those that go first at the front; equal ones by name. Raises UnknownOrder."""
+    """Return the Machines, those that go first at the front; equal ones by name. Raises UnknownOrder."""
     return sorted(machines, key=lambda m: (-priority(m, order, now), m.metadata.name))
 
 
 def _is_unhealthy(machine: Machine) -> bool:
-    """Whether it has no Node, or its Node or a health check says that it is bad; what is not known is not held against it."""
+    """Return whether it has no Node, or its Node or a health check says that it is bad; what is not known is not held against it."""
     conditions = machine.status.conditions
     has_node = machine.status.node_ref is not None and bool(machine.status.node_ref.name)
     return not has_node or is_false(conditions, "NodeHealthy") or is_false(conditions, "HealthCheckSucceeded")

@@ -72,7 +72,7 @@ class Maker:
         return dict(((self.spec.get("template") or {}).get("metadata") or {}).get("annotations") or {})
 
     def reference(self, *, controller: bool) -> Json:
-        """An ownerReference to the MachineSet."""
+        """Return an ownerReference to the MachineSet."""
         reference: Json = {"apiVersion": self.api_version, "kind": "MachineSet", "name": self.metadata.name, "uid": self.metadata.uid}
         return {**reference, "controller": True, "blockOwnerDeletion": True} if controller else reference
 
@@ -99,7 +99,7 @@ def new_names(maker: Maker, *, present: Iterable[str], taken: Iterable[str]) -> 
 
 
 def new_machine(maker: Maker, name: str) -> Json:
-    """A Machine that does not exist yet; what is cloned for it has its name."""
+    """Return a Machine that does not exist yet; what is cloned for it has its name."""
     bootstrap: Json = deepcopy(dict(maker.template.get("bootstrap") or {}))
     if maker.config_ref is not None:
         bootstrap["configRef"] = _clone_reference(maker.config_ref, name)
@@ -111,7 +111,7 @@ def new_machine(maker: Maker, name: str) -> Json:
 
 
 def updated_machine(maker: Maker, machine: Mapping[str, Any], *, in_place: bool = False) -> Json:
-    """An existing Machine as it should be: what identifies it stays, the rest follows the template.
+    """Return an existing Machine as it should be: what identifies it stays, the rest follows the template.
 
     Version and failure domain stay, too: changing them takes a new Machine, or (`in_place`) an update that was agreed upon.
     """
@@ -150,7 +150,7 @@ def _machine(maker: Maker, metadata: Json, spec: Json) -> Json:
 
 
 def typed_reference(reference: Mapping[str, Any]) -> ContractVersionedObjectReference:
-    """A reference out of JSON."""
+    """Return a reference out of JSON."""
     return ContractVersionedObjectReference(
         api_group=str(reference.get("apiGroup", "")), kind=str(reference.get("kind", "")), name=str(reference.get("name", ""))
     )
@@ -164,7 +164,7 @@ def _clone_reference(template: Mapping[str, Any], name: str) -> Json:
 
 
 def cloned_from(reference: Mapping[str, Any]) -> dict[str, str]:
-    """Which template an object was made from, as annotations."""
+    """Return which template an object was made from, as annotations."""
     return {
         CLONED_FROM_NAME_ANNOTATION: str(reference.get("name", "")),
         CLONED_FROM_GROUP_KIND_ANNOTATION: f"{reference.get('kind', '')}.{reference.get('apiGroup', '')}",
@@ -172,7 +172,7 @@ def cloned_from(reference: Mapping[str, Any]) -> dict[str, str]:
 
 
 def clone(maker: Maker, template: Unstructured, reference: Mapping[str, Any], name: str) -> Json:
-    """What a template makes, with the template's own labels and annotations beside the Machine's."""
+    """Return what a template makes, with the template's own labels and annotations beside the Machine's."""
     content = template.at("spec", "template")
     made: Json = deepcopy(dict(content)) if isinstance(content, Mapping) else {}
     metadata = made.pop("metadata", None) or {}
@@ -200,7 +200,7 @@ def metadata_intent(maker: Maker, obj: Unstructured) -> Json:
 
 
 def in_place_intent(obj: Unstructured, template: Unstructured, reference: Mapping[str, Any]) -> Json:
-    """An InfraMachine or BootstrapConfig as the template now makes it, marked for the update in place."""
+    """Return an InfraMachine or BootstrapConfig as the template now makes it, marked for the update in place."""
     metadata = obj.metadata
     spec = template.at("spec", "template", "spec")
     return {

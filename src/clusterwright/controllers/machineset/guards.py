@@ -24,14 +24,14 @@ def replicas_unset(c: Snapshot) -> bool:
 
 
 def _templates(c: Snapshot) -> tuple[Subject, ...]:
-    """The templates that do not exist."""
+    """Return the templates that do not exist."""
     spec = c.object.spec.template.spec
     references = (spec.bootstrap.config_ref, spec.infrastructure_ref)
     return tuple(s for r in references if r is not None and r.kind in c.missing for s in subject(r, c.metadata.namespace))
 
 
 def _obstacles(c: Snapshot) -> tuple[Subject, ...]:
-    """What keeps Machines from being created: the control plane, templates."""
+    """Return what keeps Machines from being created: the control plane, templates."""
     blocks = c.preflight is not None and not c.preflight.passed
     return (*(subject(c.cluster.control_plane_ref, c.metadata.namespace) if blocks else ()), *_templates(c))
 

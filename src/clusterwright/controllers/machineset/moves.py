@@ -43,7 +43,7 @@ _COUNTS: Final = {Fate.DELETED, Fate.GONE, Fate.MOVED}
 
 
 def fate(machine: Machine) -> Fate:
-    """What becomes of the Machine when it is its turn."""
+    """Return what becomes of the Machine when it is its turn."""
     if is_deleting(machine):
         return Fate.GONE
     if is_to_be_remediated(machine):
@@ -53,7 +53,7 @@ def fate(machine: Machine) -> Fate:
 
 
 def fates(ordered: Iterable[Machine], count: int) -> list[tuple[Machine, Fate]]:
-    """The Machines that are dealt with, in deletion order, until `count` of them have gone."""
+    """Return the Machines that are dealt with, in deletion order, until `count` of them have gone."""
     dealt: list[tuple[Machine, Fate]] = []
     left = count
     for machine in ordered:
@@ -90,12 +90,12 @@ def _updating_since(machine: Machine) -> datetime | None:
 
 
 def names_in(annotation: str) -> set[str]:
-    """The names in a comma-separated list."""
+    """Return the names in a comma-separated list."""
     return {name for part in annotation.split(",") if (name := part.strip())}
 
 
 def accepts_from(target: MachineSet, name: str) -> bool:
-    """Whether the target takes Machines from this MachineSet."""
+    """Return whether the target takes Machines from this MachineSet."""
     return name in names_in(target.metadata.annotations.get(RECEIVE_MACHINES_FROM_MACHINE_SETS_ANNOTATION, ""))
 
 
@@ -121,7 +121,7 @@ def move_patch(machine: Machine, owner: MachineSet, target: MachineSet) -> Json:
 
 
 def is_to_be_triggered(machine: Machine, machine_set: MachineSet) -> bool:
-    """Whether the update in place of a Machine that was moved here may begin now: it was counted, or nobody moves any more."""
+    """Return whether the update in place of a Machine that was moved here may begin now: it was counted, or nobody moves any more."""
     if not is_marked_for_update(machine) or UPDATE_MACHINE_HOOK in pending_hooks(machine):
         return False
     annotations = machine_set.metadata.annotations
@@ -131,7 +131,7 @@ def is_to_be_triggered(machine: Machine, machine_set: MachineSet) -> bool:
 
 
 def trigger_patch(machine: Machine) -> Json:
-    """The last step of the trigger: the hook is pending, and the Machine counts."""
+    """Return the last step of the trigger: the hook is pending, and the Machine counts."""
     hooks = ",".join(sorted({*pending_hooks(machine), UPDATE_MACHINE_HOOK}))
     annotations: Json = {PENDING_HOOKS_ANNOTATION: hooks}
     if awaits_acknowledgement(machine):

@@ -34,7 +34,7 @@ from clusterwright.workload.access import NotConnected
 
 
 def belonging(machine_set: MachineSet, cluster: Cluster) -> MachineSet:
-    """The MachineSet with what ties it, and its Machines, to the Cluster; one that stands alone is owned by the Cluster. Pure."""
+    """Return the MachineSet with what ties it, and its Machines, to the Cluster; one that stands alone is owned by the Cluster. Pure."""
     name, metadata, spec = cluster.metadata.name, machine_set.metadata, machine_set.spec
     belongs = {CLUSTER_NAME_LABEL: name}
     has_owner = any(
@@ -71,7 +71,7 @@ class Observer:
     providers: Providers
 
     async def observe(self, machine_set: MachineSet, cluster: Cluster) -> MachineSetSnapshot:
-        """All that is known before anything is done; what could not be read is told in the snapshot."""
+        """Return all that is known before anything is done; what could not be read is told in the snapshot."""
         try:
             deployment = await self._deployment(machine_set)
         except PassFailed as error:
@@ -109,7 +109,7 @@ class Observer:
     async def _templates(
         self, machine_set: MachineSet, cluster: Cluster, deployment: DeploymentFacts | None, failures: list[PassFailed]
     ) -> tuple[str, ...]:
-        """The kinds of templates that do not exist. Only who is deleted or rolled away from can do without."""
+        """Return the kinds of templates that do not exist. Only who is deleted or rolled away from can do without."""
         found = await look_at_templates(self.providers, machine_set.key, machine_set.spec.template.spec, cluster, all_of_them=True)
         failures += found.failures
         if machine_set.metadata.deletion_timestamp is None and is_current_revision(machine_set, deployment):
@@ -119,7 +119,7 @@ class Observer:
     # ---------------------------------------------------------------------------------------------- Machines
 
     async def _machines(self, machine_set: MachineSet) -> tuple[Machine, ...]:
-        """The Machines that match and are ours, or can be made ours. One that cannot be adopted is passed over."""
+        """Return the Machines that match and are ours, or can be made ours. One that cannot be adopted is passed over."""
         metadata = machine_set.metadata
         found = await self.deps.client.list(Machine, namespace=metadata.namespace, labels=as_labels(machine_set.spec.selector))
         ours: list[Machine] = []
@@ -152,7 +152,7 @@ class Observer:
         return convert(answer.json, Machine)
 
     async def _nodes(self, cluster: Cluster, machines: Iterable[Machine]) -> dict[str, Node] | None:
-        """The Nodes of Machines, as far as they can be read."""
+        """Return the Nodes of Machines, as far as they can be read."""
         names = [m.status.node_ref.name for m in machines if m.status.node_ref]
         try:
             client = await self.deps.workload.client(cluster.key)
@@ -168,7 +168,7 @@ class Observer:
     # --------------------------------------------------------------------------------------------- preflight
 
     async def preflight(self, seen: MachineSetSnapshot) -> Preflight:
-        """What the preflight checks look at."""
+        """Return what the preflight checks look at."""
         cluster, spec = seen.cluster, seen.object.spec.template.spec
         config = spec.bootstrap.config_ref
         return Preflight(

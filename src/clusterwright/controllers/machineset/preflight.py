@@ -53,7 +53,7 @@ class Preflight:
 
 
 def skipped_checks(annotation: str) -> frozenset[str]:
-    """The names in the annotation's list."""
+    """Return the names in the annotation's list."""
     return frozenset(name for part in annotation.split(",") if (name := part.strip()))
 
 
@@ -75,7 +75,7 @@ def _minors(p: Preflight) -> tuple[int, int]:
 
 
 def is_on_the_way(spec: str | None, status: str | None) -> bool:
-    """Whether a control plane is on its way to another version: a higher one, or another build of the same."""
+    """Return whether a control plane is on its way to another version: a higher one, or another build of the same."""
     wanted, present = _parsed(spec), _parsed(status)
     if wanted is None or present is None:
         return False
@@ -298,5 +298,5 @@ def verdict(preflight: Preflight, decide: Callable[[Table[Preflight], Preflight]
 
 
 def is_kubeadm(group: str, kind: str) -> bool:
-    """Whether a bootstrap template makes Machines join by kubeadm."""
+    """Return whether a bootstrap template makes Machines join by kubeadm."""
     return group == "bootstrap.cluster.x-k8s.io" and kind == "KubeadmConfigTemplate"

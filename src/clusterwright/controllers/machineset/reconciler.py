@@ -80,11 +80,11 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         self._creating: WeakValueDictionary[ObjectKey, asyncio.Lock] = WeakValueDictionary()
 
     async def owner(self, obj: MachineSet) -> Cluster | None:
-        """Its Cluster; an error if there is none."""
+        """Return its Cluster; an error if there is none."""
         return await self._deps.client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name))
 
     def is_paused(self, owner: Cluster) -> bool:
-        """Whether the Cluster is paused."""
+        """Return whether the Cluster is paused."""
         return bool(owner.spec.paused)
 
     async def observe(self, obj: MachineSet, owner: Cluster) -> MachineSetSnapshot:
@@ -324,7 +324,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         return in_order(run.seen.machines or (), spec.order if spec else "", run.seen.now)
 
     async def _existing(self, run: Run, family: str) -> tuple[tuple[Machine, ...], int | None]:
-        """The Machines of ours that there are, whatever a cache says, and how many more the MachineDeployment may have.
+        """Return the Machines of ours that there are, whatever a cache says, and how many more the MachineDeployment may have.
 
         One whose labels were changed so that the selector leaves it out was let go, and is replaced.
         """
@@ -388,13 +388,13 @@ def _since(machine_set: MachineSet) -> str:
 
 
 def _without_cluster(machine: Machine) -> Machine:
-    """A Machine that has a MachineSet no longer belongs to the Cluster directly."""
+    """Return a Machine that has a MachineSet no longer belongs to the Cluster directly."""
     kept = tuple(r for r in machine.metadata.owner_references if r.kind != "Cluster" or r.controller)
     return replace(machine, metadata=replace(machine.metadata, owner_references=kept))
 
 
 def _maker(run: Run) -> Maker:
-    """The MachineSet as its objects see it: as it is stored, with what this pass changed."""
+    """Return the MachineSet as its objects see it: as it is stored, with what this pass changed."""
     spec: Json = dict(msgspec.json.decode(run.original.raw).get("spec") or {})
     obj, template = run.object, dict(spec.get("template") or {})
     given: Mapping[str, Any] = template.get("metadata") or {}
@@ -403,5 +403,5 @@ def _maker(run: Run) -> Maker:
 
 
 def make(deps: Dependencies) -> Reconciler:
-    """The reconciler."""
+    """Return the reconciler."""
     return KindReconciler(deps, SHAPE, MachineSets(deps))

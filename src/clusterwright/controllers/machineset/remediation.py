@@ -33,13 +33,13 @@ _BEGINNING: Final = datetime.min.replace(tzinfo=UTC)
 
 
 def has_recovered(machine: Machine) -> bool:
-    """Whether it was to be remediated, and is healthy again."""
+    """Return whether it was to be remediated, and is healthy again."""
     conditions = machine.status.conditions
     return not is_deleting(machine) and is_true(conditions, HEALTH_CHECK_SUCCEEDED) and is_false(conditions, OWNER_REMEDIATED)
 
 
 def has_recovered_v1beta1(machine: Machine) -> bool:
-    """The same, as the deprecated conditions tell it."""
+    """Return the same, as the deprecated conditions tell it."""
     conditions = v1beta1.reporter_conditions(machine)
     is_healthy = v1beta1.is_true(conditions, HEALTH_CHECK_SUCCEEDED) and v1beta1.is_false(conditions, OWNER_REMEDIATED)
     return not is_deleting(machine) and is_healthy
@@ -78,12 +78,12 @@ class Remediation:
         return tuple(m for m in self.candidates if m.metadata.name not in names)
 
     def after(self, preflight: Verdict) -> Remediation:
-        """The same, now that the checks were made."""
+        """Return the same, now that the checks were made."""
         return replace(self, preflight=preflight)
 
 
 def assess(machines: Sequence[Machine], deployment: DeploymentFacts | None, *, is_current: bool) -> Remediation:
-    """Who is to be remediated, and how many may be at once."""
+    """Return who is to be remediated, and how many may be at once."""
     candidates = tuple(m for m in machines if is_to_be_remediated(m) and not is_deleting(m))
     in_flight = sum(is_deleting(m) and _reason(m) == MACHINE_DELETING for m in machines)
     asked = deployment.max_in_flight if deployment else None

@@ -35,7 +35,7 @@ class ClusterFacts:
 
     @staticmethod
     def of(cluster: Cluster) -> ClusterFacts:
-        """The facts of a Cluster."""
+        """Return the facts of a Cluster."""
         topology = cluster.spec.topology
         return ClusterFacts(
             key=cluster.key,
@@ -57,7 +57,7 @@ class DeploymentFacts:
 
     @staticmethod
     def of(deployment: MachineDeployment) -> DeploymentFacts:
-        """The facts of a MachineDeployment."""
+        """Return the facts of a MachineDeployment."""
         remediation = deployment.spec.remediation
         return DeploymentFacts(
             replicas=deployment.spec.replicas,
@@ -154,5 +154,5 @@ class MachineSetSnapshot(ScaledSnapshot[MachineSet]):
 
 
 def is_current_revision(machine_set: MachineSet, deployment: DeploymentFacts | None) -> bool:
-    """Whether the MachineSet has the revision of its MachineDeployment, or none to have."""
+    """Return whether the MachineSet has the revision of its MachineDeployment, or none to have."""
     return deployment is None or machine_set.metadata.annotations.get(REVISION_ANNOTATION, "") == deployment.revision

@@ -29,7 +29,7 @@ class V1Beta1Counters:
 
 
 def counted(snapshot: MachineSetSnapshot) -> MachineSet:
-    """The MachineSet with its counters; unchanged where its Machines could not be listed."""
+    """Return the MachineSet with its counters; unchanged where its Machines could not be listed."""
     machine_set, machines = snapshot.object, snapshot.machines
     try:
         selector = selector_text(machine_set.spec.selector)
@@ -56,7 +56,7 @@ def _having(type: str, machines: list[Machine]) -> int:
 
 
 def v1beta1_counters(snapshot: MachineSetSnapshot) -> V1Beta1Counters:
-    """The deprecated counters; a Node that could not be read counts for nothing."""
+    """Return the deprecated counters; a Node that could not be read counts for nothing."""
     template = snapshot.object.spec.template
     labels = dict(template.metadata.labels) if template.metadata else {}
     wait = timedelta(seconds=template.spec.min_ready_seconds or 0)

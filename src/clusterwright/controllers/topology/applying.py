@@ -43,7 +43,7 @@ EVERYTHING: Final = Change(True, True)
 
 
 def intent_of(desired: Json, current: Json | None, ignore: Paths = ()) -> Json:
-    """What we have to say about an object. The uid of the one that is there keeps us from making another in its place."""
+    """Return what we have to say about an object. The uid of the one that is there keeps us from making another in its place."""
     out = _filtered(desired, is_cluster=desired["kind"] == "Cluster")
     metadata = out["metadata"]
     metadata.pop("uid", None)
@@ -64,7 +64,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _filtered(obj: Json, *, is_cluster: bool, managed_fields: bool = False) -> Json:
-    """An object without what is not ours to say. Of a Cluster only the references, our labels and the step of the upgrade are."""
+    """Return an object without what is not ours to say. Of a Cluster only the references, our labels and the step of the upgrade are."""
     allowed = (*_METADATA, "managedFields") if managed_fields else _METADATA
     given = obj["metadata"]
     metadata = {k: copied(given[k]) for k in allowed if given.get(k) not in (None, {}, [], "")}
@@ -89,7 +89,7 @@ class Applier:
         self._unchanged: dict[tuple[Any, ...], float] = {}
 
     async def change(self, current: Json | None, intent: Json, ignore: Paths = ()) -> Change:
-        """What applying the intent would change; raises TopologyFailed."""
+        """Return what applying the intent would change; raises TopologyFailed."""
         if current is None:
             return EVERYTHING
         now = self._monotonic()
@@ -137,7 +137,7 @@ class Applier:
         return Change(before != after, before.get("spec") != after.get("spec"))
 
     async def _dry_run(self, intent: Json) -> Unstructured:
-        """What applying would make of an object. It has no effect, so that it is tried again where the way there was bad."""
+        """Return what applying would make of an object. It has no effect, so that it is tried again where the way there was bad."""
         marked = copied(intent)
         marked["metadata"].setdefault("annotations", {})[TOPOLOGY_DRY_RUN_ANNOTATION] = ""
         for _ in range(_TRIES - 1):
@@ -153,7 +153,7 @@ class Applier:
 def _forget_lost_shim(intent: Json, current: Json, live: Json) -> None:
     """Drop, in place, a reference to a Secret that was carried over from `current` and that garbage collection has taken away since.
 
-    Else the two would put it there and take it away for ever.
+    Else the two would put it there and take it away forever.
     """
     owners = intent["metadata"].get("ownerReferences")
     if not owners:
@@ -168,7 +168,7 @@ def _forget_lost_shim(intent: Json, current: Json, live: Json) -> None:
 
 
 def _comparable(obj: Json, *, is_cluster: bool, ignore: Paths) -> Json:
-    """What counts of an object: what is ours to say, and what of it we own."""
+    """Return what counts of an object: what is ours to say, and what of it we own."""
     out = _filtered(obj, is_cluster=is_cluster, managed_fields=True)
     metadata = out["metadata"]
     for name in _NOT_COMPARED:
@@ -193,7 +193,7 @@ def _owned_fields(entry: Json) -> Json:
 
 
 def endpoint_paths(desired: Json) -> list[tuple[str, ...]]:
-    """The parts of an endpoint that the template leaves open: others fill them in."""
+    """Return the parts of an endpoint that the template leaves open: others fill them in."""
     endpoint = at(desired, "spec", "controlPlaneEndpoint")
     if not isinstance(endpoint, dict):
         return []

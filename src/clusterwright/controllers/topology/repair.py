@@ -1,4 +1,4 @@
-"""Objects that lost their managedFields get an entry of ours again; without it, fields that we drop would stay in them for ever."""
+"""Objects that lost their managedFields get an entry of ours again; without it, fields that we drop would stay in them forever."""
 
 from __future__ import annotations
 

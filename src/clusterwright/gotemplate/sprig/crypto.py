@@ -49,7 +49,7 @@ def _slow(*_: Any) -> Any:
 
 
 def _unrepeatable(*_: Any) -> Any:
-    raise ValueError("it gives another value in every pass, which would change the objects for ever; use a variable instead")
+    raise ValueError("it gives another value in every pass, which would change the objects forever; use a variable instead")
 
 
 LIBRARY.define("derivePassword", "int string string string string", _slow)

@@ -22,12 +22,12 @@ _PER_STEP: Final = 10
 
 
 def _wrapped(value: int) -> int:
-    """A number as int64, which overflows silently."""
+    """Return a number as int64, which overflows silently."""
     return (value + 2**63) % 2**64 - 2**63
 
 
 def to_int(value: Any) -> int:
-    """A value as int64."""
+    """Return a value as int64."""
     if isinstance(value, float):
         return _wrapped(int(value)) if math.isfinite(value) else -(2**63)
     if isinstance(value, int):
@@ -38,7 +38,7 @@ def to_int(value: Any) -> int:
 
 
 def _parsed(text: str) -> int:
-    """A text as Go parses an integer of any base; zeros behind a point are forgiven."""
+    """Return a text as Go parses an integer of any base; zeros behind a point are forgiven."""
     whole, point, fraction = text.partition(".")
     digits = whole if point and set(fraction) <= {"0"} else text
     sign, number = (digits[0], digits[1:]) if digits[:1] in ("+", "-") and len(digits) > 1 else ("", digits)
@@ -56,7 +56,7 @@ def _parsed(text: str) -> int:
 
 
 def to_float(value: Any) -> float:
-    """A value as float64."""
+    """Return a value as float64."""
     if isinstance(value, (int, float)):
         return float(value)
     if isinstance(value, str) and value == value.strip() and value.isascii():

@@ -35,7 +35,7 @@ class StringMap(dict[str, str]):
 
 
 def go_type(value: Any) -> str:
-    """The name of a value's Go type."""
+    """Return the name of a value's Go type."""
     if isinstance(value, (Strings, Ints, Lists, StringMap, Opaque)):
         return value.go_type
     return kind_of(value).value

@@ -23,14 +23,14 @@ _define = LIBRARY.define
 
 
 def text_of(value: Any) -> str:
-    """A value as a text: as it is, or as it prints."""
+    """Return a value as a text: as it is, or as it prints."""
     if isinstance(value, str):
         return value
     return str(value) if isinstance(value, Opaque) else sprint([value])
 
 
 def texts_of(value: Any) -> list[str]:
-    """The elements of a list as texts, without nil; anything else is a list of one."""
+    """Return the elements of a list as texts, without nil; anything else is a list of one."""
     if value is None:
         return []
     if isinstance(value, (list, tuple)):
@@ -172,7 +172,7 @@ def _title(text: str) -> str:
 
 
 def _decoded(decode: Callable[[bytes], bytes], encoded: str) -> str:
-    """What was encoded; of what is not, the error is the text."""
+    """Return what was encoded; of what is not, the error is the text."""
     try:
         return from_bytes(decode(to_bytes(encoded)))
     except ValueError as e:

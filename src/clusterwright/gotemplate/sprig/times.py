@@ -38,7 +38,7 @@ class Time(Opaque):
 
 
 def _nanoseconds(text: str) -> int:
-    """A duration as Go writes it; raises ValueError."""
+    """Return a duration as Go writes it; raises ValueError."""
     found = parse_duration(text)
     if found is None:
         raise ValueError(f'time: invalid duration "{text}"')

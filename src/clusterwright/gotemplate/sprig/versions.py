@@ -56,7 +56,7 @@ class Version(Opaque):
         return (self.major, self.minor, self.patch, _prerelease_key(self.pre))
 
     def member(self, name: str, arguments: tuple[Any, ...]) -> Any:
-        """A method of the version, called."""
+        """Return a method of the version, called."""
         plain = {
             "Major": self.major,
             "Minor": self.minor,
@@ -84,7 +84,7 @@ _COMPARISONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 
 
 def version(text: str) -> Version:
-    """The version that a text means; a leading `v`, and a missing minor or patch, are tolerated. Raises ValueError."""
+    """Return the version that a text means; a leading `v`, and a missing minor or patch, are tolerated. Raises ValueError."""
     match = _VERSION.fullmatch(text)
     if match is None:
         raise ValueError("invalid semantic version")

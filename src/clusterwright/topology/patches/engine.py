@@ -64,7 +64,7 @@ class PatchError(Exception):
 
 
 def apply_patches(cluster: Json, blueprint: Blueprint, desired: Desired, *, runtime_sdk: bool) -> Asking[Desired]:
-    """The desired state after all patches of the class; asks external ones. Raises PatchError.
+    """Yield the desired state after all patches of the class; asks external ones. Raises PatchError.
 
     `cluster` has the variables, `desired` is changed in place and returned. Without patches nothing is asked.
     """
@@ -313,7 +313,7 @@ def _take_over(items: Sequence[Item], desired: Desired) -> None:
 
 
 def _whole(target: Json, spec: Any) -> Json:
-    """The spec of an object: patches may have made something of it that is none."""
+    """Return the spec of an object: patches may have made something of it that is none."""
     if isinstance(spec, dict):
         return spec
     raise _misshapen(target, "spec")

@@ -32,7 +32,7 @@ class Item:
     worker_class: str = ""
 
     def own_variables(self, variables: PatchVariables) -> Values:
-        """The variables that only this item sees."""
+        """Return the variables that only this item sees."""
         match self.role:
             case "infrastructureCluster":
                 return {}
@@ -45,7 +45,7 @@ class Item:
 
 
 def items_of(blueprint: Blueprint, desired: Desired, contract: ContractVersion) -> list[Item]:
-    """The items, in order: infrastructure cluster, control plane, its machines, then the workers in topology order."""
+    """Return the items, in order: infrastructure cluster, control plane, its machines, then the workers in topology order."""
     return [
         Item(f"item-{number}", role, _clean(template), _holder(holder, field), name, worker_class)
         for number, (role, template, holder, field, name, worker_class) in enumerate(_places(blueprint, desired, contract))
@@ -85,7 +85,7 @@ def _holder(obj: Json, field: str) -> Json:
 
 
 def _clean(template: Json) -> Json:
-    """A template without what others keep in it for themselves."""
+    """Return a template without what others keep in it for themselves."""
     metadata = {k: v for k, v in (template.get("metadata") or {}).items() if k != "managedFields"}
     if metadata.get("annotations"):
         metadata["annotations"] = {k: v for k, v in metadata["annotations"].items() if k not in HIDDEN_ANNOTATIONS}
@@ -93,7 +93,7 @@ def _clean(template: Json) -> Json:
 
 
 def matches(selector: Json, item: Item) -> bool:
-    """Whether a selector of an inline patch means the item."""
+    """Return whether a selector of an inline patch means the item."""
     if selector.get("apiVersion") != item.template.get("apiVersion") or selector.get("kind") != item.template.get("kind"):
         return False
     wanted = selector.get("matchResources") or {}

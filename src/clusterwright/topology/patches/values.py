@@ -30,7 +30,7 @@ class BadValue(ValueError):
 
 
 def value_of(patch: Json, variables: Json, budget: Budget | None = None) -> Any:
-    """The value of an `add` or `replace`; raises BadValue."""
+    """Return the value of an `add` or `replace`; raises BadValue."""
     given, source = patch.get("value"), patch.get("valueFrom")
     if given is None and source is None:
         raise BadValue("failed to calculate value: neither .value nor .valueFrom are set")
@@ -50,7 +50,7 @@ def value_of(patch: Json, variables: Json, budget: Budget | None = None) -> Any:
 
 
 def is_enabled(condition: str, variables: Json, budget: Budget | None = None) -> bool:
-    """Whether a patch is to be applied: its `enabledIf` gives true; raises BadValue."""
+    """Return whether a patch is to be applied: its `enabledIf` gives true; raises BadValue."""
     if not condition:
         return True
     try:
@@ -84,7 +84,7 @@ def _parsed(template: str) -> gotemplate.Template:
 
 
 def _doubles(value: Any) -> Any:
-    """A copy, for templates may change what they are given, in which every number is a float."""
+    """Return a copy, for templates may change what they are given, in which every number is a float."""
     if isinstance(value, dict):
         return {k: _doubles(v) for k, v in value.items()}
     if isinstance(value, list):
@@ -95,7 +95,7 @@ def _doubles(value: Any) -> Any:
 
 
 def variable_value(variables: Json, path: str) -> Any:
-    """The value at a path like `net.cidrs[0].name`; raises BadValue."""
+    """Return the value at a path like `net.cidrs[0].name`; raises BadValue."""
     first, *rest = path.split(".")
     try:
         name, index = _segment(first)

@@ -30,7 +30,7 @@ class PatchVariables:
 
 
 def merged(everywhere: Values, item: Values) -> Json:
-    """What a template of one item sees: the item's variables win, `builtin` is put together."""
+    """Return what a template of one item sees: the item's variables win, `builtin` is put together."""
     out = {**everywhere, **item}
     if BUILTIN in everywhere and BUILTIN in item:
         out[BUILTIN] = {**everywhere[BUILTIN], **item[BUILTIN]}
@@ -38,7 +38,7 @@ def merged(everywhere: Values, item: Values) -> Json:
 
 
 def patch_variables(cluster: Json, cluster_class: Json, desired: Desired, source: str) -> PatchVariables:
-    """The variables for a patch. `source` is `inline`, or the name of an external patch: what is not defined by it is not seen."""
+    """Return the variables for a patch. `source` is `inline`, or the name of an external patch: what is not defined by it is not seen."""
     defined = (cluster_class.get("status") or {}).get("variables") or ()
     visible = {v["name"] for v in defined if any(d.get("from") == source for d in v.get("definitions") or ())} - {BUILTIN}
     topology = cluster["spec"]["topology"]

@@ -14,7 +14,7 @@ _TOPOLOGY = "spec.topology"
 
 
 def default_and_validate(topology: Json, old: Json | None, definitions: Sequence[Json]) -> tuple[Json, list[FieldError]]:
-    """A topology with its defaults, and everything wrong with its variables.
+    """Return a topology with its defaults, and everything wrong with its variables.
 
     `old` is the topology that is replaced, or None; `definitions` are `status.variables` of the class. What cannot be defaulted stays,
     and what both stages find is said by both.
@@ -24,7 +24,7 @@ def default_and_validate(topology: Json, old: Json | None, definitions: Sequence
 
 
 def default_topology(topology: Json, definitions: Sequence[Json]) -> tuple[Json, list[FieldError]]:
-    """A topology with the defaults of its variables, and what kept lists from being defaulted."""
+    """Return a topology with the defaults of its variables, and what kept lists from being defaulted."""
     out = copy_json(topology)
     errors: list[FieldError] = []
     for field, holder, key, create in _lists(out):
@@ -48,7 +48,7 @@ def validate_topology(topology: Json, old: Json | None, definitions: Sequence[Js
 
 
 def _lists(topology: Json) -> Iterator[tuple[str, Json, str, bool]]:
-    """Each list of values: its path, the object that has it, its key there, and whether it is the cluster-wide one.
+    """Yield each list of values: its path, the object that has it, its key there, and whether it is the cluster-wide one.
 
     Overrides only where there are some.
     """

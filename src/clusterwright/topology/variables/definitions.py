@@ -129,7 +129,7 @@ def _children(source: Json, node: Node | None, outside: str, inside: str) -> Ite
 
 
 def _samples(source: Json) -> Iterator[tuple[str, Any]]:
-    """The example and the values of the enumeration: they must fit the schema themselves."""
+    """Yield the example and the values of the enumeration: they must fit the schema themselves."""
     if "example" in source:
         yield "example", source["example"]
     for i, value in enumerate(source.get("enum") or ()):
@@ -189,7 +189,7 @@ def _rule_programs(source: Json, field: str, node: Node, uncorrelatable: str) ->
 
 
 def _dumped(rule: Json) -> Verbatim:
-    """A whole rule as errors show it: with the names that its fields have inside upstream's program."""
+    """Return a whole rule as errors show it: with the names that its fields have inside upstream's program."""
     texts = {name: rule.get(name[0].lower() + name[1:]) or "" for name in ("Rule", "Message", "MessageExpression", "FieldPath")}
     others = {name: rule.get(name[0].lower() + name[1:]) for name in ("Reason", "OptionalOldSelf")}
     ordered = {name: (texts | others)[name] for name in ("Rule", "Message", "MessageExpression", "Reason", "FieldPath", "OptionalOldSelf")}

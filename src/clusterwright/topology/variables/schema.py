@@ -73,7 +73,7 @@ class VariableSchema:
 
 
 def compiled(definition: Mapping[str, Any]) -> VariableSchema:
-    """The schema of one definition, `{schema: {openAPIV3Schema}}`; equal ones are compiled once."""
+    """Return the schema of one definition, `{schema: {openAPIV3Schema}}`; equal ones are compiled once."""
     props = (definition.get("schema") or {}).get("openAPIV3Schema") or {}
     return _compiled(msgspec.json.encode(props))
 

@@ -40,7 +40,7 @@ class BadValues(Exception):
 
 
 def default_values(values: Sequence[Json], definitions: Sequence[Json], field: str, *, create: bool) -> list[Json]:
-    """The values with defaults: those given first, in their order, then those that a default makes, in the order of the definitions.
+    """Return the values with defaults: those given first, in their order, then those that a default makes, in the order of the definitions.
 
     `create`: whether missing variables with a default are added (cluster-wide values, not overrides). Raises BadValues.
     """
@@ -120,7 +120,7 @@ def _values(values: Sequence[Json], field: str) -> dict[str, Json]:
 
 
 def _definitions(definitions: Sequence[Json], field: str) -> dict[str, Json]:
-    """The definition of each variable: the first, as they must all agree."""
+    """Return the definition of each variable: the first, as they must all agree."""
     problems = []
     for variable in definitions:
         if not variable.get("definitions"):
@@ -144,13 +144,13 @@ def _undefined(value: Json, field: str) -> FieldError:
 
 
 def _text(value: Mapping[str, Any]) -> str:
-    """The value as JSON text, which is how errors show it; null is shown as nothing."""
+    """Return the value as JSON text, which is how errors show it; null is shown as nothing."""
     content = value.get("value")
     return "" if content is None else msgspec.json.encode(content, order="sorted").decode()
 
 
 def _as_double(value: Any) -> Any:
-    """A value whose numbers went through a double, as they do in every JSON tool between a user and the store: 2.0 is 2."""
+    """Return a value whose numbers went through a double, as they do in every JSON tool between a user and the store: 2.0 is 2."""
     if isinstance(value, dict):
         return {k: _as_double(v) for k, v in value.items()}
     if isinstance(value, list):

@@ -38,7 +38,7 @@ class CorednsUpgrade:
 
 
 def coredns_upgrade(current: str, configuration: Json) -> CorednsUpgrade | None:
-    """The upgrade that the spec asks for; None if the image is right. Raises ValueError."""
+    """Return the upgrade that the spec asks for; None if the image is right. Raises ValueError."""
     image = Image.parse(current)
     repository = f"{image.repository}/{image.name}" if image.repository else image.name
     if canonical(repository) != repository:
@@ -71,7 +71,7 @@ def coredns_upgrade(current: str, configuration: Json) -> CorednsUpgrade | None:
 
 
 def coredns_version(tag: str) -> Version:
-    """The version that an image tag names; an underscore stands for a plus. Raises ValueError."""
+    """Return the version that an image tag names; an underscore stands for a plus. Raises ValueError."""
     text = tag.replace("_", "+")
     if not re.match(r"v?\d+\.\d+\.\d+", text):
         raise ValueError(f"failed to parse CoreDNS version from {tag!r}")

@@ -38,7 +38,7 @@ class Image:
 
 
 def canonical(name: str) -> str:
-    """A repository with its registry: what names none is on Docker Hub, and official there if it has no path."""
+    """Return a repository with its registry: what names none is on Docker Hub, and official there if it has no path."""
     registry, slash, path = name.partition("/")
     if not slash or (registry != "localhost" and not re.search(r"[.:A-Z]", registry)):
         registry, path = _HUB, name
@@ -48,7 +48,7 @@ def canonical(name: str) -> str:
 
 
 def familiar(name: str) -> str:
-    """A repository as people write it: Docker Hub goes without saying."""
+    """Return a repository as people write it: Docker Hub goes without saying."""
     if not name.startswith(f"{_HUB}/"):
         return name
     path = name.removeprefix(f"{_HUB}/")
@@ -57,10 +57,10 @@ def familiar(name: str) -> str:
 
 
 def tag_for(version: str) -> str:
-    """A version as an image tag: what a tag may not hold becomes an underscore."""
+    """Return a version as an image tag: what a tag may not hold becomes an underscore."""
     return re.sub(r"[^-a-zA-Z0-9_.]", "_", version)
 
 
 def containers_of(workload: Unstructured) -> list[Json]:
-    """The containers of a Deployment or DaemonSet, with fields that we do not know; to be changed and sent back."""
+    """Return the containers of a Deployment or DaemonSet, with fields that we do not know; to be changed and sent back."""
     return [dict(c) for c in workload.at("spec", "template", "spec", "containers") or ()]

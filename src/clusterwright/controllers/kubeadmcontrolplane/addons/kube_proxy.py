@@ -16,7 +16,7 @@ KUBE_PROXY = "kube-proxy"
 
 
 def kube_proxy_image(current: str, version: str, repository: str) -> str:
-    """The image that kube-proxy should run; raises ValueError."""
+    """Return the image that kube-proxy should run; raises ValueError."""
     image = Image.parse(current)
     if image.digest:
         raise ValueError(f"unable to parse image name {current!r}: it is pinned by its digest")

@@ -29,7 +29,7 @@ Mutator = Callable[[ClusterConfiguration], ClusterConfiguration]
 
 
 async def exists(client: Client) -> bool:
-    """Whether kubeadm has left its configuration: the sign of a successful init."""
+    """Return whether kubeadm has left its configuration: the sign of a successful init."""
     return await client.find(ConfigMap, ObjectKey(KUBE_SYSTEM, NAME)) is not None
 
 
@@ -41,7 +41,7 @@ def wanted_configuration(owner: Owner) -> ClusterConfiguration | None:
 
 
 def mutator(owner: Owner) -> Mutator:
-    """What the spec changes in the cluster's configuration; nothing if it says nothing."""
+    """Return what the spec changes in the cluster's configuration; nothing if it says nothing."""
     wanted = wanted_configuration(owner)
 
     def mutate(current: ClusterConfiguration) -> ClusterConfiguration:
@@ -111,7 +111,7 @@ def _without_empty(value: Any) -> Any:
 
 
 def _render(old: str, config: ClusterConfiguration, data: AdditionalData, version: str) -> str:
-    """The document for the new version; what kubeadm has there and we do not know stays."""
+    """Return the document for the new version; what kubeadm has there and we do not know stays."""
     document = cluster_document(config, data, api_version_for(parse_version(version)))
     before = next((d for d in yamlreader.load_all(old) if isinstance(d, dict) and d.get("kind") == "ClusterConfiguration"), {})
     if before.get("apiVersion") == document["apiVersion"]:

@@ -49,7 +49,7 @@ async def _write_down_expiry(hands: Hands, seen: ControlPlaneSnapshot, machine: 
 
 
 def api_server_port(config: Unstructured) -> int:
-    """Where the API server of a Machine listens, as its KubeadmConfig has it."""
+    """Return where the API server of a Machine listens, as its KubeadmConfig has it."""
     for path in (("initConfiguration", "localAPIEndpoint"), ("joinConfiguration", "controlPlane", "localAPIEndpoint")):
         port = config.at("spec", *path, "bindPort")
         if isinstance(port, int) and port:

@@ -31,7 +31,7 @@ async def let_go(hands: Hands, run: Run, machine: ControlPlaneMachine) -> None:
 
 
 async def _leave_etcd(hands: Hands, run: Run, machine: ControlPlaneMachine) -> bool:
-    """Whether the Machine has no member any more; not while its removal would not be safe. Raises PassFailed if it fails."""
+    """Return whether the Machine has no member any more; not while its removal would not be safe. Raises PassFailed if it fails."""
     members, owned = run.seen.inspection.members, run.seen.owned
     if run.seen.inspection.nodes_error is not None:
         raise PassFailed(f"unable to remove pre-terminate hook: {run.seen.inspection.nodes_error}")
@@ -75,7 +75,7 @@ async def remove_hook(hands: Hands, run: Run, name: str) -> None:
 
 
 async def member_name(hands: Hands, run: Run, machine: ControlPlaneMachine) -> str | None:
-    """The name of the Machine's etcd member, which is its Node's; None if the Node cannot be told."""
+    """Return the name of the Machine's etcd member, which is its Node's; None if the Node cannot be told."""
     if machine.has_node:
         return machine.node
     provider_id = machine.provider_id

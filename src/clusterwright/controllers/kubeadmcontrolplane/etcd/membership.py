@@ -91,7 +91,7 @@ class Membership:
             await etcd.close()
 
     async def _leader(self) -> str:
-        """The name of the member that leads: whoever answers first says who that is."""
+        """Return the name of the member that leads: whoever answers first says who that is."""
         etcd = await self._connect(self.nodes, _NO_LEADER)
         try:
             members = await etcd.members()

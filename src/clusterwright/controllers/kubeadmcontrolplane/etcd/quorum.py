@@ -15,7 +15,7 @@ from clusterwright.workload.access import EtcdMember
 
 
 def quorum(voting: int) -> int:
-    """How many of the voting members must be healthy for the cluster to serve writes."""
+    """Return how many of the voting members must be healthy for the cluster to serve writes."""
     return voting // 2 + 1
 
 
@@ -40,7 +40,7 @@ def project_etcd(
     add: bool = False,
     remove: str | None = None,
 ) -> Projection:
-    """The etcd cluster after one member joined (`add`) or the member called `remove` left.
+    """Return the etcd cluster after one member joined (`add`) or the member called `remove` left.
 
     A member that joins is unhealthy until it has caught up, unless it is the first. Members of no Machine are judged by
     their alarms, members without a name count as unhealthy learners.
@@ -74,7 +74,7 @@ def control_plane_survives(
     add: bool = False,
     remove: str | None = None,
 ) -> bool:
-    """Whether at least one Machine would have healthy control plane components after the change."""
+    """Return whether at least one Machine would have healthy control plane components after the change."""
     types = names.pod_conditions(managed_etcd=managed_etcd)
     healthy = sum(1 for m in machines if m.name != remove and not m.lacks_any(types))
     if add and not machines:

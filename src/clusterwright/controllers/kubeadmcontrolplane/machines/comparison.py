@@ -89,7 +89,7 @@ UP_TO_DATE: Table[ControlPlaneMachine] = Table(
 
 
 def compare(owner: Owner, machine: ControlPlaneMachine, *, now: datetime) -> Differences:
-    """What must be rolled out, if anything. Raises ValueError where the spec cannot be understood."""
+    """Return what must be rolled out, if anything. Raises ValueError where the spec cannot be understood."""
     rollout = owner.spec.get("rollout") or {}
     days = (rollout.get("before") or {}).get("certificatesExpiryDays") or 0
     expiry = machine.object.status.certificates_expiry_date
@@ -104,7 +104,7 @@ def compare(owner: Owner, machine: ControlPlaneMachine, *, now: datetime) -> Dif
 
 
 def infrastructure_matches(owner: Owner, machine: ControlPlaneMachine) -> bool:
-    """Whether the InfraMachine was cloned from the template that is wanted; what is not known counts as a match."""
+    """Return whether the InfraMachine was cloned from the template that is wanted; what is not known counts as a match."""
     if machine.infrastructure is None:
         return True
     found = machine.infrastructure.metadata.annotations
@@ -115,13 +115,13 @@ def infrastructure_matches(owner: Owner, machine: ControlPlaneMachine) -> bool:
 
 
 def is_cloned(machine: ControlPlaneMachine) -> bool:
-    """Whether the InfraMachine says which template it was made from."""
+    """Return whether the InfraMachine says which template it was made from."""
     found = machine.infrastructure.metadata.annotations if machine.infrastructure is not None else {}
     return CLONED_FROM_NAME_ANNOTATION in found and CLONED_FROM_GROUP_KIND_ANNOTATION in found
 
 
 def config_matches(owner: Owner, machine: ControlPlaneMachine) -> bool:
-    """Whether the KubeadmConfig is what a joining (or, for the first Machine, an initializing) Machine would get today."""
+    """Return whether the KubeadmConfig is what a joining (or, for the first Machine, an initializing) Machine would get today."""
     if machine.object.spec.bootstrap.config_ref is None or machine.config is None:
         return True
     found = machine.config.at("spec") or {}
@@ -135,7 +135,7 @@ def _is_init(spec: Mapping[str, Any]) -> bool:
 
 
 def joining_configs(owner: Owner, config: Unstructured) -> tuple[Json, Json]:
-    """A KubeadmConfig's spec beside the one that is wanted, both as of a Machine that joins, levelled to be compared."""
+    """Return a KubeadmConfig's spec beside the one that is wanted, both as of a Machine that joins, levelled to be compared."""
     return _levelled(config.at("spec") or {}, config_spec(owner, join=True), join=True)
 
 
@@ -153,7 +153,7 @@ def _levelled(found: Mapping[str, Any], wanted: Mapping[str, Any], *, join: bool
 
 
 def _dumped(spec: Mapping[str, Any]) -> Json:
-    """The spec as its model writes it: no empty lists and objects but those that mean something."""
+    """Return the spec as its model writes it: no empty lists and objects but those that mean something."""
     return to_json(convert(spec, KubeadmConfigSpec))
 
 

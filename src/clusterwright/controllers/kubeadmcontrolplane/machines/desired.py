@@ -64,7 +64,7 @@ class Owner:
         return self.machine_spec.get("infrastructureRef") or {}
 
     def reference(self, *, controller: bool) -> Json:
-        """An ownerReference to the control plane."""
+        """Return an ownerReference to the control plane."""
         reference: Json = {"apiVersion": self.api_version, "kind": "KubeadmControlPlane", "name": self.name, "uid": self.uid}
         return {**reference, "controller": True, "blockOwnerDeletion": True} if controller else reference
 
@@ -99,7 +99,7 @@ def template_annotations(owner: Owner) -> dict[str, str]:
 
 
 def deletion_timeouts(owner: Owner) -> Json:
-    """The timeouts that the template sets."""
+    """Return the timeouts that the template sets."""
     return {k: v for k, v in (owner.machine_spec.get("deletion") or {}).items() if v is not None}
 
 
@@ -114,7 +114,7 @@ def readiness_gates(owner: Owner) -> list[Json]:
 
 
 def new_machine(owner: Owner, *, name: str, failure_domain: str, infrastructure_ref: Json, config_ref: Json) -> Json:
-    """A Machine that does not exist yet."""
+    """Return a Machine that does not exist yet."""
     annotation = {REMEDIATION_FOR_ANNOTATION: owner.remediation_in_progress} if owner.remediation_in_progress is not None else {}
     return _machine(
         owner,
@@ -128,7 +128,7 @@ def new_machine(owner: Owner, *, name: str, failure_domain: str, infrastructure_
 
 
 def updated_machine(owner: Owner, stored: Unstructured, *, version: str | None = None) -> Json:
-    """An existing Machine as it should be: what identifies it stays, metadata and timeouts follow the template."""
+    """Return an existing Machine as it should be: what identifies it stays, metadata and timeouts follow the template."""
     kept = stored.metadata.annotations.get(REMEDIATION_FOR_ANNOTATION)
     spec: Mapping[str, Any] = stored.json.get("spec") or {}
     config_ref = (spec.get("bootstrap") or {}).get("configRef")
@@ -187,7 +187,7 @@ def defaulted_config_spec(owner: Owner) -> Json:
 
 
 def config_spec(owner: Owner, *, join: bool) -> Json:
-    """The spec of a KubeadmConfig for a Machine that joins, or for the first one."""
+    """Return the spec of a KubeadmConfig for a Machine that joins, or for the first one."""
     spec = defaulted_config_spec(owner)
     if join:
         spec.pop("initConfiguration", None)
@@ -200,7 +200,7 @@ def config_spec(owner: Owner, *, join: bool) -> Json:
 
 
 def new_config(owner: Owner, *, name: str, join: bool) -> Json:
-    """A KubeadmConfig that does not exist yet."""
+    """Return a KubeadmConfig that does not exist yet."""
     spec = config_spec(owner, join=join)
     config: Json = {
         "apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2",
@@ -219,7 +219,7 @@ def new_config(owner: Owner, *, name: str, join: bool) -> Json:
 
 
 def cloned_from(owner: Owner) -> dict[str, str]:
-    """Which template an InfraMachine was made from, as annotations."""
+    """Return which template an InfraMachine was made from, as annotations."""
     ref = owner.infrastructure_ref
     return {
         CLONED_FROM_NAME_ANNOTATION: str(ref.get("name", "")),
@@ -228,7 +228,7 @@ def cloned_from(owner: Owner) -> dict[str, str]:
 
 
 def new_infrastructure(owner: Owner, template: Unstructured, *, name: str) -> Json:
-    """An InfraMachine cloned from its template."""
+    """Return an InfraMachine cloned from its template."""
     content = template.at("spec", "template")
     clone: Json = deepcopy(dict(content)) if isinstance(content, Mapping) else {}
     metadata = clone.pop("metadata", None) or {}

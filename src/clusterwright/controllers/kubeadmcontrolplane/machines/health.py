@@ -46,12 +46,12 @@ class PodFacts:
 
 
 def node_ready_status(node: Node | None) -> str:
-    """The status of the Node's Ready condition; empty if it has none."""
+    """Return the status of the Node's Ready condition; empty if it has none."""
     return next((c.status for c in node.status.conditions if c.type == "Ready"), "") if node is not None else ""
 
 
 def is_unreachable(node: Node) -> bool:
-    """Whether Kubernetes has lost the Node's kubelet for long."""
+    """Return whether Kubernetes has lost the Node's kubelet for long."""
     return any(t.key == UNREACHABLE_TAINT and t.effect == "NoExecute" for t in node.spec.taints)
 
 
@@ -260,7 +260,7 @@ POD_HEALTHY: Table[PodFacts] = Table(
 
 
 def expects_control_plane_taint(machine: ControlPlaneMachine) -> bool:
-    """Whether the Node should carry the control plane taint: the Machine asks for it, or kubeadm sets it."""
+    """Return whether the Node should carry the control plane taint: the Machine asks for it, or kubeadm sets it."""
     if any(_is_control_plane_taint(t.key, t.effect) for t in machine.object.spec.taints):
         return True
     if machine.config is None:

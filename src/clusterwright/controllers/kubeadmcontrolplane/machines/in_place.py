@@ -107,7 +107,7 @@ IN_PLACE: Table[InPlaceFacts] = Table(
 
 
 async def can_update(hands: Hands, run: Run, machine: ControlPlaneMachine) -> bool:
-    """Whether an extension says that it can make the Machine what the spec asks for; no if there is none. Raises PassFailed."""
+    """Return whether an extension says that it can make the Machine what the spec asks for; no if there is none. Raises PassFailed."""
     try:
         return await _can_update(hands, run, machine)
     except (ApiError, ExtensionError, PatchFailed) as error:
@@ -148,7 +148,7 @@ async def _can_update(hands: Hands, run: Run, machine: ControlPlaneMachine) -> b
 
 
 async def _levelled(hands: Hands, what: str, intent: Json) -> Json:
-    """The object as the API server would store it, so that its defaults are no difference. Raises PassFailed."""
+    """Return the object as the API server would store it, so that its defaults are no difference. Raises PassFailed."""
     try:
         return dict((await hands.deps.client.apply(intent, field_manager=FIELD_MANAGER, dry_run=True)).json)
     except ApiError as error:
@@ -157,7 +157,7 @@ async def _levelled(hands: Hands, what: str, intent: Json) -> Json:
 
 
 def _like(obj: Mapping[str, Any], metadata: Mapping[str, Any]) -> Json:
-    """An object with other labels and annotations: to bring them in step is nobody's update."""
+    """Return an object with other labels and annotations: to bring them in step is nobody's update."""
     own = obj.get("metadata") or {}
     kept = {field: own[field] for field in ("name", "namespace") if field in own}
     changed = {field: dict(metadata[field]) for field in ("labels", "annotations") if metadata.get(field)}

@@ -43,7 +43,7 @@ async def keep_in_step(hands: Hands, run: Run) -> bool:
 
 
 async def _bring_in_step(hands: Hands, run: Run, machine: ControlPlaneMachine) -> bool:
-    """Whether managedFields had to be mended."""
+    """Return whether managedFields had to be mended."""
     key, owner = run.seen.key, run.seen.owner
     applied = await hands.applier.ensure(key, machine.stored, desired.updated_machine(owner, machine.stored), FIELD_MANAGER)
     mended = applied.mended

@@ -58,11 +58,11 @@ class ControlPlaneMachine:
 
     @staticmethod
     def of(original: Original[Machine]) -> ControlPlaneMachine:
-        """A Machine as read, without what belongs to it."""
+        """Return a Machine as read, without what belongs to it."""
         return ControlPlaneMachine(object=original.object, original=original)
 
     def answered(self, original: Original[Machine]) -> ControlPlaneMachine:
-        """The Machine as the API server answered a write; what this pass found out about it stays."""
+        """Return the Machine as the API server answered a write; what this pass found out about it stays."""
         fresh, known = original.object, self.object
         conditions = fresh.status.conditions
         for type in (*names.MACHINE_OWNED_CONDITIONS, names.OWNER_REMEDIATED):
@@ -167,15 +167,15 @@ class ControlPlaneMachine:
         return v1beta1_conditions(self.object)
 
     def condition(self, type: str) -> Condition | None:
-        """Its condition of this type."""
+        """Return its condition of this type."""
         return get(self.conditions, type)
 
     def is_true(self, type: str) -> bool:
-        """Whether the condition is there and True."""
+        """Return whether the condition is there and True."""
         return is_true(self.conditions, type)
 
     def is_false(self, type: str) -> bool:
-        """Whether the condition is there and False."""
+        """Return whether the condition is there and False."""
         return is_false(self.conditions, type)
 
     @property
@@ -204,22 +204,22 @@ class ControlPlaneMachine:
         return owned_machines.is_updating(self.object)
 
     def lacks_any(self, types: Iterable[str]) -> bool:
-        """Whether one of the conditions is missing or not True."""
+        """Return whether one of the conditions is missing or not True."""
         return any(not self.is_true(t) for t in types)
 
     def failing_since(self, types: Iterable[str]) -> datetime | None:
-        """The earliest transition among the conditions that are there and not True."""
+        """Return the earliest transition among the conditions that are there and not True."""
         found = (c for t in types if (c := self.condition(t)) is not None and c.status != "True")
         return min((c.last_transition_time for c in found if c.last_transition_time), default=None)
 
 
 def oldest(machines: Iterable[ControlPlaneMachine]) -> ControlPlaneMachine | None:
-    """The one created first; name breaks ties."""
+    """Return the one created first; name breaks ties."""
     return min(machines, key=lambda m: m.age_key, default=None)
 
 
 def newest(machines: Iterable[ControlPlaneMachine]) -> ControlPlaneMachine | None:
-    """The one created last; name breaks ties."""
+    """Return the one created last; name breaks ties."""
     return max(machines, key=lambda m: m.age_key, default=None)
 
 

@@ -191,7 +191,7 @@ def alarm_text(f: MemberFacts) -> str:
 
 
 def _unhealthy(text: str | Message[MemberFacts]) -> Transition[MemberFacts]:
-    """The deprecated condition of a member that is not well."""
+    """Return the deprecated condition of a member that is not well."""
     return false("EtcdMemberUnhealthy", text, "Error")
 
 

@@ -39,7 +39,7 @@ class RemediationData:
     retry_count: int = 0
 
     def dump(self) -> str:
-        """The annotation's value."""
+        """Return the annotation's value."""
         data: dict[str, Any] = {"machine": self.machine}
         if self.time is not None:
             data["timestamp"] = self.time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -48,7 +48,7 @@ class RemediationData:
 
     @staticmethod
     def parse(value: str) -> RemediationData:
-        """The data in an annotation; raises GarbledHistory."""
+        """Return the data in an annotation; raises GarbledHistory."""
         try:
             data = json.loads(value)
             stamp = data.get("timestamp")
@@ -62,7 +62,7 @@ class RemediationData:
 
 
 def last_remediation(lock: str | None, machines: Sequence[ControlPlaneMachine]) -> RemediationData | None:
-    """The newest remediation known: the one in progress, else the newest that a Machine remembers."""
+    """Return the newest remediation known: the one in progress, else the newest that a Machine remembers."""
     if lock is not None:
         return RemediationData.parse(lock)
     found = [
@@ -90,12 +90,12 @@ def lock_is_stale(lock: RemediationData, machines: Sequence[ControlPlaneMachine]
 
 
 def recovered(machine: ControlPlaneMachine) -> bool:
-    """Whether a Machine marked for remediation became healthy again by itself."""
+    """Return whether a Machine marked for remediation became healthy again by itself."""
     return not machine.deleting and machine.is_true(names.HEALTH_CHECK_SUCCEEDED) and machine.is_false(names.OWNER_REMEDIATED)
 
 
 def recovered_v1beta1(machine: ControlPlaneMachine) -> bool:
-    """The same, judged by the deprecated conditions."""
+    """Return the same, judged by the deprecated conditions."""
     status = {c.type: c.status for c in machine.v1beta1_conditions}
     return not machine.deleting and status.get(names.HEALTH_CHECK_SUCCEEDED) == "True" and status.get(names.OWNER_REMEDIATED) == "False"
 
@@ -325,7 +325,7 @@ def _cannot(text: _Text) -> Transition[RemediationFacts]:
 
 
 def _waits(text: _Text) -> Transition[RemediationFacts]:
-    """The deprecated form of all refusals but one."""
+    """Return the deprecated form of all refusals but one."""
     return false("WaitingForRemediation", text, "Warning")
 
 
@@ -356,7 +356,7 @@ REMEDIATE: Table[RemediationFacts] = Table(
 
 
 def deleted() -> tuple[Condition, V1Beta1Condition]:
-    """What is said of a Machine that was deleted to be replaced."""
+    """Return what is said of a Machine that was deleted to be replaced."""
     return (
         Condition(type=names.OWNER_REMEDIATED, status="False", reason="MachineDeleting", message="Machine is deleting"),
         V1Beta1Condition(type=names.OWNER_REMEDIATED, status="False", severity="Warning", reason="RemediationInProgress"),
@@ -364,7 +364,7 @@ def deleted() -> tuple[Condition, V1Beta1Condition]:
 
 
 def failed(text: str) -> tuple[Condition, V1Beta1Condition]:
-    """What is said of a Machine whose deletion failed."""
+    """Return what is said of a Machine whose deletion failed."""
     return (
         Condition(type=names.OWNER_REMEDIATED, status="False", reason="InternalError", message=CHECK_LOGS),
         V1Beta1Condition(type=names.OWNER_REMEDIATED, status="False", severity="Error", reason="RemediationFailed", message=text),

@@ -17,7 +17,7 @@ def select_to_remove(
     *,
     managed_etcd: bool,
 ) -> ControlPlaneMachine | None:
-    """The Machine to delete or update next: marked by the user, sick, outdated, any; of these the oldest of the fullest domain."""
+    """Return the Machine to delete or update next: marked by the user, sick, outdated, any; of these the oldest of the fullest domain."""
 
     def marked(machine: ControlPlaneMachine) -> bool:
         return DELETE_MACHINE_ANNOTATION in machine.annotations
@@ -46,7 +46,7 @@ def _fullest_domain(machines: Sequence[ControlPlaneMachine], eligible: Sequence[
 
 
 def domain_for_new(machines: Sequence[ControlPlaneMachine], domains: Sequence[str]) -> str:
-    """The failure domain with the fewest Machines that will stay; empty where the Cluster has none for control planes."""
+    """Return the failure domain with the fewest Machines that will stay; empty where the Cluster has none for control planes."""
     if not domains:
         return ""
     staying = Counter(m.failure_domain for m in machines if not m.differences.any and not m.deleting)
