@@ -188,6 +188,9 @@ def _fetched(path: str, contents: Mapping[str, Any]) -> bytes:
         raise BootFailure(f"ignition: {path} cannot be decoded") from None
 
 
+_SHELLS = frozenset({"/bin/bash", "/bin/sh"})
+
+
 def _started(unit: Mapping[str, Any], files: Mapping[str, bytes]) -> list[str]:
     """Return the lines that a unit runs: its command, or the script that the command is."""
     lines: list[str] = []
@@ -195,7 +198,8 @@ def _started(unit: Mapping[str, Any], files: Mapping[str, bytes]) -> list[str]:
         command = line.strip().removeprefix("ExecStart=")
         if not line.strip().startswith("ExecStart=") or not command:
             continue
-        program = command.split()[0]
+        words = command.split()
+        program = words[1] if words[0] in _SHELLS and len(words) > 1 else words[0]
         if program.startswith("/etc/") and program not in files:
             raise BootFailure(f"ignition: {unit.get('name')}: {program} does not exist")
         lines += files[program].decode("utf-8", "replace").splitlines() if program in files else [command]
