@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from clusterwright.api.meta import LabelSelector, LabelSelectorRequirement
-from clusterwright.api.selectors import InvalidSelector, matches, parsed
+from clusterwright.api.selectors import InvalidSelector, matches, parse_labels, parsed, selector_text
 
 
 def term(key: str, operator: str, *values: str) -> LabelSelector:
@@ -54,3 +54,27 @@ def test_what_no_api_server_would_accept(selector: LabelSelector) -> None:
 
 def test_a_good_selector_is_valid() -> None:
     parsed(LabelSelector(match_labels={"example.com/a": "b", "c": ""}, match_expressions=term("d", "NotIn", "e").match_expressions))
+
+
+def test_a_selector_that_is_parsed_from_its_object_matches_like_its_text() -> None:
+    selector = LabelSelector(
+        match_labels={"a": "b"},
+        match_expressions=(
+            LabelSelectorRequirement(key="c", operator="In", values=("d",)),
+            LabelSelectorRequirement(key="e", operator="NotIn", values=("f", "g")),
+            LabelSelectorRequirement(key="h", operator="Exists"),
+            LabelSelectorRequirement(key="i", operator="DoesNotExist"),
+        ),
+    )
+    good = {"a": "b", "c": "d", "h": ""}
+    labels = [good, {**good, "a": "x"}, {**good, "c": "x"}, {**good, "e": "g"}, {"a": "b", "c": "d"}, {**good, "i": ""}, {}]
+
+    assert [parsed(selector).matches(each) for each in labels] == [parse_labels(selector_text(selector)).matches(each) for each in labels]
+    assert parsed(selector).equal == (("a", "b"), ("c", "d"))
+
+
+def test_a_long_selector_is_not_kept_in_memory() -> None:
+    short, long = "a=b", ",".join(f"key-{n}=v" for n in range(1000))
+
+    assert parse_labels(short) is parse_labels(short)
+    assert parse_labels(long) is not parse_labels(long)

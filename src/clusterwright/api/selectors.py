@@ -23,6 +23,8 @@ FieldRequirement = tuple[str, bool, str]
 
 _SPECIAL: Final = frozenset("=!(),><")
 _OPERATORS: Final = "in, notin, =, ==, !=, gt, lt"
+_SHORT: Final = 4096
+"""Characters of a selector that is kept in its parsed form; longer ones would let a tenant fill the memory."""
 _NAMES: Final = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 """The operators of a LabelSelector object and those of a query."""
 
@@ -59,7 +61,7 @@ EVERYTHING: Final = Selector((), ())
 def parse_labels(labels: str | Mapping[str, str]) -> Selector:
     """Parse a label selector from text, or from a mapping, which means equality; raises InvalidSelector."""
     if isinstance(labels, str):
-        return _parsed_text(labels)
+        return _parsed_text(labels) if len(labels) <= _SHORT else _selector(_Parser(labels).parse())
     return Selector(tuple(sorted(labels.items())), ())
 
 
@@ -247,8 +249,8 @@ def _check(field: str, value: str, problems: tuple[str, ...]) -> None:
 # ------------------------------------------------------------------------------------------ metav1.LabelSelector
 
 
-def selector_text(selector: LabelSelector) -> str:
-    """Write the selector as text, terms by key; empty if it selects everything. Raises InvalidSelector."""
+def _validate(selector: LabelSelector) -> None:
+    """Raise InvalidSelector if a key, a value or an operator breaks the rules."""
     for key, value in selector.match_labels.items():
         _check("key", key, qualified_name(key))
         _check(f"values[0][{key}]", value, label_value(value))
@@ -261,6 +263,11 @@ def selector_text(selector: LabelSelector) -> str:
         _check("key", term.key, qualified_name(term.key))
         for index, value in enumerate(term.values):
             _check(f"values[{index}][{term.key}]", value, label_value(value))
+
+
+def selector_text(selector: LabelSelector) -> str:
+    """Write the selector as text, terms by key; empty if it selects everything. Raises InvalidSelector."""
+    _validate(selector)
     return _text(selector.match_labels, ((t.key, t.operator, t.values) for t in selector.match_expressions))
 
 
@@ -275,7 +282,9 @@ def _text(labels: Labels, expressions: Iterable[tuple[str, str, Iterable[str]]])
 
 def parsed(selector: LabelSelector) -> Selector:
     """Return the selector in the form that can be matched. Raises InvalidSelector."""
-    return parse_labels(selector_text(selector))
+    _validate(selector)
+    equal: list[Requirement] = [(key, "=", (value,)) for key, value in selector.match_labels.items()]
+    return _selector([*equal, *((term.key, _NAMES[term.operator], tuple(term.values)) for term in selector.match_expressions)])
 
 
 def matches(selector: LabelSelector | None, labels: Labels) -> bool:

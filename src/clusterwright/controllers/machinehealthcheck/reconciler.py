@@ -9,7 +9,7 @@ from dataclasses import replace
 from clusterwright.api.core import Cluster, Machine, MachineHealthCheck
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import ObjectKey
-from clusterwright.api.selectors import InvalidSelector, selector_text
+from clusterwright.api.selectors import InvalidSelector, parsed
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.conditions import ConditionConflict, is_false
 from clusterwright.controllers.kit.passing import Pass
@@ -62,10 +62,10 @@ class MachineHealthChecks(Kind[MachineHealthCheck, Cluster, HealthCheckSnapshot]
 
     async def _targets(self, check: MachineHealthCheck, cluster: ClusterFacts) -> Sequence[Target]:
         """Return the Machines that the check looks after, with their Nodes where the workload cluster can have some. Raises ApiError."""
-        selector = selector_text(check.spec.selector)
-        own = f"{CLUSTER_NAME_LABEL}={check.spec.cluster_name}"
-        found = await self._client.list(Machine, namespace=check.metadata.namespace, labels=f"{own},{selector}" if selector else own)
-        machines = [machine_facts(m) for m in found if not is_exempt(m)]
+        selector = parsed(check.spec.selector)
+        own = {CLUSTER_NAME_LABEL: check.spec.cluster_name}
+        found = await self._client.list(Machine, namespace=check.metadata.namespace, labels=own)
+        machines = [machine_facts(m) for m in found if selector.matches(m.metadata.labels) and not is_exempt(m)]
         self._wakes.learn(check.key, cluster.key, machines, template_of(check))
         if cluster.initialized.status != "True":
             return [Target(m) for m in machines]
