@@ -89,11 +89,11 @@ def test_headers_that_lie_about_their_size_are_refused_at_little_cost(plain: byt
         list(Reader().feed(packed(plain)))
 
 
-def test_settings_and_windows_ask_for_nothing() -> None:
+def test_the_content_of_settings_and_windows_is_not_read() -> None:
     settings_frame = b"\x80\x03\x00\x04\x00\x00\x00\x0c" + struct.pack(">III", 1, 4, 100)
     window = b"\x80\x03\x00\x09\x00\x00\x00\x08" + struct.pack(">II", 1, 65536)
 
-    assert list(Reader().feed(settings_frame + window + Writer().ping(1))) == [Frame(6, 1)]
+    assert list(Reader().feed(settings_frame + window + Writer().ping(1))) == [Frame(4, 0), Frame(9, 0), Frame(6, 1)]
 
 
 # --------------------------------------------------------------------------------------------------------- sessions

@@ -5,6 +5,7 @@ HTTP/2 itself is `h2`'s. A message is one byte (0: not compressed), its length i
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -31,6 +32,8 @@ _MAX_CALLS: Final = 32
 """Calls that a peer may have open at a time; they are answered one after the other."""
 _MAX_HEADERS: Final = 16 * 1024
 _PREFIX: Final = 5
+_AT_ONCE: Final = 4096
+"""Bytes that are parsed before other tasks run: frames may have nine bytes each."""
 
 Handler = Callable[[str, bytes], Awaitable[bytes]]
 """Answers a call: path (`/package.Service/Method`) and message to message; raises GrpcError."""
@@ -60,6 +63,7 @@ class _Http2:
             },
         )
         self._events: deque[h2.events.Event] = deque()
+        self._unread = memoryview(b"")
 
     async def begin(self) -> None:
         self.http.initiate_connection()
@@ -72,11 +76,15 @@ class _Http2:
     async def event(self) -> h2.events.Event | None:
         """Return what the peer does next; None at the end. Data are acknowledged as they are read. Raises GrpcError."""
         while not self._events:
-            data = await self.stream.receive()
-            if data is None:
+            if self._unread:
+                await asyncio.sleep(0)
+            elif (data := await self.stream.receive()) is not None:
+                self._unread = memoryview(data)
+            else:
                 return None
+            part, self._unread = self._unread[:_AT_ONCE], self._unread[_AT_ONCE:]
             try:
-                self._events.extend(self.http.receive_data(data))
+                self._events.extend(self.http.receive_data(bytes(part)))
             except (h2.exceptions.ProtocolError, UnicodeDecodeError) as error:
                 await self._acknowledge()
                 raise GrpcError(UNAVAILABLE, f"connection error: {error or type(error).__name__}") from error

@@ -9,7 +9,9 @@ from typing import Final
 from clusterwright.api.wire import Duplex
 
 ROOM: Final = 256 * 1024
-"""How many bytes may wait for a reader; who sends more, waits until some are read."""
+"""How many bytes may wait for a reader. A sender waits while there are more."""
+_EACH: Final = 64
+"""Bytes that one waiting chunk costs in addition to its content: single bytes are chunks, too."""
 _LINGER: Final = 5.0
 
 
@@ -36,7 +38,7 @@ class Inbox:
         """Add bytes, whether there is room or not; after the end they are dropped."""
         if data and not self._ended:
             self._chunks.append(data)
-            self._size += len(data)
+            self._size += len(data) + _EACH
             self._changed.set()
 
     async def put(self, data: bytes) -> None:
@@ -56,7 +58,7 @@ class Inbox:
                 raise self._ended
             return None
         data = self._chunks.popleft()
-        self._size -= len(data)
+        self._size -= len(data) + _EACH
         self._changed.set()
         return data
 

@@ -14,6 +14,8 @@ from clusterwright.streams.spdy import SpdyError
 MAX_STREAMS: Final = 256
 """Streams that a peer may have open at a time on one session."""
 _CHUNK: Final = 32 * 1024
+_AT_ONCE: Final = 100
+"""Frames that are handled before other tasks run: millions of small ones fit into one message of the peer."""
 
 
 class Stream:
@@ -108,10 +110,12 @@ class Session:
         """Read until the carrier ends; raises SpdyError if the peer breaks the rules. All streams end with it."""
         try:
             while (data := await self._carrier.receive()) is not None:
-                for frame in self._reader.feed(data):
+                for number, frame in enumerate(self._reader.feed(data), 1):
                     if frame.kind == spdy.GOAWAY:
                         return
                     await self._take(frame)
+                    if number % _AT_ONCE == 0:
+                        await asyncio.sleep(0)
         finally:
             await self.close()
 

@@ -133,13 +133,13 @@ class Reader:
                 yield Frame(0, first & _ID, flags, payload=payload)
             elif (version := first >> 16 & 0x7FFF) != _VERSION:
                 raise SpdyError(f"a frame of SPDY version {version}, not {_VERSION}")
-            elif (frame := self._control(first & 0xFFFF, flags, payload)) is not None:
-                yield frame
+            else:
+                yield self._control(first & 0xFFFF, flags, payload)
 
-    def _control(self, kind: int, flags: int, payload: bytes) -> Frame | None:
-        """Return a control frame; None for one that asks for nothing.
+    def _control(self, kind: int, flags: int, payload: bytes) -> Frame:
+        """Return a control frame. The content of SETTINGS, WINDOW_UPDATE and unknown frames is not read.
 
-        SETTINGS and WINDOW_UPDATE ask for nothing: no end that Kubernetes has counts windows, what carries the frames slows down who sends.
+        No peer in Kubernetes counts windows: the connection that carries the frames slows the sender down.
         """
         try:
             if kind == SYN_STREAM:
@@ -155,7 +155,7 @@ class Reader:
                 return Frame(kind, struct.unpack_from(">I", payload)[0], flags)
         except struct.error as error:
             raise SpdyError(f"a control frame of type {kind} is cut short") from error
-        return None
+        return Frame(kind, 0, flags)
 
     def _unpack(self, block: bytes) -> Mapping[str, str]:
         try:

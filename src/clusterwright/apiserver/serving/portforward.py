@@ -128,6 +128,7 @@ async def serve_channels(carrier: Duplex, ports: Sequence[int], dial: Dial, name
         while (message := await carrier.receive()) is not None:
             if message and message[0] < len(channels):
                 await channels[message[0]].inbox.put(message[1:])
+            await asyncio.sleep(0)  # many small messages come in one packet
 
     pairs = zip(channels[::2], channels[1::2], ports, strict=True)
     work = [asyncio.ensure_future(_quietly(forward(*pair))) for pair in pairs]
