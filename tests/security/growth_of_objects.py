@@ -19,7 +19,11 @@ from clusterwright.api.meta import ObjectKey, ObjectMeta
 from clusterwright.api.versions import HUB
 from clusterwright.apiserver.builtins.kinds import RESOURCES
 from clusterwright.apiserver.conversion import Versions
+from clusterwright.apiserver.discovery import groups
+from clusterwright.apiserver.discovery.nonresource import _openapi_index
+from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.managedfields import applying, updating
+from clusterwright.apiserver.registry import Registry, Served
 from clusterwright.apiserver.schema.customresource import compile_crd
 from clusterwright.apiserver.schema.structural import Node as Structural
 from clusterwright.apiserver.schema.structural import apply_defaults, prune
@@ -118,6 +122,16 @@ def _drained(pods: list[DrainPod]) -> None:
     drain.plan(drain.judge_all(pods, rules=rules, namespaces={"ns": {}}, unreachable=False, now=datetime(2001, 1, 1, tzinfo=UTC)))
 
 
+def _served(n: int) -> Served:
+    """Return a registry with one kind in each of n groups."""
+    registry, handler = Registry({}), compile_crd(widget_crds()[0], "v1")
+    registry.add(
+        Resource(group=f"g{i}.dev", version="v1", kind="Widget", plural="widgets", singular="widget", handler=handler, custom=True)
+        for i in range(n)
+    )
+    return registry.served()
+
+
 def objects() -> Iterator[tuple[str, Row]]:
     """Yield the rows by name; conversions come from the registry of versions."""
     for name, make, handlers in (("ConfigMap", _config_map, _CONFIG_MAPS), ("Widget", _widget, _WIDGETS)):
@@ -129,5 +143,8 @@ def objects() -> Iterator[tuple[str, Row]]:
     yield "pruning", Row(_unpruned, lambda obj: prune(obj, _DEFAULTED), 8_000)
     yield "defaulting", Row(_unpruned, lambda obj: apply_defaults(obj, _DEFAULTED), 8_000)
     yield "drain", Row(lambda n: [DrainPod(key=ObjectKey("ns", f"pod-{i}")) for i in range(n)], _drained, 2_000)
+    yield "discovery of groups", Row(_served, groups.group_list, 8_000)
+    yield "aggregated discovery", Row(_served, partial(groups.aggregated, core=False, version="v2"), 2_000)
+    yield "index of OpenAPI documents", Row(_served, partial(_openapi_index, generation=1), 2_000)
     yield "cloud-init", Row(_node, cloudinit.render, 2_000)
     yield "ignition", Row(_node, ignition.render, 1_000)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 from clusterwright.apiserver.conversion import Versions
 from clusterwright.apiserver.interfaces import Resource
 
 ResourceKey = tuple[str, str, str]
 """Group, version, plural."""
+Served = Mapping[str, Mapping[str, Sequence[Resource]]]
+"""Resources by group and version."""
 
 
 class Index(dict[ResourceKey, Resource]):
@@ -30,6 +33,11 @@ class Index(dict[ResourceKey, Resource]):
         for resource in self.values():
             found.setdefault(resource.storage_key, []).append(resource)
         return found
+
+    @cached_property
+    def documents(self) -> dict[Hashable, Any]:
+        """What was made of these resources, by what it is. Servers with the same resources share it."""
+        return {}
 
 
 class Registry:
@@ -103,9 +111,21 @@ class Registry:
         stored = [r for r in sharing if r.api_version == (r.storage or r.api_version)]
         return stored[-1] if stored else next(iter(sharing), None)
 
-    def groups(self) -> set[str]:
-        """Return all served groups."""
-        return {r.group for r in self}
+    @property
+    def documents(self) -> dict[Hashable, Any]:
+        """Documents about the served resources by what they are; empty again when other resources are served."""
+        return (self._own or self._base).documents
+
+    def served(self) -> Served:
+        """Return all resources by group and version, each list sorted by plural. Any thread may call it."""
+        documents = self.documents
+        found: dict[str, dict[str, list[Resource]]] | None = documents.get("served")
+        if found is None:
+            found = {}
+            for resource in sorted(self, key=lambda r: r.plural):
+                found.setdefault(resource.group, {}).setdefault(resource.version, []).append(resource)
+            documents["served"] = found
+        return found
 
 
 def index(resources: Iterable[Resource]) -> Index:

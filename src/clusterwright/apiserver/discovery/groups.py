@@ -10,7 +10,7 @@ from typing import Final
 
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.interfaces import Resource
-from clusterwright.apiserver.registry import Registry
+from clusterwright.apiserver.registry import Served
 
 _CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _SUBRESOURCE_VERBS: Final = ("get", "patch", "update")
@@ -37,9 +37,9 @@ def version_order(version: str) -> tuple[int, int, int, str]:
     return (stage, -int(match[1]), -int(match[3] or 0), version)
 
 
-def versions_of(registry: Registry, group: str) -> list[str]:
+def versions_of(served: Served, group: str) -> list[str]:
     """Return the versions of a group, the preferred one first."""
-    return sorted({r.version for r in registry if r.group == group}, key=version_order)
+    return sorted(served.get(group, ()), key=version_order)
 
 
 _STORED_AS: Final = {
@@ -70,10 +70,10 @@ def subresources(resource: Resource) -> Iterable[tuple[str, Json, Sequence[str]]
         yield name, {"group": group, "version": version, "kind": kind}, verbs
 
 
-def resource_list(registry: Registry, group: str, version: str) -> Json | None:
+def resource_list(served: Served, group: str, version: str) -> Json | None:
     """Return the APIResourceList of a group version; None if it is not served."""
     found: list[Json] = []
-    for resource in sorted((r for r in registry if r.group == group and r.version == version), key=lambda r: r.plural):
+    for resource in served.get(group, {}).get(version, ()):
         entry: Json = {
             "name": resource.plural,
             "singularName": resource.singular,
@@ -102,23 +102,23 @@ def resource_list(registry: Registry, group: str, version: str) -> Json | None:
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{group}/{version}", "resources": found}
 
 
-def group_entry(registry: Registry, group: str) -> Json:
+def group_entry(served: Served, group: str) -> Json:
     """Return a group as /apis lists it."""
-    versions = [{"groupVersion": f"{group}/{v}", "version": v} for v in versions_of(registry, group)]
+    versions = [{"groupVersion": f"{group}/{v}", "version": v} for v in versions_of(served, group)]
     return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
 
-def api_group(registry: Registry, group: str) -> Json | None:
+def api_group(served: Served, group: str) -> Json | None:
     """Return the APIGroup; None if the group is not served."""
-    if group not in registry.groups() or not group:
+    if group not in served or not group:
         return None
-    return {"kind": "APIGroup", "apiVersion": "v1", **group_entry(registry, group)}
+    return {"kind": "APIGroup", "apiVersion": "v1", **group_entry(served, group)}
 
 
-def group_list(registry: Registry) -> Json:
+def group_list(served: Served) -> Json:
     """Return the APIGroupList of all named groups."""
-    groups = sorted(g for g in registry.groups() if g)
-    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [group_entry(registry, g) for g in groups]}
+    groups = sorted(filter(None, served))
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [group_entry(served, g) for g in groups]}
 
 
 def api_versions() -> Json:
@@ -130,22 +130,22 @@ def api_versions() -> Json:
     }
 
 
-def aggregated(registry: Registry, *, core: bool, version: str) -> Json:
+def aggregated(served: Served, *, core: bool, version: str) -> Json:
     """Return the APIGroupDiscoveryList of the core group or of all others."""
-    groups = [""] if core else sorted(g for g in registry.groups() if g)
+    groups = [""] if core else sorted(filter(None, served))
     return {
         "kind": "APIGroupDiscoveryList",
         "apiVersion": f"apidiscovery.k8s.io/{version}",
         "metadata": {},
-        "items": [_aggregated_group(registry, g) for g in groups],
+        "items": [_aggregated_group(served, g) for g in groups],
     }
 
 
-def _aggregated_group(registry: Registry, group: str) -> Json:
+def _aggregated_group(served: Served, group: str) -> Json:
     versions = []
-    for version in versions_of(registry, group):
-        resources = sorted((r for r in registry if r.group == group and r.version == version), key=lambda r: r.plural)
-        versions.append({"version": version, "resources": [_aggregated(r) for r in resources], "freshness": "Current"})
+    for version in versions_of(served, group):
+        resources = [_aggregated(r) for r in served[group][version]]
+        versions.append({"version": version, "resources": resources, "freshness": "Current"})
     return {"metadata": {"name": group, "creationTimestamp": None} if group else {"creationTimestamp": None}, "versions": versions}
 
 

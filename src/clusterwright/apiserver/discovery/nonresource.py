@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
-from typing import Any, Final
-from weakref import WeakKeyDictionary
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
@@ -17,7 +16,7 @@ from clusterwright.apiserver.discovery import groups, openapi, openapiv2
 from clusterwright.apiserver.effort import aside
 from clusterwright.apiserver.encoding import rendering
 from clusterwright.apiserver.encoding.negotiation import PLAIN, Form, accepted
-from clusterwright.apiserver.registry import Registry
+from clusterwright.apiserver.registry import Served
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.status import bad_request, generic
 
@@ -51,7 +50,7 @@ _STORAGE: Final = frozenset({"etcd", "etcd-readiness"})
 _ROUTED: Final = frozenset({"api", "apis", "version"})
 """Paths that only answer GET; the list of groups answers any method."""
 _OPENAPI_V2: Final = "com.github.proto-openapi.spec.v2"
-_V2_DOCUMENTS: WeakKeyDictionary[Registry, tuple[int, dict[str, bytes]]] = WeakKeyDictionary()
+R = TypeVar("R")
 _NOT_FOUND: Final = Response(status=404, headers=_TEXT, body=b"404 page not found\n")
 
 
@@ -63,14 +62,14 @@ async def answer(server: Core, request: Request, info: RequestInfo, query: Mappi
         return _health(server, head, parts[1:], query)
     known = head in {"", "api", "apis", "version", "metrics", "openapi", "openid", ".well-known"}
     if known and parts != ["apis"] and (request.method != "GET" if head in _ROUTED else request.method not in {"GET", "HEAD"}):
-        if head == "apis" and all(resource.group != parts[1] for resource in server.registry):
+        if head == "apis" and parts[1] not in server.registry.served():
             return _NOT_FOUND
         raise generic(405, "", "", "", "")
     form = PLAIN
     if head in {"api", "apis"}:
         root = len(parts) == 1
         form = accepted(request.headers.get("accept", ""), custom=False, discovery=root)
-        return _discovery(server, parts, form)
+        return await _discovery(server, parts, form)
     if not parts:
         return _data(server, {"paths": _paths(server)})
     if head == "version" and len(parts) == 1:
@@ -114,26 +113,19 @@ def _issuer() -> Json:
 
 
 def _paths(server: Core) -> list[str]:
-    """Return all served paths; cached, because clients probe connections with this request."""
-    registry = server.registry
-    generation, found = _PATHS.get(registry, (-1, []))
-    if generation != registry.generation:
-        found = _made_paths(registry)
-        _PATHS[registry] = registry.generation, found
+    """Return all served paths; kept, because clients probe connections with this request."""
+    documents = server.registry.documents
+    found: list[str] | None = documents.get("paths")
+    if found is None:
+        found = documents["paths"] = _made_paths(server.registry.served())
     return found
 
 
-_PATHS: WeakKeyDictionary[Registry, tuple[int, list[str]]] = WeakKeyDictionary()
-
-
-def _made_paths(registry: Registry) -> list[str]:
+def _made_paths(served: Served) -> list[str]:
     found = ["/api", "/api/v1", "/apis", "/apis/"]
-    versions: dict[str, set[str]] = {}
-    for resource in registry:
-        versions.setdefault(resource.group, set()).add(resource.version)
-    for group in sorted(g for g in versions if g):
+    for group in sorted(filter(None, served)):
         found.append(f"/apis/{group}")
-        found.extend(f"/apis/{group}/{v}" for v in sorted(versions[group], key=groups.version_order))
+        found.extend(f"/apis/{group}/{v}" for v in groups.versions_of(served, group))
     return [*found, "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/readyz", "/version"]
 
 
@@ -152,26 +144,41 @@ def _version(server: Core) -> Json:
     }
 
 
-def _discovery(server: Core, parts: list[str], form: Form) -> Response:
-    registry = server.registry
+async def _discovery(server: Core, parts: list[str], form: Form) -> Response:
+    """Answer with a discovery document. It is made by the worker when it is first asked for, and kept until other kinds are served."""
+    served = server.registry.served()
+    found = await _document(server, ("/".join(parts), form), lambda: _discovered(served, parts, form))
+    if found is not None:
+        return found
+    if parts[0] == "api" or any(not r.custom for version in served.get(parts[1], {}).values() for r in version):
+        raise generic(404, "", "", "", "")
+    return _NOT_FOUND
+
+
+def _discovered(served: Served, parts: list[str], form: Form) -> Response | None:
     value: Json | None
     if parts == ["api"]:
-        value = groups.aggregated(registry, core=True, version=form.version) if form.render else groups.api_versions()
+        value = groups.aggregated(served, core=True, version=form.version) if form.render else groups.api_versions()
     elif parts == ["apis"]:
-        value = groups.aggregated(registry, core=False, version=form.version) if form.render else groups.group_list(registry)
+        value = groups.aggregated(served, core=False, version=form.version) if form.render else groups.group_list(served)
     elif parts[0] == "api":
-        value = groups.resource_list(registry, "", parts[1])
-        if value is None:
-            raise generic(404, "", "", "", "")
+        value = groups.resource_list(served, "", parts[1])
     elif len(parts) == 2:
-        value = groups.api_group(registry, parts[1])
+        value = groups.api_group(served, parts[1])
     else:
-        value = groups.resource_list(registry, parts[1], parts[2])
-    if value is None:
-        if any(r.group == parts[1] and not r.custom for r in registry):
-            raise generic(404, "", "", "", "")
-        return _NOT_FOUND
-    return _data(server, value, form)
+        value = groups.resource_list(served, parts[1], parts[2])
+    return None if value is None else rendering.write(200, value, form)
+
+
+async def _document(server: Core, key: Hashable, make: Callable[[], R]) -> R:
+    """Return a document about the served kinds. The worker makes it, because kinds may be many; it is kept while they are the same."""
+    documents = server.registry.documents
+    if key not in documents:
+        made = await aside(server.worker, make)
+        if made is None:
+            return made
+        documents[key] = made
+    return cast(R, documents[key])
 
 
 def _health(server: Core, kind: str, rest: list[str], query: Mapping[str, str]) -> Response:
@@ -194,47 +201,41 @@ def _health(server: Core, kind: str, rest: list[str], query: Mapping[str, str]) 
 
 
 async def _openapi_v2(server: Core, accept: str) -> Response:
-    """Answer with all kinds in one document. It is made by the worker when it is first asked for, and kept until other kinds are served."""
-    wanted = "protobuf" if _OPENAPI_V2 in accept else "json"
-    kept = _V2_DOCUMENTS.get(server.registry)
-    if kept is None or kept[0] != server.registry.generation:
-        kept = _V2_DOCUMENTS[server.registry] = (server.registry.generation, {})
-    documents, served = kept[1], list(server.registry)
-
-    def make() -> None:
-        if wanted not in documents:  # it may have been made for another request meanwhile
-            documents[wanted] = (openapiv2.protobuf if wanted == "protobuf" else openapiv2.text)(server.version, served)
-
-    if wanted not in documents:
-        await aside(server.worker, make)
-    media = f"application/{_OPENAPI_V2}.v1.0+protobuf" if wanted == "protobuf" else "application/json"
-    return Response(status=200, headers={"content-type": media}, body=documents[wanted])
+    """Answer with all kinds in one document."""
+    is_protobuf, resources = _OPENAPI_V2 in accept, list(server.registry)
+    write = openapiv2.protobuf if is_protobuf else openapiv2.text
+    media = f"application/{_OPENAPI_V2}.v1.0+protobuf" if is_protobuf else "application/json"
+    body = await _document(server, ("openapi/v2", is_protobuf, server.version), lambda: write(server.version, resources))
+    return Response(status=200, headers={"content-type": media}, body=body)
 
 
 async def _openapi(server: Core, rest: list[str]) -> Response:
-    registry = server.registry
+    served, generation = server.registry.served(), server.registry.generation
     if not rest:
-        paths: Json = {}
-        served: dict[tuple[str, str], list[str]] = {}
-        for resource in registry:
-            served.setdefault((resource.group, resource.version), []).append(resource.plural + repr(resource.handler.gvk))
-        for group in sorted(registry.groups()):
-            for version in groups.versions_of(registry, group):
-                path = f"apis/{group}/{version}" if group else f"api/{version}"
-                seed = sorted(served.get((group, version), ()))
-                digest = hashlib.sha256(repr((seed, registry.generation if group else 0)).encode()).hexdigest()[:32].upper()
-                paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest}"}
-        return Response(status=200, headers=_TEXT, body=msgspec.json.encode({"paths": paths}))
+        body = await _document(server, ("openapi/v3", generation), lambda: _openapi_index(served, generation))
+        return Response(status=200, headers=_TEXT, body=body)
     if rest[0] == "api" and len(rest) == 2:
         group, version = "", rest[1]
     elif rest[0] == "apis" and len(rest) == 3:
         group, version = rest[1], rest[2]
     else:
         return Response(status=404)
-    found = [r for r in registry if r.group == group and r.version == version]
+    found = served.get(group, {}).get(version)
     if not found:
         return Response(status=404)
     return await aside(server.worker, lambda: _data(server, openapi.document(group, version, found)))
+
+
+def _openapi_index(served: Served, generation: int) -> bytes:
+    """Return the list of the documents of OpenAPI v3, with hashes that change when the kinds do."""
+    paths: Json = {}
+    for group in sorted(served):
+        for version in groups.versions_of(served, group):
+            path = f"apis/{group}/{version}" if group else f"api/{version}"
+            seed = sorted(resource.plural + repr(resource.handler.gvk) for resource in served[group][version])
+            digest = hashlib.sha256(repr((seed, generation if group else 0)).encode()).hexdigest()[:32].upper()
+            paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest}"}
+    return msgspec.json.encode({"paths": paths})
 
 
 def _metrics(server: Core) -> bytes:
