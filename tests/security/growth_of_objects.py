@@ -126,7 +126,16 @@ def _served(n: int) -> Served:
     """Return a registry with one kind in each of n groups."""
     registry, handler = Registry({}), compile_crd(widget_crds()[0], "v1")
     registry.add(
-        Resource(group=f"g{i}.dev", version="v1", kind="Widget", plural="widgets", singular="widget", handler=handler, custom=True)
+        Resource(
+            group=f"g{i}.dev",
+            version="v1",
+            kind="Widget",
+            plural="widgets",
+            singular="widget",
+            namespaced=True,
+            handler=handler,
+            custom=True,
+        )
         for i in range(n)
     )
     return registry.served()

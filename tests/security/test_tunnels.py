@@ -112,7 +112,8 @@ async def test_many_frames_of_a_peer_of_etcd_leave_the_loop_to_others(frame: byt
     await client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0" + frame * (65536 // len(frame)) + last)
     answers = b""
     while b"the last" not in answers:
-        answers = answers[-8:] + (await asyncio.wait_for(client.receive(), PATIENCE) or b"")
+        received = await asyncio.wait_for(client.receive(), PATIENCE)
+        answers = answers[-8:] + (received or b"")
     serving.cancel()
 
     assert longest() < STEP / 2

@@ -36,7 +36,7 @@ class Index(dict[ResourceKey, Resource]):
 
     @cached_property
     def documents(self) -> dict[Hashable, Any]:
-        """What was made of these resources, by what it is. Servers with the same resources share it."""
+        """Documents made from these resources, by name. Servers with the same resources share them."""
         return {}
 
 
