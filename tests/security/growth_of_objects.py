@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
 from random import Random
 from typing import Any
 
-from apiserver.apiserver_testing import widget_crds
+from apiserver.apiserver_testing import make_server, widget_crds
 from clusterwright import conversion as converting
 from clusterwright.api.bootstrap import File
 from clusterwright.api.core import MachineDrainRule
@@ -27,6 +28,8 @@ from clusterwright.apiserver.registry import Registry, Served
 from clusterwright.apiserver.schema.customresource import compile_crd
 from clusterwright.apiserver.schema.structural import Node as Structural
 from clusterwright.apiserver.schema.structural import apply_defaults, prune
+from clusterwright.apiserver.storage.store import Entry as StoredEntry
+from clusterwright.apiserver.system.definitions import TABLE
 from clusterwright.controllers.machine import drain
 from clusterwright.controllers.machine.drain import DrainPod
 from clusterwright.kubeadm import cloudinit, ignition
@@ -141,6 +144,35 @@ def _served(n: int) -> Served:
     return registry.served()
 
 
+def _definitions(n: int) -> list[dict[str, Any]]:
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    return [
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"things{i}.many.dev"},
+            "spec": {
+                "group": "many.dev",
+                "scope": "Namespaced",
+                "names": {"plural": f"things{i}", "kind": f"Thing{i}"},
+                "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+            },
+        }
+        for i in range(n)
+    ]
+
+
+def _defined(definitions: list[dict[str, Any]]) -> None:
+    """Accept and serve one definition after the other, as requests bring them."""
+    server = make_server()
+    table = server.store.table(TABLE)
+    for definition in definitions:
+        name, rv = definition["metadata"]["name"], server.store.next_revision()
+        server.store.put(table, StoredEntry(name, "", name, name, rv, json.dumps(definition).encode()))
+        server.drain()
+        assert server.registry.by_kind("many.dev", "v1", definition["spec"]["names"]["kind"]) is not None
+
+
 def objects() -> Iterator[tuple[str, Row]]:
     """Yield the rows by name; conversions come from the registry of versions."""
     for name, make, handlers in (("ConfigMap", _config_map, _CONFIG_MAPS), ("Widget", _widget, _WIDGETS)):
@@ -152,6 +184,7 @@ def objects() -> Iterator[tuple[str, Row]]:
     yield "pruning", Row(_unpruned, lambda obj: prune(obj, _DEFAULTED), 8_000)
     yield "defaulting", Row(_unpruned, lambda obj: apply_defaults(obj, _DEFAULTED), 8_000)
     yield "drain", Row(lambda n: [DrainPod(key=ObjectKey("ns", f"pod-{i}")) for i in range(n)], _drained, 2_000)
+    yield "definitions", Row(_definitions, _defined, 800)
     yield "discovery of groups", Row(_served, groups.group_list, 8_000)
     yield "aggregated discovery", Row(_served, partial(groups.aggregated, core=False, version="v2"), 2_000)
     yield "index of OpenAPI documents", Row(_served, partial(_openapi_index, generation=1), 2_000)

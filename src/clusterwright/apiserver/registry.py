@@ -40,55 +40,111 @@ class Index(dict[ResourceKey, Resource]):
         return {}
 
 
+class _By(dict[Hashable, dict[ResourceKey, Resource]]):
+    """Resources by one of their properties, in the order in which they were added."""
+
+    def add(self, value: Hashable, key: ResourceKey, resource: Resource) -> None:
+        self.setdefault(value, {})[key] = resource
+
+    def remove(self, value: Hashable, key: ResourceKey) -> None:
+        having = self[value]
+        del having[key]
+        if not having:
+            del self[value]
+
+    def of(self, value: Hashable) -> list[Resource]:
+        return list(self.get(value, {}).values())
+
+    def copied(self) -> _By:
+        return _By({value: resources.copy() for value, resources in self.items()})
+
+
+class _Own:
+    """The resources of one server's CRDs. Adding and removing one costs the same however many there are."""
+
+    __slots__ = ("by_key", "by_kind", "by_name", "by_table")
+
+    def __init__(self, by_key: dict[ResourceKey, Resource], by_kind: _By, by_name: _By, by_table: _By) -> None:
+        self.by_key, self.by_kind, self.by_name, self.by_table = by_key, by_kind, by_name, by_table
+
+    def copied(self) -> _Own:
+        return _Own(self.by_key.copy(), self.by_kind.copied(), self.by_name.copied(), self.by_table.copied())
+
+    def _places(self, resource: Resource) -> Iterable[tuple[_By, Hashable]]:
+        yield self.by_kind, (resource.group, resource.version, resource.kind)
+        yield self.by_name, (resource.group, resource.plural)
+        yield self.by_table, resource.storage_key
+
+    def add(self, key: ResourceKey, resource: Resource) -> None:
+        self.remove(key)
+        self.by_key[key] = resource
+        for place, value in self._places(resource):
+            place.add(value, key, resource)
+
+    def remove(self, key: ResourceKey) -> None:
+        resource = self.by_key.pop(key, None)
+        if resource is not None:
+            for place, value in self._places(resource):
+                place.remove(value, key)
+
+
 class Registry:
     """Resources by group, version and plural. `base` is shared and never changed; the rest belongs to one server."""
 
-    __slots__ = ("__weakref__", "_base", "_own", "_versions", "generation")
+    __slots__ = ("__weakref__", "_base", "_own", "_versions", "documents", "generation")
 
     def __init__(self, base: Mapping[ResourceKey, Resource]) -> None:
         self._base = base if isinstance(base, Index) else Index(base)
-        self._own = Index()
+        self._own = _Own({}, _By(), _By(), _By())
         self._versions: dict[str, Versions] = {}
         self.generation = 0
-        """Grows with every change; discovery and OpenAPI documents are cached by it."""
+        """Grows with every change; hashes of OpenAPI documents contain it."""
+        self.documents = self._base.documents
+        """Documents about the served resources by what they are; empty again when other resources are served."""
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         """Return the resource that is served there, if any."""
         key = (group, version, plural)
-        return self._own.get(key) or self._base.get(key)
+        return self._own.by_key.get(key) or self._base.get(key)
 
     def by_kind(self, group: str, version: str, kind: str) -> Resource | None:
         """Return the resource whose objects have this kind, if any."""
         key = (group, version, kind)
         found = self._base.by_kind.get(key)
-        return found if found is not None and self._is_served(found) else self._own.by_kind.get(key)
+        return found if found is not None and self._is_served(found) else next(iter(self._own.by_kind.of(key)), None)
 
     def __iter__(self) -> Iterator[Resource]:
-        yield from (r for k, r in self._base.items() if k not in self._own)
-        yield from self._own.values()
+        own = self._own.by_key
+        yield from (r for k, r in self._base.items() if k not in own)
+        yield from list(own.values())
 
     def _is_served(self, resource: Resource) -> bool:
         """Return whether a resource of the base is not overridden."""
-        return (resource.group, resource.version, resource.plural) not in self._own
+        return (resource.group, resource.version, resource.plural) not in self._own.by_key
 
     def add(self, resources: Iterable[Resource]) -> None:
         """Serve these resources."""
-        self._change({**self._own, **index(resources)})
+        for resource in resources:
+            self._own.add((resource.group, resource.version, resource.plural), resource)
+        self._changed()
 
     def share(self, other: Registry) -> None:
         """Serve what another registry with the same base serves."""
-        self._own = other._own
+        self._own = other._own.copied()
         self.generation += 1
         self._versions = other._versions.copy()
+        self.documents = other.documents
 
     def remove(self, group: str, plural: str) -> None:
         """Serve this resource no longer, in any version."""
-        self._change({k: r for k, r in self._own.items() if (k[0], k[2]) != (group, plural)})
+        for resource in self._own.by_name.of((group, plural)):
+            self._own.remove((group, resource.version, plural))
+        self._changed()
 
-    def _change(self, own: Mapping[ResourceKey, Resource]) -> None:
-        self._own = Index(own)
+    def _changed(self) -> None:
         self.generation += 1
         self._versions.clear()
+        self.documents = {}
 
     def versions(self, resource: Resource) -> Versions:
         """Return all versions of the resource's kind that share its objects."""
@@ -103,7 +159,7 @@ class Registry:
         return self._sharing(resource.storage_key)
 
     def _sharing(self, table: str) -> list[Resource]:
-        return [*filter(self._is_served, self._base.by_table.get(table, ())), *self._own.by_table.get(table, ())]
+        return [*filter(self._is_served, self._base.by_table.get(table, ())), *self._own.by_table.of(table)]
 
     def of_table(self, table: str) -> Resource | None:
         """Return the resource in whose version a table's objects are stored."""
@@ -111,13 +167,8 @@ class Registry:
         stored = [r for r in sharing if r.api_version == (r.storage or r.api_version)]
         return stored[-1] if stored else next(iter(sharing), None)
 
-    @property
-    def documents(self) -> dict[Hashable, Any]:
-        """Documents about the served resources by what they are; empty again when other resources are served."""
-        return (self._own or self._base).documents
-
     def served(self) -> Served:
-        """Return all resources by group and version, each list sorted by plural. Any thread may call it."""
+        """Return all resources by group and version, each list sorted by plural."""
         documents = self.documents
         found: dict[str, dict[str, list[Resource]]] | None = documents.get("served")
         if found is None:

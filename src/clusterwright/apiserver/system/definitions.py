@@ -115,13 +115,52 @@ def _deprecation(spec: Json, version: Json) -> str:
     return f"{text}; use {group}/{max(newer, key=version_priority)} {kind}" if newer else text
 
 
+RESOURCE: Final = "resource"
+KIND: Final = "kind"
+
+
+class TakenNames:
+    """The accepted names of all CRDs, so that a new CRD is not compared with each of the others."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, frozenset[tuple[str, str, str]]] = {}
+        """By CRD: group, use and name."""
+        self._holders: dict[tuple[str, str, str], set[str]] = {}
+
+    def put(self, crd: str, definition: _Definition) -> None:
+        """Record the accepted names of a CRD instead of those that it had."""
+        accepted = definition.status.accepted_names if definition.status is not None else None
+        found: set[tuple[str, str, str]] = set()
+        if accepted is not None:
+            group = definition.spec.group
+            found |= {(group, RESOURCE, n) for n in (accepted.plural, accepted.singular, *(accepted.short_names or ()))}
+            found |= {(group, KIND, n) for n in (accepted.kind, accepted.list_kind)}
+        before, after = self._names.get(crd, frozenset()), frozenset(found)
+        for gone in before - after:
+            self._holders[gone].discard(crd)
+            if not self._holders[gone]:
+                del self._holders[gone]
+        for new in after - before:
+            self._holders.setdefault(new, set()).add(crd)
+        self._names[crd] = after
+
+    def remove(self, crd: str) -> None:
+        """Free the names of a CRD."""
+        self.put(crd, _Definition(metadata=_Metadata(), spec=_Spec("", _Names())))
+        del self._names[crd]
+
+    def by_another(self, crd: str, group: str, use: str, name: str) -> bool:
+        """Return whether another CRD of the group has the name."""
+        return bool(self._holders.get((group, use, name), frozenset()) - {crd})
+
+
 class CrdController:
     """Serves CRDs within the write that changes them; deletes the objects of deleted CRDs in steps."""
 
     def __init__(self, server: Core) -> None:
         self.server = server
         self._served: dict[str, bytes] = {}
-        self._known: dict[str, tuple[int, _Definition]] = {}
+        self._taken = TakenNames()
         self._cleaning: set[str] = set()
         """CRDs whose objects are being deleted."""
 
@@ -131,6 +170,7 @@ class CrdController:
             self.withdraw(msgspec.json.decode(event.entry.raw))
             return
         crd = _names_of(event.entry.raw)
+        self._taken.put(event.entry.name, crd)
         if crd.metadata.deletion_timestamp:
             self.server.terminating.add((crd.spec.group, crd.spec.names.plural))
             self._begin_clean_up(event.entry.name)
@@ -140,6 +180,7 @@ class CrdController:
     def resume(self, entry: Entry) -> None:
         """Serve a stored CRD after a start."""
         crd = msgspec.json.decode(entry.raw)
+        self._taken.put(entry.name, _names_of(entry.raw))
         conditions = (crd.get("status") or {}).get("conditions") or ()
         if _is_true(conditions, "Established"):
             self.serve(crd)
@@ -168,7 +209,7 @@ class CrdController:
         """Stop serving a CRD and forget its objects."""
         spec = crd["spec"]
         self._served.pop(crd["metadata"]["name"], None)
-        self._known.pop(crd["metadata"]["name"], None)
+        self._taken.remove(crd["metadata"]["name"])
         self._cleaning.discard(crd["metadata"]["name"])
         self.server.terminating.discard((spec["group"], spec["names"]["plural"]))
         self.server.registry.remove(spec["group"], spec["names"]["plural"])
@@ -211,42 +252,26 @@ class CrdController:
         if _is_true(conditions, "Established"):
             self.serve(crd)
 
-    def _names(self, entry: Entry) -> _Definition:
-        """Return the names of a CRD, decoded once: each new CRD is compared with all others."""
-        known = self._known.get(entry.name)
-        if known is None or known[0] != entry.rv:
-            known = self._known[entry.name] = entry.rv, _names_of(entry.raw)
-        return known[1]
-
     def _accept(self, crd: Json) -> tuple[Json, tuple[str, str] | None]:
         """Return the names that no other CRD of the group has, and the last conflict if there is one."""
+        name, group = crd["metadata"]["name"], crd["spec"]["group"]
         wanted: Json = crd["spec"]["names"]
         before: Json = (crd.get("status") or {}).get("acceptedNames") or {}
-        resources: set[str] = set()
-        kinds: set[str] = set()
-        for entry in self.server.store.table(TABLE).objects.values():
-            if entry.name == crd["metadata"]["name"]:
-                continue
-            other = self._names(entry)
-            theirs = other.status.accepted_names if other.status is not None else None
-            if other.spec.group != crd["spec"]["group"] or theirs is None:
-                continue
-            resources |= {theirs.plural, theirs.singular, *(theirs.short_names or ())}
-            kinds |= {theirs.kind, theirs.list_kind}
         accepted: Json = {"plural": before.get("plural") or "", "kind": before.get("kind") or ""}
         problem: tuple[str, str] | None = None
-        for field, taken, reason in (
-            ("plural", resources, "PluralConflict"),
-            ("singular", resources, "SingularConflict"),
-            ("shortNames", resources, "ShortNamesConflict"),
-            ("kind", kinds, "KindConflict"),
-            ("listKind", kinds, "ListKindConflict"),
-            ("categories", set(), ""),
+        for field, use, reason in (
+            ("plural", RESOURCE, "PluralConflict"),
+            ("singular", RESOURCE, "SingularConflict"),
+            ("shortNames", RESOURCE, "ShortNamesConflict"),
+            ("kind", KIND, "KindConflict"),
+            ("listKind", KIND, "ListKindConflict"),
+            ("categories", "", ""),
         ):
             value = wanted.get(field)
             if not value:
                 continue
-            clash = [v for v in (value if isinstance(value, list) else [value]) if v in taken]
+            values = value if isinstance(value, list) else [value]
+            clash = [v for v in values if use and self._taken.by_another(name, group, use, v)]
             if clash:
                 problem = (reason, ", ".join(f'"{c}" is already in use' for c in clash))
             else:
