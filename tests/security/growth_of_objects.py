@@ -28,6 +28,7 @@ from clusterwright.apiserver.registry import Registry, Served
 from clusterwright.apiserver.schema.customresource import compile_crd
 from clusterwright.apiserver.schema.structural import Node as Structural
 from clusterwright.apiserver.schema.structural import apply_defaults, prune
+from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.storage.store import Entry as StoredEntry
 from clusterwright.apiserver.system.definitions import TABLE
 from clusterwright.controllers.machine import drain
@@ -173,6 +174,45 @@ def _defined(definitions: list[dict[str, Any]]) -> None:
         assert server.registry.by_kind("many.dev", "v1", definition["spec"]["names"]["kind"]) is not None
 
 
+def _stored(server: ApiServer, table: str, name: str, namespace: str = "", **metadata: Any) -> None:
+    named = {"name": name, "uid": name, **({"namespace": namespace} if namespace else {}), **metadata}
+    of, rv = server.store.table(table), server.store.next_revision()
+    kind = {"configmaps": "ConfigMap", "namespaces": "Namespace"}[table]
+    obj = {"apiVersion": "v1", "kind": kind, "metadata": named, **({"spec": {"finalizers": ["kubernetes"]}} if kind == "Namespace" else {})}
+    key = f"{namespace}/{name}" if namespace else name
+    server.store.put(of, StoredEntry(key, namespace, name, name, rv, json.dumps(obj).encode()))
+
+
+def _with_dependents(n: int) -> ApiServer:
+    """Return a server with an owner, with n objects that block its deletion, and with as many that have a finalizer, too."""
+    server = make_server()
+    server.start_controllers()
+    _stored(server, "namespaces", "ns")
+    _stored(server, "configmaps", "owner", "ns")
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "owner", "blockOwnerDeletion": True}
+    for i in range(n):
+        _stored(server, "configmaps", f"a{i:06}", "ns", ownerReferences=[owner])
+        _stored(server, "configmaps", f"b{i:06}", "ns", ownerReferences=[owner], finalizers=["example.com/hold"])
+    server.drain()
+    return server
+
+
+def _collected(server: ApiServer) -> None:
+    table = server.store.table("configmaps")
+    before = len(table.objects)
+    _stored(server, "configmaps", "owner", "ns", deletionTimestamp=_TIME, finalizers=["foregroundDeletion"])
+    server.drain()
+    assert len(table.objects) == before // 2 + 1, "one half is gone, the other and its owner wait for a finalizer"
+
+
+def _emptied(server: ApiServer) -> None:
+    table = server.store.table("configmaps")
+    before = len(table.objects)
+    _stored(server, "namespaces", "ns", deletionTimestamp=_TIME)
+    server.drain()
+    assert len(table.objects) == before // 2
+
+
 def objects() -> Iterator[tuple[str, Row]]:
     """Yield the rows by name; conversions come from the registry of versions."""
     for name, make, handlers in (("ConfigMap", _config_map, _CONFIG_MAPS), ("Widget", _widget, _WIDGETS)):
@@ -184,6 +224,8 @@ def objects() -> Iterator[tuple[str, Row]]:
     yield "pruning", Row(_unpruned, lambda obj: prune(obj, _DEFAULTED), 8_000)
     yield "defaulting", Row(_unpruned, lambda obj: apply_defaults(obj, _DEFAULTED), 8_000)
     yield "drain", Row(lambda n: [DrainPod(key=ObjectKey("ns", f"pod-{i}")) for i in range(n)], _drained, 2_000)
+    yield "garbage collection", Row(_with_dependents, _collected, 800)
+    yield "deletion of a namespace", Row(_with_dependents, _emptied, 800)
     yield "definitions", Row(_definitions, _defined, 800)
     yield "discovery of groups", Row(_served, groups.group_list, 8_000)
     yield "aggregated discovery", Row(_served, partial(groups.aggregated, core=False, version="v2"), 2_000)

@@ -101,6 +101,7 @@ class NamespaceController:
     def _empty(self, name: str) -> Iterator[int]:
         """Delete all objects of a namespace, then remove it unless some of them remain."""
         for table in list(self.server.store.tables.values()):
+            yield 0
             for key in [item.key for item in table.range(name)]:
                 yield self._delete(table, key)
         self._look(name)
