@@ -339,7 +339,7 @@ SERIES: Final[dict[str, Callable[[Send], Awaitable[None]]]] = {
 }
 """Played by `make test`."""
 LONG_SERIES: Final[dict[str, Callable[[Send], Awaitable[None]]]] = {
-    "definitions-500": definitions(500),
+    "definitions-10000": definitions(10_000),
     "namespaces-2000": namespaces(2000),
     "managers-500": managers(500),
     "events-5000": events(5000),

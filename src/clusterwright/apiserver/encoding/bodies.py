@@ -230,17 +230,22 @@ def duplicate_fields(body: bytes, decoded: Any) -> list[str]:
     if len(_encode(decoded)) == len(body):
         return []  # encoded, it has the same length: no key was dropped
     found: list[str] = []
+    has_repeated = False
 
     def pairs(items: list[tuple[str, Any]]) -> Any:
-        if len({k for k, _ in items}) == len(items):
-            return dict(items)
+        nonlocal has_repeated
+        plain = dict(items)
+        if len(plain) == len(items):
+            return plain
+        has_repeated = True
         return _Repeated(items)
 
     try:
         tree = json.loads(body, object_pairs_hook=pairs)
     except (ValueError, RecursionError):
         return []
-    _walk(tree, "", found)
+    if has_repeated:
+        _walk(tree, "", found)
     return [f'duplicate field "{path}"' for path in islice(dict.fromkeys(found), REPEATS)]
 
 
