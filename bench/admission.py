@@ -1,4 +1,4 @@
-"""What admission and conversion cost, on one core.
+"""Measure admission and conversion on one core.
 
 python -m bench.admission [--seconds 2]
 """

@@ -1,4 +1,4 @@
-"""What the API server costs, beside a real kube-apiserver where KUBEBUILDER_ASSETS names one.
+"""Measure the API server, side by side with a real kube-apiserver where KUBEBUILDER_ASSETS names one.
 
 python -m bench.apiserver [--objects 20000] [--seconds 2]
 """

@@ -1,4 +1,4 @@
-"""What the budgets of connections, bodies and users cost the API server, in CPU time: python -m bench.budgets.
+"""Measure the CPU time that budgets of connections, bodies and users cost the API server: python -m bench.budgets.
 
 Two servers, one as it is and one without any budget, take the same writes in turns, in slices so short that whatever else the machine does
 is done to both; in one process, so that they have the same seed of hashes and the same memory. `--serve` is that process.

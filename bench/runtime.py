@@ -1,5 +1,5 @@
-"""What the runtime costs: events through informer and queue, reconciles with a status write, and a cache of many Machines
-beside kubernetes_asyncio and kopf.
+"""Measure the runtime: events through informer and queue, reconciles with a status write, and a cache of many Machines
+side by side with kubernetes_asyncio and kopf.
 
     python -m bench.runtime [--objects 20000] [--peers PYTHON]
 

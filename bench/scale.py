@@ -107,7 +107,7 @@ async def plane() -> AsyncIterator[Plane]:
 
 @dataclass(frozen=True)
 class Size:
-    """How many Machines a cluster has, and under whom: without an owner they stand alone."""
+    """The number of Machines of a cluster and the kind of their owner: without an owner they stand alone."""
 
     workers: int
     leaders: int = 1

@@ -1,4 +1,4 @@
-"""What replicas that share the work add: `python -m bench.shards`.
+"""Measure what more replicas that share the work gain: `python -m bench.shards`.
 
 The same clusters are brought up by one replica and by three (`manager --shard`), each with the usual budget of a client (`--qps`,
 `--burst`), on an API server that takes a while to answer and is not the limit itself. Time is virtual: what is measured is how long

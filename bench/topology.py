@@ -1,4 +1,4 @@
-"""What a pass over a topology costs, beside a pass over the same Cluster; and what idle topologies write.
+"""Measure a pass over a topology, side by side with a pass over the same Cluster, and count the writes of idle topologies.
 
 python -m bench.topology [--deployments 10] [--patches 20] [--passes 20] [--idle 0]
 """
@@ -49,7 +49,7 @@ def patches(number: int) -> list[Json]:
 
 
 def dependencies(p: Plane) -> Dependencies:
-    """What the controllers of the plane have."""
+    """The dependencies of the plane's controllers."""
     manager = p.manager
     assert manager is not None
     return Dependencies(

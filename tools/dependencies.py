@@ -23,7 +23,7 @@ PROJECT: Final = Path("pyproject.toml")
 _LINE: Final = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)")
 _HASH: Final = re.compile(r"--hash=sha256:[0-9a-f]{64}\b")
 _TOOLS: Final = frozenset({"setuptools", "wheel"})
-"""What builds us, and is no part of us."""
+"""Packages that build us and are not part of us."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What the manager's image holds: an interpreter, what we depend on, our code, each a layer of its own.
+"""Build the manager's image: the interpreter, our dependencies, and our code, each in a layer of its own.
 
 The interpreter is that of a base, an OCI layout in a folder; without one it is the interpreter that runs this, with the shared
 libraries that it and our dependencies need, and nothing else. What is packed is what is installed here.
@@ -93,14 +93,14 @@ def _libraries(entries: Sequence[Entry]) -> Iterator[Entry]:
     """Yield the shared libraries of the system that the interpreter and these files are linked to; where the linker looks for them."""
     entries = [*_interpreter(), *entries]
     linked = [str(e.source) for e in entries if e.source is not None and (".so" in e.source.name or e.path.startswith(f"{PREFIX}/bin/"))]
-    # it complains of what is no program, and goes on
+    # it complains of files that are not programs, and goes on
     listed = subprocess.run(["ldd", *linked], capture_output=True, text=True, check=False).stdout  # noqa: S603, S607 - paths of this installation
     packed = {Path(e.source).resolve() for e in entries if e.source is not None}
     for found in sorted(set(_LIBRARY.findall(listed))):
         source = Path(found).resolve()
         if source in packed:
             continue
-        # one that came with the interpreter lies beside it there, too
+        # one that came with the interpreter is next to it there, too
         is_system = found.startswith(("/lib", "/usr/lib"))
         yield Entry(found.lstrip("/") if is_system else f"{PREFIX}/lib/{Path(found).name}", source=source)
 
@@ -129,7 +129,7 @@ def _normal(name: str) -> str:
 def _installed(name: str) -> Iterator[Entry]:
     distribution = metadata.distribution(name)
     for file in distribution.files or ():
-        # commands are beside the packages and not for here; who installed it, and by which command, is no part of it
+        # commands are next to the packages and are not copied; the image does not say who installed it by which command
         if ".." in file.parts or "__pycache__" in file.parts or file.name in {"INSTALLER", "REQUESTED", "RECORD", "direct_url.json"}:
             continue
         yield Entry(f"{APP}/{file.as_posix()}", source=Path(str(distribution.locate_file(file))))

@@ -1,6 +1,6 @@
 """An OCI image layout, written without a daemon: layers as reproducible archives, a configuration, a manifest, an index.
 
-The same files give the same digests, whoever writes them, when and where: entries are sorted, belong to nobody, are as old as
+The same files give the same digests on every machine and at any time: entries are sorted, belong to nobody, are as old as
 the epoch, and may be read by everybody.
 """
 
@@ -30,7 +30,7 @@ _DOCKER: Final = {
     "application/vnd.docker.container.image.v1+json": CONFIG,
     "application/vnd.docker.image.rootfs.diff.tar.gzip": LAYER,
 }
-"""What registries still call the same things; a base may have been copied from there."""
+"""Other media types of the same things; a base may have been copied from a registry that uses them."""
 
 
 class NotALayout(Exception):
@@ -60,7 +60,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What an image is made of."""
+    """The parts of an image."""
 
     architecture: str
     os: str = "linux"

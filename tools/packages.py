@@ -1,4 +1,4 @@
-"""The controller packages laid side by side, for docs/architecture.md: what each has beside or without the usual files, and why."""
+"""Compare the controller packages for docs/architecture.md: the files that each has more or fewer than usual, and why."""
 
 from __future__ import annotations
 

@@ -330,7 +330,7 @@ def connector(cloud: Cloud | None, reach: Reach | None) -> Connect:
             if simulated is not None:
                 return LoopbackTransport(simulated, entry.certificate_authority, entry.client_certificate)
         if reach is None:
-            raise ConnectionFailed(f"the workload cluster of {cluster} is not simulated, and there is no network")
+            raise ConnectionFailed(f"the workload cluster of {cluster} is not simulated, and simulations have no network")
         return await reach(kubeconfig)
 
     return connect

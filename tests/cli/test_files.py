@@ -18,7 +18,7 @@ LINES = [
     *(f"{c}: &{c} [{', '.join([f'*{p}'] * 9)}]" for p, c in zip("abcdefgh", "bcdefghi", strict=True)),
 ]
 FILES = {
-    "binary": (b"\xff\xfe\x00\x01", "it is no text: not UTF-8"),
+    "binary": (b"\xff\xfe\x00\x01", "the file is not valid UTF-8"),
     "half of a gzip": (gzip.compress(b"{}" * 1000)[:20], "it looks compressed, and is broken"),
     "deep JSON": (b'{"a":' * 100_000, "more than 100 levels are nested"),
     "deep YAML": (b"[" * 50_000, "more than 100 levels are nested"),
@@ -49,7 +49,7 @@ def test_a_template_that_is_no_text(tmp_path: Path, capsys: pytest.CaptureFixtur
     file.write_bytes(b"\xff")
 
     assert main(["generate", "cluster/a", "--from", str(file)]) == 1
-    assert "it is no text: not UTF-8" in capsys.readouterr().err
+    assert "the file is not valid UTF-8" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("compressed", [False, True])

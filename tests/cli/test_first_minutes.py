@@ -32,7 +32,7 @@ def test_the_module_is_the_program(alone: Run) -> None:
         (["--kubeconfig", "{file}/x"], "--kubeconfig: nothing can be written in"),
         (["--kubeconfig", "{folder}"], "is a directory"),
         (["--audit-log", "{file}/x", "--in-memory"], "--audit-log: nothing can be written in"),
-        (["--health-port", "99999999"], "--health-port: '99999999' is no port"),
+        (["--health-port", "99999999"], "--health-port: '99999999' is not a port"),
         (["--concurrency", "x"], "--concurrency x: CONTROLLER=N with a positive number is expected"),
         (["--concurrency", "machine=0"], "--concurrency machine=0: CONTROLLER=N with a positive number"),
         (["--concurrency", "foo=3"], "no controller 'foo'; known: cluster"),
@@ -146,7 +146,7 @@ def test_a_kind_that_nobody_knows_is_named(arguments: list[str], plane: Run) -> 
     done = plane(*arguments)
 
     assert done.returncode == 2
-    assert "is no kind that is known here, and none that the API server has" in done.stderr
+    assert "is not a known kind, and the API server does not serve it either" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
@@ -163,7 +163,7 @@ def test_kinds_that_only_the_server_knows_are_found(plane: Run) -> None:
     [
         (["get", "kubeconfig"], "needs the name of a cluster"),
         (["get", "clusters", "x", "-A"], "mean nothing"),
-        (["describe", "machine/x"], "is no cluster"),
+        (["describe", "machine/x"], "does not name a cluster"),
         (["describe", "cluster", "x", "y"], "what is 'y'?"),
         (["describe", "cluster"], "without a name"),
         (["explain", "cluster"], "without a name"),

@@ -68,7 +68,7 @@ def test_an_empty_file_changes_nothing(tmp_path: Path) -> None:
         ("bootstrap-token: 5m", "'bootstrap-token' is not known; known: "),
         ("bootstrap-token-ttl: soon", "bootstrap-token-ttl: 'soon' is not a duration; write it like 90s, 15m or 1h30m"),
         ("bootstrap-token-ttl: 0s", "'0s' is not longer than zero"),
-        ("additional-sync-machine-labels: ['(']", "is no regular expression"),
+        ("additional-sync-machine-labels: ['(']", "is not a regular expression"),
         ("leader-elect: sure", "true or false is expected, not 'sure'"),
         ("log-level: loud", "'loud' is none of debug, info, warning, error"),
         ("qps: [1, 2]", "one value is expected, not a list"),

@@ -98,8 +98,8 @@ def test_data_that_a_machine_cannot_use_is_refused(value, format, complaint):
 def test_a_configuration_that_is_not_kubeadms_is_refused():
     for content, complaint in (
         ("[", "is not YAML"),
-        ("apiVersion: v1\n", "no kubeadm configuration"),
-        ("text", "no kubeadm configuration"),
+        ("apiVersion: v1\n", "not a kubeadm configuration"),
+        ("text", "not a kubeadm configuration"),
     ):
         value = cloud_config(f"-   path: /run/k.yaml\n    content: {json.dumps(content)}\n")
         with pytest.raises(BootFailure, match=complaint):

@@ -255,7 +255,7 @@ def test_what_a_server_adds_is_no_difference() -> None:
 def test_a_review_of_what_is_no_object_is_refused(part: dict[str, Any]) -> None:
     review = {"apiVersion": reviews.ADMISSION, "kind": "AdmissionReview", "request": {"uid": "u", **part}}
 
-    with pytest.raises(reviews.BadReview, match="is no object"):
+    with pytest.raises(reviews.BadReview, match="is not an object"):
         reviews.read(json.dumps(review).encode(), reviews.ADMISSION, "AdmissionReview")
 
 

@@ -1,4 +1,4 @@
-"""What Clusters and ClusterClasses ask of each other: which class a Cluster has, whether classes are compatible, who scales."""
+"""Check Clusters and ClusterClasses against each other: the class of a Cluster, compatibility of classes, and who scales."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must be known of a Cluster's surroundings before its write can be judged: its class, and how far the last upgrade is."""
+"""Read the facts that the admission of a Cluster needs: its class, and the progress of its last upgrade."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TRIES: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was read, or why it could not be."""
+    """The facts that were read, or the reason why they could not be."""
 
     objects: tuple[Json, ...] = ()
     error: str = ""
@@ -176,7 +176,7 @@ async def _with_class(review: Review, access: Access) -> ClusterFacts:
             continue
         facts = ClusterFacts(cluster_class=dict(found.json), is_reconciled=is_reconciled(found.json))
         if facts.is_reconciled or PAUSED_ANNOTATION in (at(found.json, "metadata", "annotations") or {}):
-            break  # a paused class is reconciled by nobody: where clusters are moved to, it would be waited for in vain, twice a Cluster
+            break  # a paused class is not reconciled: after a move, each Cluster would wait for it twice, without success
     return facts
 
 

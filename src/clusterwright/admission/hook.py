@@ -1,4 +1,4 @@
-"""What is asked about the writes of one kind, and how it refuses: in the words and forms that clients know from webhooks."""
+"""Admit or refuse the writes of one kind, with the texts and forms that clients know from webhooks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Observe = Callable[[Review, Access], Awaitable[Any]]
 
 
 class Unobserved(Exception):
-    """What must be known could not be read. Answered as an internal error."""
+    """A needed fact could not be read. The answer is an internal error."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What must hold of a KubeadmConfigSpec, wherever it stands: the rows KS-1 to KS-19."""
+"""Validate a KubeadmConfigSpec in any kind that contains one: the rows KS-1 to KS-19."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def kubeadm_config_spec(ids: str, where: tuple[str, ...], *, control_plane: bool
     spec = ".".join(where)
 
     def ignition(guard: Callable[[Any], bool]) -> Guard:
-        """Asked only of specs that shall become Ignition, while that is possible."""
+        """Checked only for specs that are rendered as Ignition, while that is possible."""
         return lambda r, v: r.enabled(GATE) and at(r.new, *where, "format") == "ignition" and guard(v)
 
     def row(id: str, *parts: Any, **more: Any) -> Rule:

@@ -260,13 +260,13 @@ KUBEADM_CONTROL_PLANE: Final = Hook(
 
 
 class ScaleSpec(Struct):
-    """How many replicas there shall be."""
+    """The number of replicas that is wanted."""
 
     replicas: Int32 = 0
 
 
 class Scale(Object):
-    """What a write of a scale subresource brings."""
+    """The body of a write to a scale subresource."""
 
     api_version: str = "autoscaling/v1"
     kind: str = "Scale"

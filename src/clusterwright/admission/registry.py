@@ -55,7 +55,7 @@ KEPT_ELSEWHERE: Final = {
     "SC-3": "a body that is no Scale cannot be read: kubeadmcontrolplane.py",
     "SC-4": "a control plane that cannot be read: kubeadmcontrolplane.py",
 }
-"""Rules that are no rows, and where they hold."""
+"""Rules that are not rows, and where they hold."""
 _BY_KIND: Final[Mapping[tuple[str, str, str], Hook]] = {
     (hook.kind.group, hook.kind.kind, hook.subresource): hook for hook in (*HOOKS, *UNMODELLED)
 }

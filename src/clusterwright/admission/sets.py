@@ -113,7 +113,7 @@ def _each(problems: Callable[[str], Iterable[str]]) -> Guard:
 
 
 def label_values(review: Review, value: Any) -> Iterator[Fault]:
-    """Yield a fault for each way in which the value is no value of a label."""
+    """Yield a fault for each reason why the text is not a valid label value."""
     del review
     for text in label_value(value or ""):
         yield Fault(value or "", text=text)

@@ -1,4 +1,4 @@
-"""Looks into workload clusters, for rules that ask what runs there. The connections belong to the controllers, who lend them."""
+"""Reads workload clusters, for rules that ask what runs there. The connections belong to the controllers, which lend them."""
 
 from __future__ import annotations
 

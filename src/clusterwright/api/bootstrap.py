@@ -457,7 +457,7 @@ class KubeadmConfigTemplateSpec(Struct):
 
 
 class KubeadmConfigTemplate(Object):
-    """What KubeadmConfigs are made from."""
+    """The template from which KubeadmConfigs are made."""
 
     api_version: str = "bootstrap.cluster.x-k8s.io/v1beta2"
     kind: str = "KubeadmConfigTemplate"

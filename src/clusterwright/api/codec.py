@@ -107,7 +107,7 @@ _WHOLE_SECONDS = len("2006-01-02T15:04:05Z")
 
 
 class _Plan:
-    """What a dump of one class still needs."""
+    """The work that a dump of one class still needs."""
 
     __slots__ = ("always", "lists", "maps", "objects", "times")
 

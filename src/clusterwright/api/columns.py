@@ -1,4 +1,4 @@
-"""What `kubectl get` shows of each kind."""
+"""The columns that `kubectl get` shows for each kind."""
 
 from __future__ import annotations
 

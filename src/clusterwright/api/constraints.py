@@ -1,4 +1,4 @@
-"""What the API server demands of a field, as `Annotated` metadata next to the field.
+"""Constraints that the API server enforces on a field, as `Annotated` metadata next to the field.
 
 Schemas of CRDs are generated from these; the codec reads only `ALWAYS`. Constraints of a whole
 object type stand in its class variable `constraints`.
@@ -133,7 +133,7 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class Doc:
-    """What the field means, for `kubectl explain`."""
+    """The meaning of the field, for `kubectl explain`."""
 
     text: str
 

@@ -1,4 +1,4 @@
-"""What core controllers read from provider objects of any kind, by contract version.
+"""Read provider objects of any kind by the version of their contract.
 
 Every read answers one of three things, so that no caller can take a wrong type for an absent value:
 
@@ -60,7 +60,7 @@ Read = Value[T] | Literal[Absence.ABSENT] | Malformed
 
 
 class MalformedField(ValueError):
-    """Raised by `or_none` for callers to whom a malformed field is an error of the pass."""
+    """Raised by `or_none` for callers that treat a malformed field as an error of the pass."""
 
 
 def or_none(read: Read[T]) -> T | None:

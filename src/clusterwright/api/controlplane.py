@@ -181,7 +181,7 @@ class KubeadmControlPlaneTemplateSpec(Struct):
 
 
 class KubeadmControlPlaneTemplate(Object):
-    """What KubeadmControlPlanes of a topology are made from."""
+    """The template from which the KubeadmControlPlanes of topologies are made."""
 
     api_version: str = "controlplane.cluster.x-k8s.io/v1beta2"
     kind: str = "KubeadmControlPlaneTemplate"

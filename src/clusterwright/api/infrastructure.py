@@ -121,7 +121,7 @@ class DevClusterTemplateSpec(Struct):
 
 
 class DevClusterTemplate(Object):
-    """What DevClusters of a topology are made from."""
+    """The template from which the DevClusters of topologies are made."""
 
     api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
     kind: str = "DevClusterTemplate"
@@ -224,7 +224,7 @@ class DevMachineTemplateStatus(Struct):
 
 
 class DevMachineTemplate(Object):
-    """What DevMachines are made from."""
+    """The template from which DevMachines are made."""
 
     api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
     kind: str = "DevMachineTemplate"
@@ -305,7 +305,7 @@ class DevMachinePoolTemplateSpec(Struct):
 
 
 class DevMachinePoolTemplate(Object):
-    """What DevMachinePools of a topology are made from."""
+    """The template from which the DevMachinePools of topologies are made."""
 
     api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
     kind: str = "DevMachinePoolTemplate"

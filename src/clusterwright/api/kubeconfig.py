@@ -1,4 +1,4 @@
-"""What a kubeconfig says: read and written in one place, and nothing but what its text says.
+"""Read and write kubeconfigs in one place; files and programs that they name are never used.
 
 Files, programs and the environment are not looked at here (`runtime.kubeconfig` does, for the user's own kubeconfig). A
 kubeconfig out of a Secret is somebody else's: `inline` takes credentials that it carries itself, for a server with https, and
@@ -36,7 +36,7 @@ _FOREIGN_TO_INLINE: Final[Mapping[str, Mapping[str, str]]] = {
         "client-key":            "names a file; use client-key-data",
     },
 }
-"""What a kubeconfig out of a Secret must not have, and why."""
+"""Fields that a kubeconfig from a Secret must not have, with the reasons."""
 # fmt: on
 
 

@@ -1,4 +1,4 @@
-"""What every object has: identity, metadata, conditions; and the rules all models follow.
+"""The parts that all objects share: identity, metadata, conditions; and the rules that all models follow.
 
 Raw JSON bytes are the truth; a model is a projection of the fields that we know. Presence follows upstream's
 serialisation classes (the `ser` column of the API reference):
@@ -67,7 +67,7 @@ class Struct(msgspec.Struct, metaclass=_StructMeta, frozen=True, kw_only=True, o
     """Base of every model: frozen, keyword-only, camelCase on the wire, zero values left out."""
 
     constraints: ClassVar[tuple[object, ...]] = ()
-    """What the API server demands of objects of this type."""
+    """The API server's demands on objects of this type."""
     omit_zero: ClassVar[bool] = True
     """Whether nested objects that dump to {} are dropped unless marked `KEEP_EMPTY` (built-in kinds keep them all)."""
 

@@ -24,7 +24,7 @@ KEYS: tuple[tuple[str, ...], ...] = (
     ("kind", "name"),
     ("path",),
 )
-"""What tells the items of our lists apart, tried in this order; the first that is there and unique on both sides counts."""
+"""Fields that identify the items of our lists, tried in this order; the first that is present and unique on both sides counts."""
 
 
 def merge_patch(raw: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> Json:

@@ -11,7 +11,7 @@ import msgspec
 AGGREGATED_DISCOVERY = ",".join(f"application/json;g=apidiscovery.k8s.io;v={v};as=APIGroupDiscoveryList" for v in ("v2", "v2beta1"))
 """The media type for the kinds of all groups at once."""
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding raises for what others send: it is no JSON, no UTF-8, or nested without end."""
+"""Errors of decoding data that others send: it is not JSON, not UTF-8, or nested too deeply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -94,7 +94,7 @@ def _shown(obj: Json) -> str:
 def _checked(before: Json, after: Any, api_version: str, about: str) -> Json:
     """Return the converted object if it is the one that was sent, in the requested version. Raises ConversionFailed."""
     if not isinstance(after, dict):
-        raise ConversionFailed(f"{about}: it is no object")
+        raise ConversionFailed(f"{about}: it is not an object")
     if after.get("apiVersion") != api_version:
         raise ConversionFailed(f"{about}: invalid groupVersion (expected {api_version}, received {after.get('apiVersion') or ''})")
     if after.get("kind") != before["kind"]:

@@ -70,7 +70,7 @@ def evaluate(program: Program, *values: Any) -> Any:
 
 
 async def aside(worker: Executor | None, work: Callable[[], R]) -> R:
-    """Do work that touches nothing that others change on the worker's thread, or here if there is no worker."""
+    """Do work that reads only its own data on the worker's thread, or here if no worker was given."""
     return work() if worker is None else await asyncio.get_running_loop().run_in_executor(worker, work)
 
 

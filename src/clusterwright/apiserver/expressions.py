@@ -46,7 +46,7 @@ def evaluate(expression: str, variables: Mapping[str, Any]) -> bool:
     """Evaluate a condition over plain data. Raises ValueError when it does not compile, fails, or is not a boolean."""
     result = value_of(expression, variables)
     if not isinstance(result, bool):
-        raise ValueError("the expression is no condition")
+        raise ValueError("the expression is not a condition")
     return result
 
 

@@ -1,4 +1,4 @@
-"""Users: who makes a request."""
+"""Users: the identity behind a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server must know about a kind: how it is served (`Resource`), and what is special about its objects (`KindHandler`).
+"""Describe a kind to the server: how it is served (`Resource`), and how its objects behave (`KindHandler`).
 
 Requests, store and watches treat objects as JSON dicts and know only metadata. Everything that depends on a kind is behind
 `KindHandler`, one for each served group, version and resource. Handlers are shared by all servers of the process and keep no
@@ -134,7 +134,7 @@ class Resource:
 
 
 class KindHandler(Protocol):
-    """What the core must know about one kind in one version. Objects are whole JSON objects with apiVersion and kind."""
+    """The behaviour of one kind in one version. Objects are whole JSON objects with apiVersion and kind."""
 
     @property
     def gvk(self) -> GroupVersionKind:

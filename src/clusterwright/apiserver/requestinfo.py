@@ -1,4 +1,4 @@
-"""What a path and method ask for, in Kubernetes' words: verb, group, version, namespace, resource, name, subresource."""
+"""Parse a path and a method into Kubernetes' terms: verb, group, version, namespace, resource, name, subresource."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an expression may cost at most, judged before it ever runs: by how large the values can be that it looks at.
+"""Estimate the highest cost of an expression before it runs, from the largest sizes of the values that it reads.
 
 The unit is that of kube-apiserver: a look at a variable or member costs 1, ten characters of a string 1, and so on. Only upper
 bounds are kept; sizes have a lower one, too, because replacing needs it.
@@ -35,7 +35,7 @@ ONE: Final = Size(1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What values of a place can be: their type, how large they get, and what is below them."""
+    """The possible values of a place: their type, their largest size, and the places below them."""
 
     kind: str
     most: int = 0
@@ -354,4 +354,4 @@ _FUNCTIONS: Final[dict[str, Callable[[list[_Value]], _Costed]]] = {
     "containsCIDR": _addresses(7),
     "validate": _named_format,
 }
-"""What costs more than 1, and how large the result is."""
+"""Functions that cost more than 1, with the size of their result."""

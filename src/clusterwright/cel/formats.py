@@ -17,7 +17,7 @@ from clusterwright.golang.urls import parse_request_uri
 
 _CLOCK: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})")
 _FACTOR: Final = compile_go(r"([0-9]+)[\t\n\f\r ]*([A-Za-z\x{b5}]+)")
-"""By RE2, as all that looks for more than one way through a text: whoever sends it must not be able to make it long."""
+"""RE2 matches all patterns that could backtrack, so that no text makes the match slow."""
 _SPELLED: Final = (
     (("ns",), "nano", 1), (("us", "\u00b5s"), "micro", 10**3), (("ms",), "milli", 10**6), (("s",), "sec", 10**9),
     (("m",), "min", 60 * 10**9), (("h", "hr"), "hour", 3600 * 10**9), (("d",), "day", 86400 * 10**9),

@@ -16,7 +16,7 @@ from clusterwright.golang.quoting import quote
 from clusterwright.golang.urls import RequestUrl
 
 Write = Callable[[int, str, int], str]
-"""What stands for a clause: by the index of its argument, its letter, and its precision."""
+"""The placeholder of a clause: the index of its argument, its letter, and its precision."""
 
 _CLAUSE: Final = re.compile(r"(?:\.([0-9]*))?(.)?", re.DOTALL)
 _DEFAULT_PRECISION: Final = 6

@@ -159,7 +159,7 @@ def _contains_ip(network: Cidr, address: Ip | str) -> bool:
     try:
         ip = _ip(address) if isinstance(address, str) else address
     except CelError:
-        raise CelError("no such overload") from None  # what is no address is none of those that are taken
+        raise CelError("no such overload") from None  # a text that is not an address is not accepted
     return ip.value in network.value.network
 
 

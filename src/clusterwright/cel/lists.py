@@ -16,7 +16,7 @@ LIBRARY: Final = Library()
 
 
 _SUMMED: Final = {"int": 0, "uint": UInt(0), "double": 0.0, "duration": Duration(0)}
-"""What can be added up, and what it begins with."""
+"""The types whose values can be summed, with the value that a sum starts from."""
 _ORDERED: Final = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
 
 

@@ -94,7 +94,7 @@ class Literals:
 
 
 def is_present(value: Any) -> bool:
-    """Return whether an optional has a value; raises CelError for what is no optional."""
+    """Return whether an optional has a value; raises CelError for other values."""
     if not isinstance(value, Optional):
         raise CelError("no such overload")
     return value.present

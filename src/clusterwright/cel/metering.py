@@ -1,4 +1,4 @@
-"""What an evaluation costs, in cel-go's units: a step or a call is one, a tenth for every character or element that is traversed.
+"""Measure an evaluation in cel-go's units: one for a step or a call, a tenth for every character or element that is traversed.
 
 Costs are charged before the work is done: neither time nor memory is spent on what would exceed the limit.
 """
@@ -15,9 +15,9 @@ from clusterwright.cel.values import CelError
 from clusterwright.golang.regex import BadPattern, program_size
 
 CALL_LIMIT: Final = 1_000_000
-"""What one evaluation may cost."""
+"""The highest cost of one evaluation."""
 OBJECT_LIMIT: Final = 10_000_000
-"""What all rules may cost for one object."""
+"""The highest cost of all rules for one object."""
 
 Cost = Callable[[Sequence[Any]], float]
 _FREE: Final = frozenset({"const", "uint", "&&", "||", "?:"})

@@ -51,7 +51,7 @@ class Duration:
 
 
 class Parts(NamedTuple):
-    """What calendar and clock show; months, days of months and of years count from 0."""
+    """A date and a time of day; months, days of months and of years count from 0."""
 
     year: int
     month: int

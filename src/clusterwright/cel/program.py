@@ -112,7 +112,7 @@ def _no_such(name: str, values: list[Any]) -> CelError:
 
 
 def _insert(into: dict[Any, Any], entries: Any) -> None:
-    """What transformMapEntry does with each of its maps."""
+    """Add the entries of one map that transformMapEntry made."""
     if not isinstance(entries, dict):
         raise CelError(f"no such overload: cel.@mapInsert(map, {fn.type_value(entries).name})")
     for key, value in entries.items():

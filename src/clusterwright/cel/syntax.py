@@ -201,7 +201,7 @@ class _Parser:
     def __init__(self, source: str) -> None:
         self.problems: list[SyntaxProblem] = []
         self.tokens = _tokens(source, self.problems)
-        self.wanted: dict[int, str] = {}  # what may stand at a token beside an expression
+        self.wanted: dict[int, str] = {}  # what a token may be, other than the start of an expression
         self.i = 0
         self.depth = 0
 

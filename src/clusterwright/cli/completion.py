@@ -99,7 +99,7 @@ def _choices(action: argparse.Action) -> list[str]:
 
 
 def _split(flags: dict[str, argparse.Action], typed: Sequence[str]) -> tuple[list[str], argparse.Namespace]:
-    """Return the words that are no flags, nor values of flags; and the flags that say where to look."""
+    """Return the words that are neither flags nor their values, and the flags that select a server or file."""
     given: list[str] = []
     where = argparse.Namespace(kubeconfig=None, context="", namespace="")
     words = iter(typed)

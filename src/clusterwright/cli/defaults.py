@@ -1,4 +1,4 @@
-"""What commands assume where nobody says otherwise. Imports nothing: help texts show it."""
+"""Defaults of commands. The module imports nothing, because help texts show them."""
 
 from __future__ import annotations
 

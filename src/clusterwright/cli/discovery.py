@@ -19,7 +19,7 @@ async def resource_of(client: RestClient, word: str) -> Resource:
     """Return the resource that a word means, to us or else to the API server; raises BadSubject."""
     found = subjects.resource_of(word) or await _served(client, word)
     if found is None:
-        raise BadSubject(f"{word!r} is no kind that is known here, and none that the API server has")
+        raise BadSubject(f"{word!r} is not a known kind, and the API server does not serve it either")
     return found
 
 

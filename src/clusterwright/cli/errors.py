@@ -1,4 +1,4 @@
-"""What users see of an error: one line, and the exit status. The only place where commands end badly."""
+"""Turn an error into one line and an exit status. Commands fail in this place only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Usage(Exception):
 
 
 class Failed(Exception):
-    """What was asked for could not be done; the text says why."""
+    """The command could not do its work; the text says why."""
 
 
 def told(error: Exception) -> tuple[str, int] | None:

@@ -120,7 +120,7 @@ async def _found(client: Client, subject: Subject, namespace: str) -> Object:
     """Return the object that a user named; raises ApiError, BadBundle."""
     resource = subjects.resource_of(subject.kind)
     if resource is None or not isinstance(resource, ModelledResource):
-        raise BadBundle(f"{subject.kind} is no kind of ours: record its cluster and use --from")
+        raise BadBundle(f"{subject.kind} is not one of our kinds: record its cluster and use --from")
     return await client.get(resource.model, ObjectKey(namespace, subject.name))
 
 

@@ -1,4 +1,4 @@
-"""`clusterwright fault inject|remove|list`: break simulated machines, and mend them."""
+"""`clusterwright fault inject|remove|list`: break simulated machines, and repair them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def _change(arguments: argparse.Namespace) -> int:
 
 
 def _annotations(present: Mapping[str, str], fault: str, kind: str, *, is_injecting: bool) -> dict[str, str | None]:
-    """Return what changes of the annotations; raises Usage where there is no such fault."""
+    """Return the changes of the annotations; raises Usage for an unknown fault."""
     known = _SIMULATED[kind]
     if fault.startswith("slow"):
         factor = fault.partition("=")[2]
@@ -62,7 +62,7 @@ def _annotations(present: Mapping[str, str], fault: str, kind: str, *, is_inject
     else:
         if fault and fault not in known:
             raise Usage(
-                f"{fault!r} is no fault of a {kind}; known: {', '.join(sorted(known))}" + (", slow=FACTOR" if "Machine" in kind else "")
+                f"{fault!r} is not a fault of a {kind}; known: {', '.join(sorted(known))}" + (", slow=FACTOR" if "Machine" in kind else "")
             )
         now = [name.strip() for name in present.get(faults.FAULT, "").split(",") if name.strip()]
         then = [*(n for n in now if n != fault), fault] if is_injecting else [n for n in now if fault and n != fault]

@@ -45,4 +45,4 @@ def _as_text(raw: bytes, source: str) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        raise Failed(f"{source}: it is no text: not UTF-8") from None
+        raise Failed(f"{source}: the file is not valid UTF-8") from None

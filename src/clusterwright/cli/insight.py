@@ -1,4 +1,4 @@
-"""Who may look into a plane of one's own, and how: a ServiceAccount whose tokens its metrics, traces and diagnosis are shown for."""
+"""Access to the insight of a plane of one's own: a ServiceAccount whose tokens its metrics, traces and diagnosis are shown for."""
 
 from __future__ import annotations
 

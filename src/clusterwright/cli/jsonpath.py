@@ -17,7 +17,7 @@ _STEP = re.compile(
 
 
 class BadPath(ValueError):
-    """The text is no path that is understood here."""
+    """The text is not a JSONPath of the supported subset."""
 
 
 def compiled(text: str) -> Callable[[Any], list[Any]]:

@@ -70,7 +70,7 @@ def foot(state: str, headline: str, layout: Layout) -> str:
 class _Row:
     cells: tuple[str, ...]
     below: str
-    """What stands at the left of further lines: the lines of the tree that go on."""
+    """Return the left margin of further lines: the lines of the tree that continue."""
     is_negative: bool = False
 
 

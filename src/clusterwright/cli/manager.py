@@ -60,7 +60,7 @@ async def _run(arguments: argparse.Namespace, connection: Connection) -> int:
         stack.push_async_callback(transport.close)
         apart = HttpTransport(connection, clock, os.environ)
         stack.push_async_callback(apart.close)
-        # whose kubeconfig says `default` is no Pod, and shall not litter there
+        # a process with a kubeconfig for `default` is not a Pod, and must not leave objects there
         namespace = connection.namespace if connection.token_file.startswith(str(SERVICE_ACCOUNT)) else ""
         service = ObjectKey(namespace or SERVICE.namespace, SERVICE.name)
         webhooks = await _webhooks(arguments, stack, RestClient(apart, clock=clock), clock, workloads, service)

@@ -1,4 +1,4 @@
-"""What a move takes along, and in which order: owners before what they own. Pure.
+"""Choose the objects of a move and their order: owners before the objects that they own. Pure.
 
 The rules are clusterctl's, so that either may move what the other has: everything below Clusters, ClusterClasses,
 ClusterResourceSets and what is labelled for it; Secrets that belong to a Cluster by their name only.

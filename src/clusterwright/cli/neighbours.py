@@ -1,4 +1,4 @@
-"""Who else runs Cluster API controllers on a management cluster: Deployments, Leases, webhooks and conversions of others."""
+"""Find other Cluster API controllers on a management cluster: Deployments, Leases, webhooks and conversions of others."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from clusterwright.runtime.client import Reader
 
 
 class NothingToRender(Exception):
-    """There is no data, and the next pass would not write any."""
+    """The data does not exist, and the next pass would not write it."""
 
 
 def run(options: argparse.Namespace) -> int:

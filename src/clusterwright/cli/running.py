@@ -130,7 +130,7 @@ class Running:
 
     @property
     def complaint(self) -> str:
-        """What ended badly, if anything did."""
+        """The error that ended the process, if there was one."""
         if self.cloud is not None and self.cloud.broken:
             return str(self.cloud.broken)
         if not self.task.done():

@@ -24,7 +24,7 @@ def metrics_address(arguments: argparse.Namespace, clock: Clock) -> MetricsAddre
 def _context(arguments: argparse.Namespace, clock: Clock) -> ssl.SSLContext:
     folder = arguments.metrics_cert_dir
     if folder is None:
-        # nobody can know this authority: as elsewhere, callers who want to know whom they ask mount a certificate
+        # nobody can know this authority: as elsewhere, callers that want to verify the server mount a certificate
         authority = make_authority(clock.now(), "clusterwright-metrics")
         names = {"localhost", "127.0.0.1", socket.gethostname()}
         return server_context(sign(authority, clock.now(), "clusterwright-metrics", hosts=sorted(names)), authority.certificate)

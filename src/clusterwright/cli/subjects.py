@@ -49,7 +49,7 @@ def parse_cluster(words: Sequence[str]) -> Subject:
     """Return the Cluster that the words name, and nothing else; raises BadSubject."""
     subject, rest = parse(words)
     if subject.kind != "Cluster":
-        raise BadSubject(f"{' '.join(words)!r} is no cluster: cluster/NAME, cluster NAME or NAME is expected")
+        raise BadSubject(f"{' '.join(words)!r} does not name a cluster: cluster/NAME, cluster NAME or NAME is expected")
     if rest:
         raise BadSubject(f"what is {' '.join(rest)!r}? One cluster is expected")
     return subject

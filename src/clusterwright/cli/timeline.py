@@ -20,7 +20,7 @@ from clusterwright.runtime.errors import NotFound
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the moments, oldest first; with --watch go on as things happen. 1: there is no such cluster."""
+    """Print the moments, oldest first; with --watch continue as things happen. 1: the cluster does not exist."""
     subject = subjects.parse_cluster(arguments.words)
     arguments.namespace = subject.namespace or arguments.namespace
     if arguments.source:

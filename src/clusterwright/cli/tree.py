@@ -34,7 +34,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a Cluster is made of, beside its infrastructure and control plane."""
+    """The parts of a Cluster other than its infrastructure and control plane."""
 
     machines: Sequence[Machine] = ()
     machine_sets: Sequence[MachineSet] = ()
@@ -65,7 +65,7 @@ def cluster_tree(cluster: Cluster, infrastructure: Unstructured | None, control_
 
 
 def _topology(cluster: Cluster) -> Branch:
-    """Of which class the Cluster is, of which version it shall be, and how far an upgrade is."""
+    """The Cluster's class, the version that is wanted, and the progress of an upgrade."""
     topology = cluster.spec.topology
     assert topology is not None
     namespace = topology.class_ref.namespace

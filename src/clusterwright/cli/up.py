@@ -134,7 +134,7 @@ async def _run(arguments: argparse.Namespace) -> int:
 
 
 async def _tell(arguments: argparse.Namespace, client: RestClient, clock: SystemClock, manager: Manager | None, link: _Link) -> None:
-    """What people who sit at the terminal get to see: the demo, if it is asked for, then whatever becomes of clusters."""
+    """Show the demo at the terminal if it is asked for, then every change of a cluster's verdict."""
     shown = await demo.show(client, clock, _hint(arguments), link.last) if arguments.demo else None
     if manager is not None and arguments.log_format == "text" and arguments.log_level != "error":
         await verdicts.Teller(manager.cache, client, clock, lambda line: print(line, flush=True), shown).run()

@@ -28,7 +28,7 @@ def duration(text: str) -> timedelta:
 def port(text: str) -> int:
     """Return a port, 0 for any that is free; raises ArgumentTypeError."""
     if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port: a number from 0 to 65535 is expected")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: a number from 0 to 65535 is expected")
     return int(text)
 
 
@@ -38,7 +38,7 @@ def address(text: str) -> tuple[str, int] | None:
         return None
     host, colon, number = text.rpartition(":")
     if not colon or (":" in host and not host.startswith("[")):
-        raise argparse.ArgumentTypeError(f"{text!r} is no address: HOST:PORT, :PORT, or 0 for none is expected")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an address: HOST:PORT, :PORT, or 0 for none is expected")
     return host.strip("[]"), port(number)
 
 
@@ -47,7 +47,7 @@ def pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a regular expression: {error}") from None
     return text
 
 

@@ -1,4 +1,4 @@
-"""What `up` tells of its clusters while it runs: a line whenever the verdict on one is another."""
+"""Print a line whenever the verdict on a cluster changes while `up` runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from clusterwright.runtime.informer import Entry, Informer
 MANY: Final = 50
 """Clusters of which all lines can be read; of more only trouble is told, and its end."""
 MOST: Final = 200
-"""Who has more looks at lists and pages."""
+"""The number of clusters that get a line each; with more, lists and pages are better."""
 _TROUBLE: Final = frozenset({State.BROKEN, State.WAITING, State.UNSEEN})
 SETTLE: Final = 0.5
 """Seconds for what changes together."""
@@ -36,7 +36,7 @@ class Teller:
     """Follows the Clusters that controllers know anyway, and reads what belongs to one only when it says something else than before."""
 
     def __init__(self, cache: Cache, client: Client, clock: Clock, say: Callable[[str], None], shown: ObjectKey | None = None) -> None:
-        """`shown` is a cluster that was just seen coming up: that it is fine is no news."""
+        """`shown` is a cluster whose start was just shown: nobody needs to be told that it is fine."""
         self._cache, self._client, self._clock, self._say = cache, client, clock, say
         self._dirty: dict[ObjectKey, None] = {}
         self._wake = asyncio.Event()

@@ -1,4 +1,4 @@
-"""`clusterwright wait KIND/NAME --for=GOAL`: until an object is as it shall be, by a watch."""
+"""`clusterwright wait KIND/NAME --for=GOAL`: wait for a condition, creation or deletion, by a watch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clusterwright.cli.errors import Failed, Usage
 from clusterwright.cli.following import follow
 
 Goal = Callable[[Json | None], "tuple[bool, str]"]
-"""Whether an object (None: it is not there) is as it shall be, and how it is."""
+"""Whether an object (None: it does not exist) has reached the goal, and its present state."""
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""The web view beside an embedded API server: wired here, served on its port."""
+"""The web view of an embedded API server: wired here, served on the API server's port."""
 
 from __future__ import annotations
 

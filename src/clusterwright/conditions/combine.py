@@ -20,7 +20,7 @@ class NothingToMerge(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Fallback:
-    """What to report while the source does not report its condition."""
+    """The status to report while the source does not report its condition."""
 
     status: str
     reason: str

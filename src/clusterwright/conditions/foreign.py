@@ -34,7 +34,7 @@ def conditions_of(obj: Unstructured | Mapping[str, Any]) -> tuple[Condition, ...
 
 
 def parse_conditions(items: list[Any] | tuple[Any, ...]) -> tuple[Condition, ...]:
-    """JSON items as conditions, of the old or the new form (severity is dropped); items that are no objects are skipped."""
+    """JSON items as conditions, of the old or the new form (severity is dropped); items that are not objects are skipped."""
     return tuple(_condition(item) for item in items if isinstance(item, Mapping))
 
 

@@ -34,7 +34,7 @@ class Priority(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reporter:
-    """Who reports conditions. `control_plane` is true for control-plane Machines only: they are named first."""
+    """The objects that report conditions. `control_plane` is true for control-plane Machines only: they are named first."""
 
     kind: str
     name: str

@@ -203,7 +203,7 @@ _READY: Final = (
 
 
 def machine_up(spoke: Go, hub: Go, restored: Go | None, context: Context) -> None:
-    """What v1beta1 cannot say of a Machine is what the annotation says, also if that is nothing."""
+    """Restore the fields that v1beta1 lacks from the annotation, also if it is empty."""
     if restored is None:
         return
     for part, name in (("spec", "minReadySeconds"), ("status", "phase"), ("status", "failureDomain")):

@@ -90,7 +90,7 @@ def names() -> Mapping[tuple[str, str], str]:
 
 @cache
 def version(group: str, kind: str, spoke: str) -> Version | None:
-    """Return how a version is converted, or None if there is no such old version."""
+    """Return how a version is converted, or None if that old version does not exist."""
     name = names().get((group, kind), "")
     found = definitions().get(name, {}).get("versions", {})
     if spoke == HUB or spoke not in found:

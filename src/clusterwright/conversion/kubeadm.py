@@ -155,7 +155,7 @@ def _template_up(spoke: Go, hub: Go, restored: Go | None, context: Context) -> N
 
 
 DEFAULT_STRATEGY: Final = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}
-"""What the old schema writes into a control plane template that says nothing."""
+"""The value that the old schema writes into an empty control plane template."""
 
 
 def template_down(hub: Go, spoke: Go, context: Context) -> None:

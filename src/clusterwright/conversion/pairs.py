@@ -17,7 +17,7 @@ from clusterwright.conversion.values import Unreadable
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a conversion knows besides the object."""
+    """Facts that a conversion needs in addition to the object."""
 
     namespace: str
     api_version: Callable[[str, str], str]

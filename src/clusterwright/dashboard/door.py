@@ -1,4 +1,4 @@
-"""Who may look: whoever brings a token that was printed on the terminal gets a session, and the token is worth nothing any more."""
+"""Sessions of the web view: a token that was printed on the terminal opens a session, and the token is worth nothing any more."""
 
 from __future__ import annotations
 

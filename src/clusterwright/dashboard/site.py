@@ -91,10 +91,10 @@ class Site:
             return await route.respond(self, http, given)
         if any(_matched(route.path, segments) is not None for route in ROUTES):
             return _failed(405, f"{http.method} is not possible here")
-        return _failed(404, "there is no such page")
+        return _failed(404, "the page does not exist")
 
     def admits(self, http: web.BaseRequest) -> bool:
-        """Return whether the request comes with a session; the server then knows that this is no stranger's connection."""
+        """Return whether the request comes with a session; the server then does not count the connection as a stranger's."""
         is_known = self.door.knows(http.cookies.get(self.cookie, ""))
         if is_known and isinstance(http.protocol, Connection):
             http.protocol.is_known = True
@@ -136,7 +136,7 @@ def _content(name: str) -> bytes:
 async def _file(site: Site, http: web.BaseRequest, given: tuple[str, ...]) -> web.StreamResponse:
     name = given[0] or "index.html"
     if name not in _FILES:
-        return _failed(404, "there is no such page")
+        return _failed(404, "the page does not exist")
     headers = {**_HEADERS, "Cache-Control": "no-cache"}
     return web.Response(body=_content(name), content_type=_FILES[name], charset="utf-8", headers=headers)
 
@@ -145,7 +145,7 @@ async def _enter(site: Site, http: web.BaseRequest, given: tuple[str, ...]) -> w
     """Return a token for a session. A page of another origin could send one, too, but would have to know it."""
     length = http.content_length or 0
     if not 0 < length <= _TOKEN_MAXIMUM:
-        return _failed(413, "that is no token")
+        return _failed(413, "the body is not a token")
     try:
         async with asyncio.timeout(_TOKEN_SECONDS):
             token = await http.content.readexactly(length)

@@ -1,4 +1,4 @@
-"""What the page shows of a cluster and of its objects. Pure. Nothing of a spec but counts and versions, nothing of a Secret."""
+"""Select what the page shows of a cluster and its objects. Pure. Of a spec it shows counts and versions, of a Secret nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNSHOWN: Final = frozenset({"Secret", "Event", "CustomResourceDefinition", "Conf
 
 
 LOOKING: Final[Json] = {"state": "looking", "object": None, "what": "", "since": None}
-"""What is shown in the place of a verdict that has yet to be made."""
+"""The text that is shown until the first verdict is there."""
 
 
 def fleet_row(cluster: Unstructured, verdict: Verdict | None) -> Json:
@@ -75,7 +75,7 @@ def condition_view(condition: Condition) -> Json:
 
 
 def parents(objects: Iterable[Unstructured], cluster: str) -> dict[str, str]:
-    """By object: whom it hangs below in the tree. The controller if it is there, else any owner that is, else the Cluster."""
+    """By object: its parent in the tree. The controller if it exists, else any owner that does, else the Cluster."""
     known = {name_of(o.kind, *o.key): o for o in objects}
     above: dict[str, str] = {}
     for name, obj in known.items():

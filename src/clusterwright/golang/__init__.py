@@ -1,1 +1,1 @@
-"""What Go does and users can see: how it quotes texts, which regular expressions it knows."""
+"""Behaviour of Go that users can see: how it quotes texts, which regular expressions it accepts."""

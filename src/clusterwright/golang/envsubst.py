@@ -20,7 +20,7 @@ _DEFAULTS = {":=", ":-", ":?", ":+", "="}
 
 
 class BadTemplate(ValueError):
-    """The text is no template; the message names line and rule."""
+    """The text is not a template; the message names line and rule."""
 
 
 @dataclass(frozen=True, slots=True)

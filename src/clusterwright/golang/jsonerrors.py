@@ -1,4 +1,4 @@
-"""What Go says of a text that is not JSON."""
+"""Describe a text that is not JSON as Go does."""
 
 from __future__ import annotations
 

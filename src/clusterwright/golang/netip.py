@@ -21,7 +21,7 @@ class _Refused(Exception):
 
 
 def address_problem(text: str) -> str:
-    """Go's sentence about a text that is no address; empty for one that is."""
+    """Return Go's sentence about a text that is not an address; empty for an address."""
     first = next((char for char in text if char in ".:%"), "")
     try:
         match first:
@@ -39,7 +39,7 @@ def address_problem(text: str) -> str:
 
 
 def prefix_problem(text: str) -> str:
-    """Go's sentence about a text that is no address with a length; empty for one that is."""
+    """Return Go's sentence about a text that is not an address with a length; empty for one that is."""
     address, slash, bits = text.rpartition("/")
     why = "no '/'" if not slash else address_problem(address)
     if not why and not (bits.isascii() and bits.isdigit() and (len(bits) == 1 or bits[0] != "0") and len(bits) < _DIGITS):

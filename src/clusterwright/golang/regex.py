@@ -63,7 +63,7 @@ _WORDS: Final = (
     ("trailing \\", "trailing backslash at end of expression: "),
     ("pattern too large - compile failed", "expression too large"),
 )
-"""What RE2 says in C++ and in Go."""
+"""RE2's error texts in C++, with their texts in Go."""
 
 
 def _options() -> re2.Options:

@@ -30,7 +30,7 @@ def parse_rfc3339(text: str) -> datetime | None:
 
 
 def parse_rfc3339_nano(text: str) -> tuple[int, int] | None:
-    """Nanoseconds of Unix, and the zone in seconds east of UTC; None for what is no time. Also outside the years 1 to 9999."""
+    """Return Unix nanoseconds, and the zone in seconds east of UTC; None if the text is not a time. Also outside the years 1 to 9999."""
     found = RFC3339.fullmatch(text)
     if found is None:
         return None
@@ -56,7 +56,7 @@ LONGEST: Final = len(str(_MOST))
 
 
 def parse_duration(text: str) -> int | None:
-    """Nanoseconds; None for what is no duration, or more than fits (about 292 years)."""
+    """Return nanoseconds; None for a text that is not a duration, or for more than fits (about 292 years)."""
     negative, body = text[:1] == "-", text[1:] if text[:1] in {"+", "-"} else text
     if body == "0":
         return 0
@@ -105,7 +105,7 @@ _RANGES: Final = (("2006", 0, 9999, "year"), ("01", 1, 12, "month"), ("02", 1, 3
 
 
 def parse_problem(text: str, *, fraction: str = "") -> str:
-    """Why a text is no time of the layout RFC3339, as Go says it; `fraction`: what the layout demands after the seconds."""
+    """Explain as Go does why a text is not a time of the layout RFC3339; `fraction`: what the layout demands after the seconds."""
     begun = f"parsing time {quote(text)}"
     layout = "".join(element for element, _ in _LAYOUT) + fraction + "Z07:00"
     rest, numbers = text, dict[str, int]()

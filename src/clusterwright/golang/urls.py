@@ -23,7 +23,7 @@ _PORT: Final = re.compile(r"(:[0-9]*)?")
 
 @dataclass(frozen=True, slots=True)
 class RequestUrl:
-    """What there is to know of it here."""
+    """The parts of a URL that are needed here."""
 
     scheme: str
     host: str

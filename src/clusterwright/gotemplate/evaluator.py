@@ -47,7 +47,7 @@ from clusterwright.gotemplate.values import (
 MAX_CALLS = 60
 
 _ABSENT: Any = object()
-"""There is no value from an earlier command; None would be one."""
+"""The mark of a missing value from an earlier command; None would be a value."""
 
 
 class Evaluation:

@@ -58,7 +58,7 @@ def _length(item: Any) -> Int:
 
 def _bound(index: Any, capacity: int) -> int:
     if isinstance(index, Boxed) or kind_of(index) not in INTEGERS:
-        raise TemplateError("cannot index slice/array with what is no integer")
+        raise TemplateError("cannot index slice/array with a value that is not an integer")
     if not 0 <= index <= capacity:
         raise TemplateError(f"index out of range: {index}")
     return int(index)

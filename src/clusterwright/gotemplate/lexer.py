@@ -22,7 +22,7 @@ _NUMBER = re.compile(
 
 
 class Type(Enum):
-    """What a token is."""
+    """The kind of a token."""
 
     TEXT = auto()
     LEFT = auto()

@@ -1,4 +1,4 @@
-"""What an execution costs, in steps of one to two microseconds. Every function charges what it does, before it does it."""
+"""Measure an execution in steps of one to two microseconds. Every function charges its work before it does it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 from clusterwright.gotemplate.values import TemplateError, unbox
 
 MAX_STEPS: Final = 12_000
-"""What one execution may cost: about 20 milliseconds."""
+"""The highest cost of one execution: about 20 milliseconds."""
 _CHARACTERS: Final = 64
 """Characters that one step copies or looks through."""
 _ELEMENTS: Final = 8
@@ -69,7 +69,7 @@ def flat_steps(values: list[Any], weight: int) -> int:
 def deep_steps(values: list[Any], limit: int) -> int:
     """Return what it costs to look at values and at everything in them, or more than the limit if it is more.
 
-    A list that holds another one twice counts it twice: whoever prints it does so, too.
+    A list that holds another one twice counts it twice, because printing it does so, too.
     """
     steps, waiting = 0, list(values)
     while waiting and steps + len(waiting) <= limit:

@@ -48,7 +48,7 @@ def parse_trees(text: str, name: str, functions: Collection[str]) -> dict[str, B
 
 @dataclass
 class _Scope:
-    """What one definition knows: its variables so far, and how many ranges are open."""
+    """The state of one definition while it is parsed: its variables so far, and the number of open ranges."""
 
     variables: list[str] = field(default_factory=lambda: ["$"])
     known: Counter[str] = field(default_factory=lambda: Counter("$"))
@@ -112,7 +112,7 @@ class _Parser:
     # bodies
 
     def add(self, name: str, body: Body) -> None:
-        """Define a template. A blank one counts only as long as there is no other."""
+        """Define a template. A blank one counts only until there is another."""
         known = self.trees.get(name)
         if known is None or is_blank(known):
             self.trees[name] = body
@@ -298,7 +298,7 @@ class _Parser:
         return tuple(operands)
 
     def _operand(self) -> Operand | None:
-        """Return a term with the fields behind it; None if there is no term here."""
+        """Return a term with the fields behind it; None if no term follows."""
         term = self._term()
         further: list[Token] = []
         while term is not None and self._peek(after_space=False).type is Type.FIELD:

@@ -74,7 +74,7 @@ class Opaque:
 
 
 class Kind(Enum):
-    """What Go's reflect calls a kind; each value is the name of the only type of that kind here."""
+    """A kind in the sense of Go's reflect; each value is the name of the only type of that kind here."""
 
     NIL = "<nil>"
     BOOL = "bool"
@@ -104,7 +104,7 @@ def kind_of(value: Any) -> Kind:
     if kind is None and isinstance(value, Mapping):
         kind = Kind.MAP
     if kind is None:
-        raise TemplateError(f"a {type(value).__name__} is no value for a template")
+        raise TemplateError(f"a {type(value).__name__} cannot be a value for a template")
     return kind
 
 
@@ -122,7 +122,7 @@ def is_true(value: Any) -> bool:
 def sorted_entries(value: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Return the entries of a map in the order in which Go ranges over it and prints it."""
     if not all(isinstance(key, str) for key in value):
-        raise TemplateError("a map has a key that is no string")
+        raise TemplateError("a map has a key that is not a string")
     return sorted(value.items(), key=itemgetter(0))
 
 

@@ -1,1 +1,1 @@
-"""What a simulated machine does over time: VM, kubelet, static pods, etcd members."""
+"""Simulate machines over time: VM, kubelet, static Pods, etcd members."""

@@ -1,4 +1,4 @@
-"""What kubeadm and the kubelet check while a machine boots: it joins only with data that would let a real node join. Pure."""
+"""Check bootstrap data as kubeadm and the kubelet do: a machine joins only with data that would let a real node join. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KUBEADM_SINCE = {"kubeadm.k8s.io/v1beta3": (1, 22), "kubeadm.k8s.io/v1beta4": (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbourhood:
-    """What a booting machine can see of the cluster it is to found or join."""
+    """The facts about its cluster that a booting machine can see."""
 
     endpoint: str
     """host:port at which the control plane answers."""

@@ -34,7 +34,7 @@ class BootFailure(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BootstrapData:
-    """What a machine finds in its user data."""
+    """The parsed user data of a machine."""
 
     files: Mapping[str, bytes]
     command: Literal["init", "join"]
@@ -75,7 +75,7 @@ def _documents(files: Mapping[str, bytes], path: str, verb: str) -> tuple[Mappin
         raise BootFailure(f"kubeadm {verb}: {path} is not YAML") from None  # the cause may quote a token
     for document in documents:
         if not isinstance(document, dict) or not str(document.get("apiVersion", "")).startswith("kubeadm.k8s.io/"):
-            raise BootFailure(f"kubeadm {verb}: {path} holds a document that is no kubeadm configuration")
+            raise BootFailure(f"kubeadm {verb}: {path} holds a document that is not a kubeadm configuration")
     return tuple(documents)
 
 

@@ -1,6 +1,6 @@
 """One simulated workload cluster: an API server of its own, the machines' processes in front of it, etcd behind it.
 
-Its objects are the state; what is held here beside them (which API servers run, certificates, open listeners) is what a power
+Its objects are the state; everything else that is kept here (which API servers run, certificates, open listeners) is what a power
 cut would end, and is brought back by the machines when they are looked at again.
 """
 
@@ -56,7 +56,7 @@ class Listener(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """What an API server shows its clients, and whom it trusts."""
+    """The certificate that an API server presents, and the authority that it trusts."""
 
     authority: KeyPair
     certificate: KeyPair
@@ -146,7 +146,7 @@ class SimulatedCluster:
             self.server.version = min(versions, key=_order)
 
     async def settle(self) -> None:
-        """Have the network front end do what is the case; who watches is told."""
+        """Make the network front end follow the state, and tell the watchers."""
         async with self._settling:
             while self._is_open != self.is_serving:
                 if self._is_open:

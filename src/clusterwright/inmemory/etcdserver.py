@@ -1,4 +1,4 @@
-"""What a simulated etcd member answers: its cluster's membership, leadership and alarms. It holds no keys."""
+"""Answer for a simulated etcd member: its cluster's membership, leadership and alarms. It holds no keys."""
 
 from __future__ import annotations
 

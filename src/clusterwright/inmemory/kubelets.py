@@ -1,4 +1,4 @@
-"""What the kubelets of a simulated cluster do to Pods: those that are deleted end, those that belong to a Node come back.
+"""Simulate how kubelets treat Pods: deleted Pods end, and the static Pods of a Node come back.
 
 They have no containers. A Pod that is deleted or evicted is gone at once, if its kubelet lives; the mirror of a static Pod, and a Pod of a
 DaemonSet, are made again, as the kubelet and the DaemonSet controller would.

@@ -43,7 +43,7 @@ class TlsListener:
         except OSError:
             holder.close()
             return False
-        # only now, so that the bind above was exclusive, and our own listener may bind beside it
+        # only now, so that the bind above was exclusive, and our own second listener may bind the port too
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._held[host, port] = holder
         return True

@@ -66,7 +66,7 @@ def user_of(certificate: bytes, authority: bytes) -> User:
     if not certificate:
         return ANONYMOUS
     try:
-        client = decode_certificate(certificate)  # of a bounded size: whoever brings one also brings the cost of its check
+        client = decode_certificate(certificate)  # of a bounded size, because the cost of the check grows with it
         client.verify_directly_issued_by(decode_certificate(authority))
     except (ValueError, TypeError, InvalidSignature) as error:
         raise ConnectionFailed("remote error: tls: unknown certificate authority") from error

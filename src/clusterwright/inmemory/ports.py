@@ -1,4 +1,4 @@
-"""What listens in the Pods of a simulated cluster: etcd at its client port, API servers at theirs. Everything else refuses."""
+"""Serve the ports of Pods in a simulated cluster: etcd's client port and the API servers' ports. All other ports refuse."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _log = get_logger("inmemory")
 
 
 class Machines(Protocol):
-    """What runs where."""
+    """The programs that run in each Pod."""
 
     def api_server_at(self, pod: str, port: int) -> tuple[KeyPair, bytes] | None:
         """Return the serving certificate of the API server that listens there, and the authority of its clients; None if none does."""

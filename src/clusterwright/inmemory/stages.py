@@ -10,7 +10,7 @@ from typing import Final
 from clusterwright.golang import times
 
 _LONGEST: Final = timedelta(days=365 * 1000)
-"""Of a stage; whoever waits so long need not be told how much longer."""
+"""The longest stage; longer waits are not counted down."""
 
 
 class BadDuration(ValueError):

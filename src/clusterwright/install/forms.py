@@ -71,7 +71,7 @@ def helm(make: Make, settings: Settings, version: str) -> dict[str, str]:
 
 
 def _template(text: str) -> str:
-    """YAML with placeholders as a template: braces that were there before are kept, values that are no text lose their quotes."""
+    """YAML with placeholders as a template: braces that were there before are kept, values that are not text lose their quotes."""
     ours = (_REPLICAS, _NAMESPACE, _IMAGE, _RESOURCES, _ARGUMENTS)
     marks = {placeholder: f"\x00{n}\x00" for n, placeholder in enumerate(ours)}
     for placeholder, mark in marks.items():

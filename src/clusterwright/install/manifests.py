@@ -21,7 +21,7 @@ AGGREGATE: Final = {"cluster.x-k8s.io/aggregate-to-manager": "true"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What an installation may choose. Texts may be placeholders, for those who fill them in later."""
+    """The options of an installation. Texts may be placeholders that are filled in later."""
 
     namespace: str = SERVICE.namespace
     image: str = "clusterwright:latest"

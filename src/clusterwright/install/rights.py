@@ -49,7 +49,7 @@ CLUSTER_SCOPED: Final = frozenset(
 
 
 def declared(definition: ControllerDefinition) -> tuple[Access, ...]:
-    """Return all that a controller does: what it watches, its own kind and its status, and what it declares beside.
+    """Return all that a controller does: what it watches, its own kind and its status, and what it declares in addition.
 
     Who makes its objects owners that block deletion may need the right to their finalizers, if the API server asks for it.
     """

@@ -55,7 +55,7 @@ class CertificateError(ValueError):
 
 
 class Purpose(StrEnum):
-    """What a Secret `<cluster>-<purpose>` is for."""
+    """The purpose of a Secret `<cluster>-<purpose>`."""
 
     CA = "ca"
     SERVICE_ACCOUNT = "sa"
@@ -145,7 +145,7 @@ def worker_slots(ca_cert_path: str = "") -> tuple[Slot, ...]:
 
 
 Certificates = Mapping[Purpose, KeyPair]
-"""What was found or generated; a purpose that is not there is unset."""
+"""The certificates that were found or generated; a purpose without one is unset."""
 
 
 def ensure_all_exist(slots: Sequence[Slot], found: Certificates) -> None:
@@ -418,7 +418,7 @@ def decode_certificate(pem: bytes) -> x509.Certificate:
 
 _PEM_BEGIN = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----[ \t]*\r?\n")
 _UNENDED = 16
-"""Kinds of PEM blocks that begin and never end, after which no more is looked for: whoever sends them must not make it long."""
+"""Kinds of PEM blocks that begin and never end, after which the search ends, so that no sender can make it long."""
 
 
 def _blocks(pem: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -46,12 +46,12 @@ class UnsupportedVersion(ValueError):
 
 
 class UnknownDocument(ValueError):
-    """A text that is no kubeadm document of a known version and kind."""
+    """A text that is not a kubeadm document of a known version and kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdditionalData:
-    """What kubeadm is told that the spec has no field for."""
+    """Values for kubeadm for which the spec has no field."""
 
     kubernetes_version: str = ""
     cluster_name: str = ""

@@ -1,4 +1,4 @@
-"""What Ignition 2.3 accepts, as a check on a config: errors make it unusable, warnings are what a careful user avoids."""
+"""Check a config against Ignition 2.3: errors make it unusable, a careful user avoids warnings."""
 
 from __future__ import annotations
 

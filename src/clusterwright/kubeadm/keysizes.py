@@ -1,4 +1,4 @@
-"""Which keys are used at all: those whose operations take milliseconds, whoever brings them. Pure."""
+"""Accept only keys whose operations take milliseconds, also when users bring them. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a new node is to become: the input of both renderers, with every reference to a Secret already resolved."""
+"""The description of a new node: the input of both renderers, with every reference to a Secret already resolved."""
 
 from __future__ import annotations
 

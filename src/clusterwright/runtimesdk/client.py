@@ -53,7 +53,7 @@ class NoClient(Exception):
 
 
 class CallFailed(Exception):
-    """There is no answer; `failurePolicy: Ignore` makes an empty one of that."""
+    """The extension did not answer; `failurePolicy: Ignore` turns that into an empty answer."""
 
 
 class RuntimeClient:

@@ -1,4 +1,4 @@
-"""What an extension says of itself: its handlers, checked. Pure."""
+"""Check the handlers that an extension registers. Pure."""
 
 from __future__ import annotations
 

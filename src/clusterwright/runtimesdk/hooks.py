@@ -1,7 +1,7 @@
 """The catalog of hooks: which there are, what they are asked, and what their answers look like. Pure.
 
-Answers are read by these models: a field of another type is no answer, a field that nobody knows is passed over, and null is as good as
-absent. What an answer carries for somebody else (patches, plans, variables) stays JSON: who asked reads it.
+Answers are read by these models: a field of another type makes the answer invalid, a field that nobody knows is passed over, and null is
+as good as absent. Parts of an answer for other readers (patches, plans, variables) stay JSON; the caller reads them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31), Format("int32")]
 
 
 class Response(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """What every answer has."""
+    """The fields of every answer."""
 
     status: Annotated[str, REQUIRED, OneOf("Failure", "Success")] = ""
     message: str = ""
@@ -148,7 +148,7 @@ def is_known(api_version: str, hook: str) -> bool:
 
 
 class BadAnswer(ValueError):
-    """A body that is no answer of the hook."""
+    """A body that is not an answer of the hook."""
 
 
 def read_answer(hook: Hook, body: bytes) -> Response:

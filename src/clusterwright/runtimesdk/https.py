@@ -1,7 +1,7 @@
 """POSTs to extensions over HTTPS.
 
 The caBundle of an ExtensionConfig is all that is trusted when there is one. One client for each host and bundle, connections are used
-again. Redirects are not followed. A client certificate is presented if there is one; when its files change, all clients are made anew.
+again. Redirects are not followed. A client certificate is presented if there is one; when its files change, all clients are made again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What calls of extensions are measured by."""
+"""Metrics of the calls of extensions."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ _LEAVES: Final[Mapping[str, Json]] = {
         },
     },
 }
-"""What is no model of ours."""
+"""Schemas that are not models of ours."""
 
 
 def document() -> Json:
@@ -141,7 +141,7 @@ def _add(components: dict[str, Json], name: str, model: type[msgspec.Struct]) ->
 
 def _property(components: dict[str, Json], at: tuple[str, str], hint: Any) -> Json:
     schema = value_schema(hint)
-    if at == ("DiscoverVariablesResponse", "variables"):  # they stay JSON here: who asked reads them
+    if at == ("DiscoverVariablesResponse", "variables"):  # they stay JSON here; the caller reads them
         return {**schema, "items": _model(components, at, ClusterClassVariable)}
     inner = _inner(hint)
     if inner is Any:

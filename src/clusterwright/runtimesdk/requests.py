@@ -1,4 +1,4 @@
-"""What hooks are asked: the requests by their fields, as their description in OpenAPI has them. Pure.
+"""Make the requests of hooks, with the fields of their OpenAPI description. Pure.
 
 Requests are made as JSON by who asks; these models say what belongs in them.
 """
@@ -18,7 +18,7 @@ Raw = Any
 
 
 class Request(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """What every request but that of Discovery has."""
+    """The fields of every request except Discovery's."""
 
     settings: Mapping[str, str] = {}
 
@@ -74,7 +74,7 @@ class GenerateUpgradePlanRequest(ClusterRequest, frozen=True, kw_only=True):
 
 
 class HolderReference(msgspec.Struct, frozen=True, rename="camel"):
-    """Who refers to a template, and where."""
+    """The object and field that refer to a template."""
 
     api_version: Annotated[str, REQUIRED]
     kind: Annotated[str, REQUIRED]
@@ -158,6 +158,6 @@ class CanUpdateMachineSetRequest(Request, frozen=True, kw_only=True):
 
 
 class UpdateMachineRequest(Request, frozen=True, kw_only=True):
-    """What a Machine is to become."""
+    """The desired state of a Machine."""
 
     desired: Annotated[UpdateMachineRequestObjects, REQUIRED]

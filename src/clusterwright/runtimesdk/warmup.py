@@ -1,7 +1,8 @@
 """How a cold registry becomes ready: with every ExtensionConfig that there is.
 
 Who discovers extensions itself asks each of them in the passes that follow: until then hooks of those that count as undiscovered fail, so
-that one dead extension holds up only who needs it. Who only reads what another manager discovered (`read_only`) takes it from the status.
+that one dead extension holds up only its users. A manager that only reads what another one discovered (`read_only`) takes it from the
+status.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class WarmUp:
 
     @property
     def readiness(self) -> bool | str:
-        """Whether every extension can be called, or which cannot; who waits to lead calls none."""
+        """Whether every extension can be called, or which cannot; a process that waits to lead calls none."""
         if not self._began:
             return True
         if not self._registry.is_ready:

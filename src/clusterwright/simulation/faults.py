@@ -83,7 +83,7 @@ ALL_FAULTS: Final = FaultPlan(
 class FaultyTransport:
     """One process's way to an API server. After a crash nothing gets through any more, in either direction.
 
-    `on_crash` must end the process and start another; without it there are no crashes.
+    `on_crash` must end the process and start another; without it nothing crashes.
     """
 
     def __init__(

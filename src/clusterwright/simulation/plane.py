@@ -86,7 +86,7 @@ class Plane:
     def workload(self, name: str) -> SimulatedCluster:
         """Return the simulated cluster of a Cluster."""
         found = self.cloud.find(ObjectKey(NAMESPACE, name))
-        assert found is not None, f"there is no simulated cluster {name}"
+        assert found is not None, f"the simulated cluster {name} does not exist"
         return found
 
     async def until(self, holds: Callable[[], Awaitable[bool]], what: str, *, within: float = 60.0, step: float = 0.25) -> None:

@@ -313,7 +313,7 @@ async def _patch(world: World, name: str, patch: Json) -> None:
 
 
 async def _add_foreign(world: World, name: str, finalizer: str) -> None:
-    """What another controller would do: add its finalizer and its condition, with locks."""
+    """Act as another controller: add its finalizer and its condition, with locks."""
     key = ObjectKey(NAMESPACE, name)
     for subresource in ("", "status"):
         while True:

@@ -1,4 +1,4 @@
-"""What was said between processes and API servers, and when: as a hash, to tell runs apart, and as text, to read them."""
+"""Record the traffic between processes and API servers with its times: as a hash, to compare runs, and as text, to read them."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ TIME_TO_DIE = 3600.0
 """Virtual seconds that a program has to end when it is told to."""
 
 Program = Callable[[Transport, LoopClock, Random], Awaitable[None]]
-"""What a process runs, from its start to its death: given its way to the API server, the clock, and its own randomness."""
+"""The program of a process from start to end; it gets a way to the API server, the clock, and its own randomness."""
 
 
 class Violation(AssertionError):
@@ -38,7 +38,7 @@ class Violation(AssertionError):
 
 
 class World:
-    """What a scenario can see and do. `client` is beyond all faults: the hand of the user and the eye of the judge."""
+    """The interface of a scenario. No fault affects `client`: the user's actions and the test's checks go through it."""
 
     def __init__(self, seed: int, plan: FaultPlan) -> None:
         self.random = Random(seed)
@@ -49,9 +49,9 @@ class World:
         self.client = RestClient(InProcessTransport(self.server), clock=self.clock)
         self.processes: list[Process] = []
         self.violations: list[str] = []
-        """What was found wrong while the run went on; a scenario looks at it in the end."""
+        """Violations that were found during the run; a scenario checks them at its end."""
         self.checks: dict[str, Callable[[], str]] = {}
-        """What processes offer to be asked in the end, by name: what is wrong with them, or nothing."""
+        """Checks that processes offer for the end of a run, by name: each returns a violation or nothing."""
 
     def allow_pauses(self) -> None:
         """Let processes that are started from now on be paused."""

@@ -17,7 +17,7 @@ _DEPTH: Final = 16
 
 
 class Malformed(ValueError):
-    """Bytes that are no protobuf message, or JSON that fits none."""
+    """Bytes that are not a protobuf message, or JSON that fits none."""
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:

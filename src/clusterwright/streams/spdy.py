@@ -14,17 +14,17 @@ from typing import Final
 
 NAME: Final = "SPDY/3.1"
 PORT_FORWARD: Final = "portforward.k8s.io"
-"""What the streams of a session mean in a port-forward."""
+"""The types of streams in a port-forward session."""
 TUNNEL: Final = f"{NAME}+{PORT_FORWARD}"
 """As a sub-protocol of WebSocket: its messages carry the bytes of such a session."""
 
 SYN_STREAM, SYN_REPLY, RST_STREAM, SETTINGS, PING, GOAWAY, HEADERS, WINDOW_UPDATE = 1, 2, 3, 4, 6, 7, 8, 9
 FIN: Final = 0x01
 PROTOCOL_ERROR, INVALID_STREAM, REFUSED_STREAM, CANCEL = 1, 2, 3, 5
-"""What a RST_STREAM gives as its reason."""
+"""The reason codes of RST_STREAM."""
 
 MAX_DATA: Final = 1 << 20
-"""The longest data frame that is taken; who sends more at a time than this is no port-forward."""
+"""The longest data frame that is accepted; no port-forward client sends more at a time."""
 _MAX_CONTROL: Final = 64 * 1024
 _MAX_HEADERS: Final = 64 * 1024
 _VERSION: Final = 3

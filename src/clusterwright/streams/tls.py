@@ -43,7 +43,7 @@ def authorities(pem: bytes) -> str:
         raise ssl.SSLError(f"the bundle of authorities has {len(pem)} bytes, at most {LONGEST_BUNDLE} are allowed")
     text = pem.decode("ascii", "ignore").replace("\0", "")
     if "-----BEGIN" not in text:
-        raise ssl.SSLError("there is no certificate in the PEM data")
+        raise ssl.SSLError("the PEM data contain no certificate")
     return text
 
 

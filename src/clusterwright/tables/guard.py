@@ -22,7 +22,7 @@ class Subject(NamedTuple):
 
 
 About = Callable[[S], Sequence[Subject]]
-"""Whom a guard asks, beside the object that the table is about."""
+"""The objects that a guard asks, other than the object of the table."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

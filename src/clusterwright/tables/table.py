@@ -42,7 +42,7 @@ class NoRowMatches(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a condition becomes. `severity` is for v1beta1 conditions; a transition time is given only by mirrored ones."""
+    """The new state of a condition. `severity` is for v1beta1 conditions; only mirrored conditions give a transition time."""
 
     status: str
     reason: str
@@ -113,14 +113,14 @@ class Later(Generic[S]):
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """What a row of a phase table decides: the word that people read in `status.phase`. A phase is not a condition's status."""
+    """The decision of a row in a phase table: the word in `status.phase`. A phase is not a condition's status."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a table decided for a snapshot."""
+    """The decision of a table for a snapshot."""
 
     table: str
     row: str
@@ -128,11 +128,11 @@ class Decision:
     """None: keep the condition as it is."""
     requeue: timedelta | None = None
     act: Enum | None = None
-    """What the row wants done; read it with `chosen`, which tells the type."""
+    """The action that the row asks for; read it with `chosen`, which checks the type."""
     phase: str = ""
     """Of a phase table; empty: the phase stays as it is."""
     v1beta1: Outcome | None = None
-    """What the deprecated condition of the same type becomes; None: it stays as it is."""
+    """The new state of the deprecated condition of the same type; None: it stays as it is."""
     error: str = ""
     """The pass ends in this error, after all that can be done was done."""
     lines: tuple[str, ...] = ()
@@ -195,7 +195,7 @@ class Row(Generic[S]):
 
 @dataclass(frozen=True, eq=False)
 class Because(Generic[S]):
-    """A line of a collecting row: a reason that may hold beside others."""
+    """A line of a collecting row: a reason that may hold together with others."""
 
     name: str
     guard: Guard[S]
@@ -250,7 +250,7 @@ class Collect(Generic[S]):
 
 @dataclass(frozen=True, slots=True)
 class RowExplanation:
-    """A row beside a snapshot: did it match, did it fire, and how its guards stand."""
+    """A row judged on a snapshot: did it match, did it fire, and the values of its guards."""
 
     name: str
     guard: str
@@ -264,7 +264,7 @@ class RowExplanation:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A table beside a snapshot."""
+    """A table judged on a snapshot."""
 
     table: str
     decision: Decision

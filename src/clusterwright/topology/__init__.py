@@ -1,1 +1,1 @@
-"""What a ClusterClass and the topology of a Cluster mean, as pure functions: variables, patches, desired objects, upgrades."""
+"""Interpret a ClusterClass and the topology of a Cluster with pure functions: variables, patches, desired objects, upgrades."""

@@ -1,4 +1,4 @@
-"""What hooks answer, and which of their answers still stand."""
+"""Answers of hooks, and which of them are still valid."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a hook answered: it blocks for `retry_after` seconds, if that is not 0."""
+    """The answer of a hook: it blocks for `retry_after` seconds, if that is not 0."""
 
     retry_after: int = 0
     message: str = ""
@@ -27,7 +27,7 @@ class Answer:
 
 
 class StandingAnswers:
-    """Blocking answers, until their time is over: whoever asked for patience is not asked again before."""
+    """Blocking answers until their time is over; a hook is not called again before."""
 
     def __init__(self) -> None:
         self._until: dict[Hashable, tuple[datetime, str]] = {}

@@ -112,7 +112,7 @@ def _cluster_name(present: str | None, cluster: Json, template: str, kind: str, 
 
 
 def _named(present: str | None, what: str, template: str, default: str, data: Mapping[str, Any], cluster: Json, slot: str) -> str:
-    """What is there keeps its name. A template that names nothing is an error all the same: whoever comes next could not be named."""
+    """What is there keeps its name. A template without a name is an error all the same: the next object could not be named."""
     if present and not template:
         return present
     try:

@@ -1,4 +1,4 @@
-"""What the topology asks of runtime extensions.
+"""The calls of runtime extensions that a topology makes.
 
 Nothing here calls anything. A computation that needs an answer is a generator: it yields a question and is sent the answer, or an
 `ExtensionError` is thrown into it. `ask` drives one with an `Extensions`, which is implemented over HTTPS, from canned answers offline, or
@@ -111,7 +111,7 @@ class NoExtensions:
     """None is registered: hooks are done without being called, and a handler that is named does not exist."""
 
     async def call(self, question: CallHandler) -> Json:
-        """There is no such handler."""
+        """The handler does not exist."""
         name = question.handler
         raise ExtensionError(
             f'failed to call extension handler "{name}": failed to get extension handler "{name}" from registry: '

@@ -294,14 +294,14 @@ def _without_empty(value: Any) -> Any:
 
 
 def is_defined(check: Json | None) -> bool:
-    """Return whether a health check says anything to check; how many may be remediated at a time is no check."""
+    """Return whether a health check says anything to check; the limit of concurrent remediations is not a check."""
     given = check or {}
     remediation = {k: v for k, v in (given.get("remediation") or {}).items() if k != "maxInFlight"}
     return bool(_without_empty(given.get("checks") or {}) or _without_empty(remediation))
 
 
 def health_check(topology: Json | None, of_class: Json | None, cluster: Json, name: str, selected: Mapping[str, str]) -> Json | None:
-    """Return the MachineHealthCheck of a control plane or MachineDeployment; None: there shall be none."""
+    """Return the MachineHealthCheck of a control plane or MachineDeployment; None: none is wanted."""
     if (topology or {}).get("enabled") is False:
         return None
     chosen = topology if is_defined(topology) else of_class if is_defined(of_class) else None

@@ -14,7 +14,7 @@ _LARGEST_SKEW = 3
 
 
 class PlanError(Exception):
-    """There is no valid plan. The text says why."""
+    """A valid plan does not exist. The text says why."""
 
 
 def _parsed(text: str, context: str) -> Version:

@@ -1,4 +1,4 @@
-"""What the webhooks listen with: made by us and kept in a Secret that all replicas share, or mounted by somebody else."""
+"""The serving certificates of the webhooks: made by us and kept in a Secret that all replicas share, or mounted by others."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CertificateMissing(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A serving certificate with its key, and the authorities that clients shall trust (PEM); empty: not ours to say."""
+    """A serving certificate with its key, and the authorities that clients must trust (PEM); empty: others decide that."""
 
     serving: KeyPair
     bundle: bytes
@@ -61,7 +61,7 @@ class Mounted:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Certificates of our own making, in a Secret. Whoever renews first wins; the others take over what they find."""
+    """Certificates that we make and keep in a Secret. The first replica that renews them wins; the others use the result."""
 
     client: Client
     secret: ObjectKey

@@ -1,4 +1,4 @@
-"""What the API server is told: whom to ask about which writes, and whose certificates to trust."""
+"""Webhook configurations: which webhook judges which writes, and which certificates the API server trusts."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _configuration_fits(found: Json, wanted: Json) -> bool:
 
 
 def contains(found: Any, wanted: Any) -> bool:
-    """Return whether everything that is wanted is there; what the API server added to it is no difference."""
+    """Return whether everything that is wanted is there; additions of the API server do not count as differences."""
     if isinstance(wanted, dict):
         return isinstance(found, dict) and all(contains(found.get(key), value) for key, value in wanted.items())
     if isinstance(wanted, list):

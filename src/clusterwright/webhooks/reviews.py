@@ -1,4 +1,4 @@
-"""What an API server asks of webhooks, and our answers: AdmissionReview and ConversionReview, both version v1."""
+"""Decode the API server's requests to webhooks and encode our answers: AdmissionReview and ConversionReview, both version v1."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONVERSION: Final = "apiextensions.k8s.io/v1"
 
 
 class BadReview(ValueError):
-    """A body that is no review: 400."""
+    """A body that is not a review: 400."""
 
 
 def read(body: bytes, api_version: str, kind: str) -> Json:
@@ -37,7 +37,7 @@ def read(body: bytes, api_version: str, kind: str) -> Json:
         raise BadReview("the review has no request with a uid")
     for name in ("kind", "object", "oldObject"):
         if not isinstance(request.get(name), dict | None):
-            raise BadReview(f"request.{name} is no object")
+            raise BadReview(f"request.{name} is not an object")
     return request
 
 

@@ -96,7 +96,7 @@ async def _keep(
             await check(tell, client, target, identity.bundle)
         except (ApiError, CertificateMissing, OSError) as error:  # the certificate in use is still good: try again
             log.warning("the certificate of the webhooks could not be looked at: %s", error)
-        except Exception:  # a mistake of ours: who gives up here has webhooks that nobody trusts one day
+        except Exception:  # an error of ours: giving up here would leave webhooks with expired certificates
             log.exception("webhooks could not be kept up to date")
 
 

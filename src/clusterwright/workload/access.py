@@ -1,4 +1,4 @@
-"""What controllers may ask of workload clusters. Behind it: the cluster cache, or a bundle's Observation."""
+"""The access of controllers to workload clusters, through the cluster cache or a bundle's Observation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clusterwright.runtime.errors import ConnectionFailed
 
 
 class NotConnected(ConnectionFailed):
-    """There is no connection to the workload cluster now; a connect or disconnect wakes who asked to be woken."""
+    """The workload cluster is not connected now; a connect or disconnect wakes everything that asked for it."""
 
     is_expected = True
 
@@ -29,7 +29,7 @@ class PortRefused(ConnectionFailed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """What the connection probe knows. Kept across disconnects."""
+    """The results of the connection probe. Kept across disconnects."""
 
     connected: bool = False
     last_probe: datetime | None = None
@@ -40,7 +40,7 @@ class Health:
     untried: bool = False
     """Nobody has tried to connect since this process began, or came to be in charge: soon somebody will."""
     inspected: bool = False
-    """What there was to find out about Pods and etcd stands in the conditions of the Machines already: a record, not a cluster."""
+    """A record instead of a cluster: the conditions of the Machines already contain the findings about Pods and etcd."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class EtcdMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EtcdStatus:
-    """What one endpoint says of itself."""
+    """The status that one endpoint reports."""
 
     leader_id: str = ""
     errors: tuple[str, ...] = ()
@@ -119,4 +119,4 @@ class WorkloadClusters(Protocol):
         """
 
     def unwatch(self, cluster: ObjectKey, watcher: str, kind: type[Object]) -> None:
-        """End the watches of this name and kind; what was kept for them alone is let go. It is no error if there are none."""
+        """End the watches of this name and kind; what was kept for them alone is dropped. Having none is not an error."""

@@ -1,4 +1,4 @@
-"""The cluster cache: one connection per Cluster, kept alive by a probe; who waits for a connection is woken by it.
+"""The cluster cache: one connection per Cluster, kept alive by a probe; a new connection wakes those that wait for it.
 
 It is a reconciler of Clusters that never writes: connect when the infrastructure is there, probe every ten seconds, back off
 and try again, disconnect after five failures in a row. Its health state outlives disconnects. Everything that reaches into a
@@ -91,7 +91,7 @@ def _facts(cluster: Cluster) -> tuple[bool, object]:
 
 @dataclass(slots=True)
 class _Accessor:
-    """What is known of one Cluster's connection."""
+    """The state of one Cluster's connection."""
 
     connection: Connection | None = None
     last_creation_error: datetime | None = None
@@ -373,7 +373,7 @@ class ClusterCache:
         """Return what the probe found; for a Cluster never seen, that nobody has tried."""
         accessor = self._accessors.get(cluster)
         if accessor is None:
-            return Health(untried=not self._watch_filter)  # whom a filter leaves out nobody will try
+            return Health(untried=not self._watch_filter)  # a Cluster that the filter leaves out is never tried
         return Health(
             untried=accessor.last_probe is None,
             connected=accessor.connection is not None,
@@ -421,7 +421,7 @@ def _reason(was: tuple[bool, bool], is_now: tuple[bool, bool]) -> str:
 
 
 def _answers_again(source: Source, accessor: _Accessor, before: datetime | None) -> str:
-    """Return whether the probe succeeded after `before` had grown too old for the source: who looked in between saw a connection lost.
+    """Return whether the probe succeeded after `before` had grown too old for the source: a reader in between saw a lost connection.
 
     It need not have failed for that: probes of a busy process come late.
     """

@@ -111,7 +111,7 @@ class Connection:
         resource = await self.rest.resources.of(kind)
         if (present := self._informers.get(selection)) is not None:
             return present
-        # beside the client's cache: only changes are wanted, reads of these kinds stay live
+        # not in the client's cache: only changes are wanted, reads of these kinds stay live
         informer = self._informers[selection] = Informer(gvk, namespace=namespace)
         watcher = Watcher(self.rest, resource, informer, random=Random(self._random.getrandbits(64)), namespace=namespace, labels=labels)
         self._watching[selection] = self._spawn(watcher.run(), f"watch {gvk.kind}")

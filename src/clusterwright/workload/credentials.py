@@ -1,4 +1,4 @@
-"""What etcd of a workload cluster wants to see: a client certificate made from its CA, or the one that the user provided."""
+"""Credentials for etcd of a workload cluster: a client certificate made from its CA, or the one that the user provided."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ Dial = Callable[[str], Awaitable[Duplex]]
 
 @dataclass(frozen=True, slots=True)
 class EtcdCredentials:
-    """What etcd wants to see: its CA's certificate, and a client certificate with its key, PEM."""
+    """Credentials for etcd: its CA's certificate, and a client certificate with its key, PEM."""
 
     authority: bytes
     certificate: bytes

@@ -1,4 +1,4 @@
-"""What a FlowSchema and a PriorityLevelConfiguration may say."""
+"""Validate FlowSchemas and PriorityLevelConfigurations."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ _INGRESS: Final[columns.Table] = (
 _ANNOTATION: Final = "autoscaling.alpha.kubernetes.io/"
 _KEPT: Final = (("spec", "metrics", "metrics"), ("spec", "behavior", "behavior"), ("status", "currentMetrics", "current-metrics"),
                 ("status", "conditions", "conditions"))  # fmt: skip
-"""What v1 has no fields for is kept in annotations."""
+"""Annotations that keep values for which v1 has no fields."""
 
 
 class AutoscalerHandler(Builtin):

@@ -10,7 +10,7 @@ from clusterwright.apiserver.expressions import problem_of
 from clusterwright.apiserver.status import FieldError, invalid, required
 
 VARIABLES: Final = ("object", "oldObject", "request", "namespaceObject", "params", "variables")
-"""What expressions of policies can name."""
+"""The variables of policy expressions."""
 
 
 def validating(obj: Json) -> list[FieldError]:

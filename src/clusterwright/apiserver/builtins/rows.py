@@ -1,4 +1,4 @@
-"""What the rows of the table of built-in kinds are made of."""
+"""The parts of the rows in the table of built-in kinds."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def on_create(obj: Json) -> None:
 
 
 def on_update(obj: Json, old: Json) -> None:
-    """What an update leaves out of the addresses stays; a new first address is the first of the list, too.
+    """Keep addresses that an update leaves out; a new first address becomes the first of the list, too.
 
     Who becomes a mere name loses those that it does not change.
     """
@@ -102,7 +102,7 @@ def validate(obj: Json) -> list[FieldError]:
 
 
 def warnings(obj: Json, old: Json | None) -> list[str]:
-    """Return what a headless Service says in vain."""
+    """Return the fields that have no effect in a headless Service."""
     spec = obj.get("spec") or {}
     ignored = spec.get("clusterIP") == HEADLESS and spec.get("sessionAffinity") == "ClientIP"
     return ["spec.SessionAffinity is ignored for headless services"] if ignored else []

@@ -1,4 +1,4 @@
-"""What the strategies of built-in kinds do to objects that are created or changed."""
+"""Prepare objects of built-in kinds when they are created or changed."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def changed_crd(obj: Json, old: Json) -> None:
 
 
 def lease(obj: Json, old: Json | None = None) -> None:
-    """What belongs to coordinated leader election, which is off, is not taken."""
+    """Drop the fields of coordinated leader election, which is off."""
     spec, before = obj.get("spec") or {}, (old or {}).get("spec") or {}
     for field in ("strategy", "preferredHolder"):
         if before.get(field) is None:

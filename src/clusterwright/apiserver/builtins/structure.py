@@ -28,7 +28,7 @@ _AT_ROOT: Final = (
 )
 """The names, in Go, of what may stand at the root of a schema with a status subresource."""
 _POINTERS: Final = frozenset({"additionalItems", "dependencies", "$ref"})
-"""What is there even if it is empty."""
+"""Fields that are written even if they are empty."""
 _COMPOSING: Final = frozenset({"anyOf", "allOf", "oneOf", "not"})
 Schema = Mapping[str, Any]
 _SOUND: Final[set[bytes]] = set()
@@ -183,7 +183,7 @@ _FORBIDDEN_NESTED: Final = (
     ("x-kubernetes-map-type", "undefined"),
     ("x-kubernetes-validations", "empty"),
 )
-"""What may not stand within alternatives, and what it has to be there."""
+"""Fields that must not be within alternatives, with the values that they must have there."""
 
 
 def _nested_of(s: Schema) -> Iterator[tuple[str, Schema]]:

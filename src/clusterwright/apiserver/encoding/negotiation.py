@@ -24,7 +24,7 @@ APPLY_PATCH: Final = "application/apply-patch+yaml"
 
 OFFERED: Final = (JSON, YAML, PROTOBUF)
 _ROUTED: Final = frozenset({*OFFERED, "*/*"})
-"""What the routes of built-ins know; ranges of subtypes are not among it."""
+"""The media types of built-in kinds; ranges of subtypes are not accepted."""
 _TRANSFORMS: Final = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
 
 

@@ -1,1 +1,1 @@
-"""metadata.managedFields: who owns which field. `updating` is called by plain writes, `applying` by server-side apply."""
+"""metadata.managedFields: the owner of each field. `updating` is called by plain writes, `applying` by server-side apply."""

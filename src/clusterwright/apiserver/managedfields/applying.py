@@ -62,7 +62,7 @@ def apply(
     if type(meta) is dict and "managedFields" in meta:
         if meta["managedFields"] is not None:
             raise bad_request("metadata.managedFields must be nil")
-        # null means nothing, so that it alone is no change
+        # null means nothing, so that it alone does not change the object
         applied = {**applied, "metadata": {name: value for name, value in meta.items() if name != "managedFields"}}
     kind = type_of(handler)
     try:

@@ -154,7 +154,7 @@ def type_of(handler: KindHandler) -> MergeType:
 
 
 def versioned(obj: Json, api_version: str, handlers: Versions) -> Json | None:
-    """Return the object in another version, not pruned; None if there is no such version."""
+    """Return the object in another version, not pruned; None if that version does not exist."""
     handler = handlers.get(api_version)
     if handler is None:
         return None

@@ -33,7 +33,7 @@ def merge(original: Json, patch: Json, schema: Any) -> Json:
 
 
 class _Field:
-    """What the patch metadata of a field says."""
+    """The patch metadata of a field."""
 
     __slots__ = ("item", "key", "strategies")
 

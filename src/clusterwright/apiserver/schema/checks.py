@@ -17,9 +17,9 @@ _SHORT: Final = 1024
 _FEW_STATES: Final = 100
 """States of a pattern up to which a search is fast."""
 _CHARACTER: Final = 0.05
-"""What a character of a long text costs."""
+"""The cost of a character of a long text."""
 _STATE: Final = 0.005
-"""What a character costs for every state of a pattern that has many."""
+"""The cost of a character for every state of a pattern that has many states."""
 """Texts of at most so many characters are remembered with what came of them."""
 Check = Callable[[Any], bool]
 

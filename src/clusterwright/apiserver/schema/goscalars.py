@@ -174,4 +174,4 @@ SCALARS: Final[dict[str, Decoder]] = {
     "raw": _any,
     "any": _any,
 }
-"""What Go's decoder makes of the JSON of its simple types."""
+"""Decode JSON into simple types as Go's decoder does."""

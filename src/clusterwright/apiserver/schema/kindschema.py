@@ -1,4 +1,4 @@
-"""What merging, patching and documentation know of a kind: the `schema` of a handler."""
+"""The `schema` of a handler: a kind as merging, patching and documentation see it."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ _GO_SCALARS: Final = {
 
 
 _ZEROS: Final = {"string": "", "int32": 0, "int64": 0}
-"""What a key is that is not given: a field that is always written has Go's zero for a default."""
+"""The value of a key that is not given: a field that is always written has Go's zero as its default."""
 
 
 def _of_field(field: dict[str, Any]) -> MergeType:

@@ -1,4 +1,4 @@
-"""What the CEL rules of a schema may cost, judged before they ever run: each alone, and all together."""
+"""Estimate the highest costs of a schema's CEL rules before they run: of each rule, and of all together."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def prune(obj: dict[str, Any], node: Node) -> list[str]:
 
 
 def prune_value(value: Any, node: Node) -> None:
-    """Drop, in place, unknown fields of a value that is no resource; nulls stay."""
+    """Drop, in place, unknown fields of a value that is not a resource; nulls stay."""
     if node.embedded and type(value) is dict:
         _prune_object(value, node, "", [], True, False)
     else:

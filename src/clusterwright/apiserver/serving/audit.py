@@ -29,7 +29,7 @@ _PARAMETERS: Final = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Who did what, when, and with which outcome."""
+    """The audit log: user, action, time and outcome of each request."""
 
     received: datetime
     answered: datetime

@@ -1,4 +1,4 @@
-"""The data directory of a server: who may write it, and the keys and the port that are kept in it.
+"""The data directory of a server: its permissions, and the keys and the port that are kept in it.
 
 The keys are compared with their digests in `keys.sha256`, a file that `sha256sum --check` reads as well: a key with a flipped bit is
 often a key, too, and would make every credential of before worthless without a word.

@@ -1,4 +1,4 @@
-"""The mark: a small file beside a database that says which revision was last made durable.
+"""The mark: a small file next to a database that says which revision was last made durable.
 
 The journal writes the mark after each commit and before anybody is answered. It syncs the mark only when it has nothing else to do,
 so that a commit still costs one sync. The mark is therefore never ahead of what is durable, exact after a process was killed, and at
@@ -18,7 +18,7 @@ _FORM: Final = re.compile(rb"(\d{20}) (\d{20}) (\d{20}) ([0-9a-f]{8})\n")
 
 
 class Mark(NamedTuple):
-    """What a database held after a commit: its revision, the number of its rows, and the sum of their checksums."""
+    """The state of a database after a commit: its revision, the number of its rows, and the sum of their checksums."""
 
     revision: int
     rows: int

@@ -286,7 +286,7 @@ class Store:
         self.seeded()
 
     def seeded(self) -> None:
-        """End of seeding: there is no history before now."""
+        """End the seeding: history begins now."""
         for table in self.tables.values():
             table.floor = table.rv = self.revision
             table.whole = False

@@ -186,7 +186,7 @@ class Watcher:
     def offer(self, event: Event) -> None:
         """Push the event if it passes the selector, as the change that the watcher sees.
 
-        An object that cannot be shown in the watcher's version ends the watch; who wrote it does not suffer.
+        An object that cannot be shown in the watcher's version ends the watch; the write itself succeeds.
         """
         try:
             self._offer(event)

@@ -1,6 +1,6 @@
 """Looking after a data directory: check, repair, back up (while it serves, too) and restore.
 
-A data directory holds the store, the keys beside it, and a store for every simulated workload cluster in `workload/`. A backup
+A data directory holds the store, the keys next to it, and a store for every simulated workload cluster in `workload/`. A backup
 is a folder with a consistent copy of each file and a manifest of their digests; each store in it is of one moment, different
 stores may be of moments a little apart.
 """
@@ -31,7 +31,7 @@ _COMPANIONS: Final = ("-wal", "-shm", mark.SUFFIX)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a look at one store found."""
+    """The result of checking one store."""
 
     path: Path
     objects: int = 0
@@ -49,20 +49,20 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
-    """What a repair found and did."""
+    """The findings and actions of a repair."""
 
     found: Report
     kept: Path
-    """The damaged file as it was; its log and mark are beside it."""
+    """The damaged file as it was; its log and mark are next to it."""
     objects: int
     """How many objects the new store has."""
     lost: tuple[str, ...]
-    """What the new store lacks."""
+    """The objects that the new store lacks."""
 
 
 @dataclass(slots=True)
 class _Rows:
-    """What could be read of a store."""
+    """The part of a store that could be read."""
 
     intact: list[tuple[Any, ...]] = field(default_factory=list)
     damaged: list[tuple[Any, ...]] = field(default_factory=list)
@@ -107,7 +107,7 @@ def _check(path: Path, *, log: bool) -> Report:
 
 
 def repair(path: Path, now: datetime) -> Repair | None:
-    """Write what is intact into a new store and keep the damaged files beside it, unchanged. Nothing serves meanwhile.
+    """Write what is intact into a new store and keep the damaged files next to it, unchanged. Nothing serves meanwhile.
 
     Return what was found and done, or None where there was nothing to repair.
     """

@@ -38,7 +38,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What a write-ahead log holds."""
+    """The content of a write-ahead log."""
 
     page_size: int = _DEFAULT_PAGE
     frames: tuple[Frame, ...] = ()
@@ -53,7 +53,7 @@ class Log:
 
     @property
     def damage(self) -> str:
-        """What is damaged, in one sentence; empty for a log that is whole or has a torn end."""
+        """Describe the damage in one sentence; empty for a log that is whole or has a torn end."""
         whole = [f.number for f in self.frames if f.is_ours and f.follows]
         if self.is_header_damaged:
             return f"the header of the log is damaged, {len(whole)} whole frames are behind it" if whole else ""
@@ -64,7 +64,7 @@ class Log:
 
 
 def read(path: Path) -> Log:
-    """Return what the log beside the database `path` holds; an absent log is an empty one."""
+    """Return the content of the log next to the database `path`; an absent log is an empty one."""
     content = _content(path)
     if len(content) < _HEADER + _FRAME:
         return Log()

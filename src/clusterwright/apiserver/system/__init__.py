@@ -1,1 +1,1 @@
-"""What the server does by itself: garbage, namespaces, CRDs, disruption budgets, initial objects."""
+"""Controllers of the server itself: garbage, namespaces, CRDs, disruption budgets, initial objects."""

@@ -1,1 +1,1 @@
-"""What a request does: reads, writes, patches, deletions, subresources, reviews."""
+"""Serve requests: reads, writes, patches, deletions, subresources, reviews."""

@@ -29,7 +29,7 @@ class Lists(list[list[Any]]):
 
 
 class StringMap(dict[str, str]):
-    """Go's map[string]string, which is no map of interfaces."""
+    """Go's map[string]string, which is not a map of interfaces."""
 
     go_type = "map[string]string"
 

@@ -26,7 +26,7 @@ from clusterwright.topology.paths import at, has, put
 INLINE: Final = "inline"
 _encode = msgspec.json.Encoder(order="sorted").encode
 MOST_STEPS: Final = 1_000_000
-"""What all patches of one Cluster may cost in one pass: one to two seconds of CPU time, in turns."""
+"""The highest cost of all patches of one Cluster in one pass: one to two seconds of CPU time, in turns."""
 STEPS_PER_TURN: Final = 4_000
 _BYTES_PER_STEP: Final = 128
 """Bytes of a template that one step copies when it is patched."""
@@ -52,7 +52,7 @@ KEPT: Final = tuple(
         "spec.machineTemplate.spec.deletion.nodeDeletionTimeoutSeconds",
     )
 )
-"""What the topology sets itself in a control plane, and no patch may change."""
+"""Fields of a control plane that the topology sets; patches must not change them."""
 
 
 class PatchError(Exception):
@@ -90,7 +90,7 @@ def apply_patches(cluster: Json, blueprint: Blueprint, desired: Desired, *, runt
 
 
 class Spending(Budget):
-    """What all patches of one Cluster may cost together, in steps of templates, and when others have their turn."""
+    """The budget of all patches of one Cluster, in steps of templates; it also decides when other work has its turn."""
 
     def __init__(self) -> None:
         super().__init__(MOST_STEPS)
@@ -323,7 +323,7 @@ def _misshapen(target: Json, path: str) -> PatchError:
     metadata = target.get("metadata") or {}
     name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
     return PatchError(
-        f"failed to apply patches to desired state: failed to apply patch to {target.get('kind')} {name}: {path} is no object"
+        f"failed to apply patches to desired state: failed to apply patch to {target.get('kind')} {name}: {path} is not an object"
     )
 
 

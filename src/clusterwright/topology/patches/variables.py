@@ -14,7 +14,7 @@ from clusterwright.topology.paths import at
 BUILTIN: Final = "builtin"
 LAST_APPLIED_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 HIDDEN_ANNOTATIONS: Final = frozenset({LAST_APPLIED_ANNOTATION, CONVERSION_DATA_ANNOTATION})
-"""What others keep in annotations for themselves: no business of patches and extensions."""
+"""Annotations of other tools, which patches and extensions do not get."""
 
 Values = Mapping[str, Any]
 

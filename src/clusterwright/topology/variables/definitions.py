@@ -85,7 +85,7 @@ def _schema(source: Json, field: str) -> list[FieldError]:
 
 
 _Findings = tuple[list[FieldError], list[FieldError]]
-"""What is wrong with a schema, and what is wrong with its rules, which are looked at only if the schema is right."""
+"""Faults of a schema, and faults of its rules, which are checked only if the schema is valid."""
 
 
 def _walk(source: Json, field: str, node: Node | None, uncorrelatable: str, *, root: bool = False) -> _Findings:

@@ -13,7 +13,7 @@ from clusterwright.apiserver.schema.rules import RuleSet
 from clusterwright.apiserver.schema.structural import Node
 
 VALUE: Final = "variableValue"
-"""What a value is called inside the object that carries it through pruning, defaulting and CEL, which know objects only."""
+"""The key of a value in the object that carries it through pruning, defaulting and CEL, which accept only objects."""
 
 _PLAIN: Final = (
     "type",
@@ -68,7 +68,7 @@ class VariableSchema:
 
     @cached_property
     def rules(self) -> RuleSet:
-        """The CEL rules, for the wrapped value. An invalid value stays so although it did not change: there is no ratcheting."""
+        """The CEL rules, for the wrapped value. An invalid value is refused although it did not change: values are not ratcheted."""
         return RuleSet(self.wrapped, ratcheting=False)
 
 
