@@ -1,4 +1,4 @@
-"""`clusterwright adopt --dry-run`: what taking over a live installation would write, who runs it, and what is in the way."""
+"""`clusterwright adopt --dry-run`: what a take-over would write, which controllers run there, and what is in the way."""
 
 from __future__ import annotations
 
