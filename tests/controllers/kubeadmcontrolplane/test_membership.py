@@ -44,6 +44,38 @@ def test_43_an_unnamed_member_is_removed_without_a_projection() -> None:
     assert answer.did("delete", "EtcdMember") == ["99"]
 
 
+@pytest.mark.parametrize(("node_age", "removed"), [(10, False), (110, False), (130, True)])
+@pytest.mark.parametrize("other", [None, "n9"])
+def test_14197_an_unnamed_learner_is_kept_for_two_minutes_after_its_node_registered(
+    node_age: float, removed: bool, other: str | None
+) -> None:
+    """A Node registers before the etcd Pod beside it starts: until then, kubeadm's learner has no name."""
+    machines = h.machines(4)
+    machines[3].node_age = node_age
+    listed = [*members("n1", "n2", "n3"), h.member("", id="99"), *([h.member(other, id="98")] if other else [])]
+
+    answer = h.run(h.World(machines, members=listed))
+
+    assert answer.did("delete", "EtcdMember") == (["99"] if removed else [])
+    assert answer.error is None
+
+
+def test_14197_the_node_of_a_machine_that_is_being_deleted_keeps_no_learner() -> None:
+    machines = h.machines(4)
+    machines[3].node_age, machines[3].deleting = 10, 5
+
+    answer = h.run(h.World(machines, members=[*members("n1", "n2", "n3"), h.member("", id="99")]))
+
+    assert answer.did("delete", "EtcdMember") == ["99"]
+
+
+def test_14197_a_new_node_keeps_no_member_with_a_name() -> None:
+    machines = h.machines(4)
+    machines[3].node_age = 10
+
+    assert h.run(h.World(machines, members=members("n1", "n2", "n3", "n9"))).did("delete", "EtcdMember") == ["n9"]
+
+
 @pytest.mark.parametrize("stray", ["n9", ""])
 def test_43_a_provisioning_machine_blocks_both(stray: str) -> None:
     machines = [*h.machines(3), h.MachineSpec("m4", node=None, provider_id=False, age=30)]

@@ -208,6 +208,11 @@ class ControlPlaneSnapshot(ScaledSnapshot[KubeadmControlPlane]):
         """Return the owned Machine of this name."""
         return next(m for m in self.owned if m.name == name)
 
+    def registered(self, machine: ControlPlaneMachine) -> datetime | None:
+        """Return when the Machine's Node was created; None if there is no Node, or it does not say."""
+        node = self.inspection.nodes.get(machine.node) if machine.has_node else None
+        return node.metadata.creation_timestamp if node is not None else None
+
     def with_machine(self, machine: ControlPlaneMachine) -> ControlPlaneSnapshot:
         """Return the snapshot with a Machine in the place of the one of its name."""
         return replace(self, owned=tuple(machine if m.name == machine.name else m for m in self.owned))
