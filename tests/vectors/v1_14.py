@@ -24,7 +24,18 @@ CONVERSATIONS = {
     "machineset-version": "B8: versions are strict semantic versions",
 }
 _LEARNER = "1.I, #14199: an unnamed learner is kept for two minutes after a Node registered"
+_LEADERSHIP = "C6, #13848: another candidate for the leadership of etcd"
 PASSES: dict[str, tuple[str, frozenset[str]]] = {
+    "kcp-hook-26": (_LEADERSHIP, frozenset({"actions", "error", "status.observedGeneration"})),
+    "kcp-random-0099": ("C6, #13848: without a candidate for the leadership", frozenset({"actions", "error", "status.observedGeneration"})),
+    "kcp-random-0163": (_LEADERSHIP, frozenset({"actions"})),
+    "kcp-random-0395": (_LEADERSHIP, frozenset({"actions"})),
+    "kcp-random-0439": (_LEADERSHIP, frozenset({"actions"})),
+    "kcp-random-0455": (_LEADERSHIP, frozenset({"actions"})),
+    "kcp-remediation-31": (
+        "B3, #13848: the reason for not remediating is said on the Machine",
+        frozenset({"conditions.Remediating", "others.Machine/m3.conditions.OwnerRemediated"}),
+    ),
     "kcph-random-0086": (_LEARNER, frozenset({"actions", "requeueAfterSeconds"})),
     "kcph-random-0297": (_LEARNER, frozenset({"actions", "requeueAfterSeconds"})),
 }

@@ -79,6 +79,11 @@ class Inspection:
     component_errors: tuple[str, ...] = ()
     etcd_errors: tuple[str, ...] = ()
 
+    @property
+    def leader(self) -> EtcdMember | None:
+        """The member that leads etcd; None where it is not known."""
+        return next((m for m in self.members or () if m.is_leader), None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blockers:
