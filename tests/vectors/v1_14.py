@@ -32,6 +32,13 @@ PASSES: dict[str, tuple[str, frozenset[str]]] = {
     "kcp-random-0395": (_LEADERSHIP, frozenset({"actions"})),
     "kcp-random-0439": (_LEADERSHIP, frozenset({"actions"})),
     "kcp-random-0455": (_LEADERSHIP, frozenset({"actions"})),
+    "kcp-remediation-21": (
+        "C5, #13869: remediation between the steps of a chained upgrade",
+        frozenset(
+            {"conditions.Remediating", "actions", "requeueAfterSeconds"}
+            | {f"others.Machine/m3.{form}.OwnerRemediated" for form in ("conditions", "v1beta1Conditions")}
+        ),
+    ),
     "kcp-remediation-31": (
         "B3, #13848: the reason for not remediating is said on the Machine",
         frozenset({"conditions.Remediating", "others.Machine/m3.conditions.OwnerRemediated"}),

@@ -105,6 +105,18 @@ def test_55_a_pending_topology_upgrade_defers() -> None:
     )
 
 
+@pytest.mark.parametrize(("step", "deleted", "awaited"), [("v1.34.1", ["m3"], ""), ("v1.35.0", [], "v1.35.0"), ("", [], "v1.36.0")])
+def test_13869_a_machine_is_remediated_between_the_steps_of_a_chained_upgrade(step: str, deleted: list[str], awaited: str) -> None:
+    annotations = {"topology.internal.cluster.x-k8s.io/upgrade-step": step}
+
+    answer = h.run(world(3, 3, topology="v1.36.0", features={"ClusterTopology": True}, cluster_annotations=annotations))
+
+    assert answer.did("delete", "Machine") == deleted
+    said = answer.on_machine("m3", "OwnerRemediated")
+    assert said is not None
+    assert (f"a version upgrade to {awaited} to be propagated" in said[2]) == bool(awaited)
+
+
 @pytest.mark.parametrize(("seconds", "retries", "spec", "reason"), [
     (60, 3, {"maxRetry": 3}, "CannotBeRemediated"),
     (60, 2, {"maxRetry": 3}, "MachineDeleting"),

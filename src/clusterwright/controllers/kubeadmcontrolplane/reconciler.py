@@ -253,7 +253,6 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
     async def _remediation_facts(self, run: Run) -> tuple[RemediationFacts, Exception | None]:
         seen = run.seen
         max_retry, retry_period, min_healthy_period = remediation.settings(seen.spec.get("remediation") or {})
-        wanted = seen.topology_version
         facts = RemediationFacts(
             machine=remediation.choose(seen.owned, managed_etcd=seen.managed_etcd),
             machines=seen.owned,
@@ -263,7 +262,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
             leader=seen.inspection.leader,
             nodes_listed=seen.inspection.nodes_error is None,
             initialized=seen.initialized,
-            pending_topology_version=wanted if wanted and wanted != seen.object.spec.version else "",
+            pending_topology_version=seen.awaited_version,
             max_retry=max_retry,
             retry_period=retry_period,
             min_healthy_period=min_healthy_period,

@@ -183,6 +183,13 @@ class ControlPlaneSnapshot(ScaledSnapshot[KubeadmControlPlane]):
         return self.cluster.topology_version if self.features.get("ClusterTopology") else ""
 
     @property
+    def awaited_version(self) -> str:
+        """The version that the topology will bring next; empty if `spec.version` is that of the topology or of the present upgrade step."""
+        step = self.cluster.upgrade_step
+        waits = bool(self.topology_version) and self.object.spec.version not in {self.topology_version, step}
+        return (step or self.topology_version) if waits else ""
+
+    @property
     def template_missing(self) -> bool:
         """Whether the infrastructure template does not exist; who is deleted does not need it."""
         return isinstance(self.template, Missing) and not self.deleting

@@ -214,7 +214,7 @@ def in_progress(f: RemediationFacts) -> bool:
     return f.in_progress
 
 
-@guard("the topology wants another version than spec.version")
+@guard("the topology wants another version than spec.version, and it is no step of an upgrade")
 def upgrade_pending(f: RemediationFacts) -> bool:
     return bool(f.pending_topology_version)
 
