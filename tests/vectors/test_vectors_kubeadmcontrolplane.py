@@ -20,7 +20,7 @@ SETS = {"kubeadmcontrolplane": 986, "kubeadmcontrolplane-health": 360}
 # Rows that no recorded world reaches; each has a test of its own in tests/controllers/kubeadmcontrolplane.
 UNRECORDED: dict[str, set[str]] = {
     "Leave": {"version-unreadable"},
-    "OwnerRemediated": {"deleting", "no-leader", "unreachable"},
+    "OwnerRemediated": {"deleting", "no-leader", "no-candidate", "unreachable"},
     "Scale": {"other-strategy", "replicas-unset"},
     "Preflight": {"first-machine", "deletion"},
     "InPlaceUpdate": {"renewal"},

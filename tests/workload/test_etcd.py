@@ -11,12 +11,10 @@ import pytest
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Duplex
 from clusterwright.controllers.kubeadmcontrolplane.etcd.membership import Membership, NotSafe
-from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
 from clusterwright.kubeadm import certificates as pki
 from clusterwright.streams.pipe import duplex_pair
 from clusterwright.workload.access import EtcdError, EtcdMember
 from clusterwright.workload.etcd import EtcdCredentials, MemberClient, client_context, first_available
-from support.control_planes import owned
 
 from .conftest import NODES, NOW, EtcdCluster, new_key
 
@@ -277,19 +275,15 @@ def test_credentials_never_show_in_their_repr() -> None:
 # ------------------------------------------------------------------- the control plane's acts, on real members
 
 
-def membership_of(etcd: EtcdCluster) -> Any:
-    """As much of a pass as changing the membership needs."""
+def membership_of(etcd: EtcdCluster, *, unreachable: str = "") -> Any:
+    """As much of a pass as changing the membership needs; only the peers of `unreachable` reach it."""
 
     class Workload:
         async def etcd(self, _cluster: ObjectKey, nodes: Sequence[str]) -> MemberClient:
-            return await first_available(etcd.dial, list(nodes), etcd.context)
+            return await first_available(etcd.dial, [n for n in nodes if n != unreachable], etcd.context)
 
     workload: Any = Workload()
     return Membership(workload, ObjectKey("ns", "c1"), NODES)
-
-
-def machine_on(node: str) -> ControlPlaneMachine:
-    return owned(f"m-{node}", node=node)
 
 
 async def test_a_leaving_leader_hands_over_and_is_removed(etcd: EtcdCluster) -> None:
@@ -297,11 +291,26 @@ async def test_a_leaving_leader_hands_over_and_is_removed(etcd: EtcdCluster) -> 
     heir = next(n for n in NODES if n != leaving)
     scope = membership_of(etcd)
 
-    await scope.forward_leadership(machine_on(leaving), machine_on(heir))
+    await scope.forward_leadership(leaving, [heir])
     await etcd.until(lambda: _leads(etcd, heir), "the heir leads")
     await scope.remove((await members_of(etcd, heir))[leaving])
 
     assert sorted(await members_of(etcd, heir)) == sorted(n for n in NODES if n != leaving)
+
+
+async def test_12711_a_leader_that_only_its_peers_reach_is_removed_and_they_elect_another(etcd: EtcdCluster) -> None:
+    leader = await etcd.leader(NODES)
+    others = [n for n in NODES if n != leader]
+    members = await members_of(etcd, leader)
+    scope = membership_of(etcd, unreachable=leader)  # its kubelet is dead, and with it the way through the API server
+
+    await scope.forward_leadership(leader, others)
+    await scope.remove(members[leader])
+
+    async def another_leads() -> bool:
+        return sorted(await members_of(etcd, others[0])) == sorted(others)
+
+    await etcd.until(another_leads, "the others have elected a leader")
 
 
 async def test_no_member_is_removed_when_those_that_stay_would_be_no_quorum(etcd: EtcdCluster) -> None:

@@ -70,6 +70,7 @@ class MachineSpec:
     deleting: float | None = None
     version: str = "v1.34.1"
     age: float = 0.0
+    node_age: float = 20 * 3600.0
     failure_domain: str = ""
     annotations: Json = field(default_factory=dict)
     conditions: list[Json] = field(default_factory=list)
@@ -340,7 +341,7 @@ def member(name: str | None, *, id: str = "", leader: bool = False, learner: boo
 
 
 def node(spec: MachineSpec) -> Json:
-    meta = metadata(str(spec.node_name), namespace="", created=ago(hours=20))
+    meta = metadata(str(spec.node_name), namespace="", created=ago(seconds=spec.node_age))
     meta["labels"] = {"node-role.kubernetes.io/control-plane": ""}
     taint = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
     return {

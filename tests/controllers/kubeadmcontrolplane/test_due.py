@@ -64,6 +64,14 @@ def test_a_node_whose_member_is_late() -> None:
     assert due(owned("m", node="n"), inspection) == 91
 
 
+@pytest.mark.parametrize(("name", "expected"), [("", 91), ("n2", None)])
+def test_14197_an_unnamed_learner_beside_a_new_node(name: str, expected: float | None) -> None:
+    node = codec.convert({"metadata": {"name": "n", "creationTimestamp": h.ago(seconds=30)}}, Node)
+    inspection = Inspection(nodes={"n": node}, members=(EtcdMember(id="1", name="n"), EtcdMember(id="2", name=name)))
+
+    assert due(owned("m", node="n"), inspection) == expected
+
+
 def test_a_deletion_that_becomes_stale() -> None:
     assert due(owned("m", deletion_timestamp=at(-60))) == 841
 

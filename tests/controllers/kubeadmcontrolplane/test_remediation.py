@@ -21,6 +21,7 @@ from clusterwright.controllers.kubeadmcontrolplane.machines.remediation import (
     choose,
     recovered,
 )
+from clusterwright.controllers.kubeadmcontrolplane.machines.selection import leadership_candidates
 from clusterwright.workload.access import EtcdMember
 from support.control_planes import owned
 
@@ -102,6 +103,18 @@ def test_55_a_pending_topology_upgrade_defers() -> None:
         "RemediationDeferred",
         "KubeadmControlPlane can't remediate while waiting for a version upgrade to v1.35.0 to be propagated from Cluster.spec.topology",
     )
+
+
+@pytest.mark.parametrize(("step", "deleted", "awaited"), [("v1.34.1", ["m3"], ""), ("v1.35.0", [], "v1.35.0"), ("", [], "v1.36.0")])
+def test_13869_a_machine_is_remediated_between_the_steps_of_a_chained_upgrade(step: str, deleted: list[str], awaited: str) -> None:
+    annotations = {"topology.internal.cluster.x-k8s.io/upgrade-step": step}
+
+    answer = h.run(world(3, 3, topology="v1.36.0", features={"ClusterTopology": True}, cluster_annotations=annotations))
+
+    assert answer.did("delete", "Machine") == deleted
+    said = answer.on_machine("m3", "OwnerRemediated")
+    assert said is not None
+    assert (f"a version upgrade to {awaited} to be propagated" in said[2]) == bool(awaited)
 
 
 @pytest.mark.parametrize(("seconds", "retries", "spec", "reason"), [
@@ -195,19 +208,92 @@ def test_60_quorum_of_the_rest_decides(count: int, sick: int, allowed: bool) -> 
     assert bool(answer.did("delete", "Machine")) == allowed
 
 
-def test_61_with_everyone_unhealthy_nobody_can_take_the_leadership() -> None:
-    w = world(3, 3)
+def test_61_an_unhealthy_machine_can_take_the_leadership_if_there_is_no_other() -> None:
+    w = world(3, 3, members=[h.member(f"n{n}", leader=n == 3) for n in (1, 2, 3)])
     for machine in w.machines[:2]:
         machine.conditions = [h.condition("HealthCheckSucceeded", "False", "UnhealthyNode")]
 
     answer = h.run(w)
 
+    assert answer.did("patch", "EtcdMember") == ["n2"]
+    assert answer.did("delete", "Machine") == ["m3"]
+
+
+def test_13848_without_a_leader_nobody_is_deleted_and_the_reason_is_said() -> None:
+    text = "unable to move etcd leadership, failed to detect etcd leader"
+
+    answer = h.run(world(3, 3, members=[h.member(f"n{n}") for n in (1, 2, 3)]))
+
     assert answer.did("delete", "Machine") == []
-    assert answer.on_machine("m3", "OwnerRemediated") == (
-        "False",
-        "CannotBeRemediated",
-        "KubeadmControlPlane can't remediate this Machine because there is no healthy Machine to forward etcd leadership to",
+    assert answer.error == text
+    assert answer.on_machine("m3", "OwnerRemediated") == ("False", "CannotBeRemediated", text)
+
+
+def test_13848_without_a_candidate_nobody_is_deleted_and_the_reason_is_said() -> None:
+    text = "unable to move etcd leadership, no candidate machines for etcd leadership found"
+    lost = owned(
+        "m1",
+        conditions=[
+            Condition(type="HealthCheckSucceeded", status="False"),
+            *(Condition(type=t, status="True") for t in (*names.COMPONENTS, MEMBER)),
+        ],
     )
+    leader = EtcdMember(id="2", name="n2", is_leader=True)
+
+    chosen = owned("m2", node="n2")
+    facts = RemediationFacts(
+        machine=chosen,
+        member=None,
+        machines=[lost, chosen],
+        managed_etcd=True,
+        members=[leader],
+        leader=leader,
+        nodes_listed=True,
+        initialized=True,
+        now=h.NOW,
+    )
+
+    decision = REMEDIATE.decide(facts)
+
+    assert decision.outcome is not None
+    assert (decision.outcome.reason, decision.outcome.message, decision.error) == ("CannotBeRemediated", text, text)
+
+
+def test_13848_when_the_leadership_cannot_be_moved_the_reason_is_said() -> None:
+    w = world(3, 3, members=[h.member(f"n{n}", leader=n == 3) for n in (1, 2, 3)])
+    w.workload = {"etcdErrors": {"moveLeader": "not ready"}}
+
+    answer = h.run(w)
+
+    assert answer.did("delete", "Machine") == []
+    assert answer.on_machine("m3", "OwnerRemediated") == ("False", "CannotBeRemediated", "failed to move etcd leadership")
+
+
+@pytest.mark.parametrize(
+    ("doubtful", "first"),
+    [({}, "m4"), ({"m4": MEMBER}, "m3"), ({"m4": "HealthCheckSucceeded"}, "m3"), ({"m4": "UpToDate"}, "m3"), ({"m4": "UpToDate", "m3": MEMBER}, "m2"),
+     ({"m4": MEMBER, "m3": "HealthCheckSucceeded", "m2": "UpToDate"}, "m2"), ({"m4": MEMBER, "m3": MEMBER, "m2": MEMBER}, "m4")],
+)  # fmt: skip
+def test_13848_the_most_reliable_machine_is_the_first_candidate(doubtful: dict[str, str], first: str) -> None:
+    """A healthy member counts most, then the health check, then what is not about to be replaced; of equal ones the newest is first."""
+    machines = [
+        owned(
+            f"m{n}",
+            node=f"n{n}",
+            created=h.NOW + timedelta(seconds=n),
+            conditions=[
+                Condition(type=t, status="False" if doubtful.get(f"m{n}") == t else "True")
+                for t in (MEMBER, "HealthCheckSucceeded", "UpToDate")
+            ],
+        )
+        for n in range(1, 5)
+    ]
+    unfit = [owned("m5"), owned("m6", node="n6", deletion_timestamp=h.NOW)]
+
+    found = leadership_candidates([*machines, *unfit], machines[0])
+
+    assert found[0].name == first
+    assert {m.name for m in found} == {"m2", "m3", "m4"}
 
 
 def test_62_of_two_failures_only_one_is_deleted() -> None:
@@ -300,7 +386,7 @@ def test_60_nobody_is_deleted_while_etcd_cannot_be_asked(managed: bool, members:
     machines = [owned(f"m{n}", node=f"n{n}", conditions=healthy) for n in range(3)]
     facts = RemediationFacts(
         machine=machines[2], member="n2" if members else None, machines=machines, managed_etcd=managed, members=[EtcdMember(id=f"{n}", name=f"n{n}") for n in range(3)] if members else None,
-        nodes_listed=nodes_listed, initialized=True, now=h.NOW,
+        leader=EtcdMember(id="0", name="n0") if members else None, nodes_listed=nodes_listed, initialized=True, now=h.NOW,
     )  # fmt: skip
 
     decision = REMEDIATE.decide(facts)
@@ -338,8 +424,9 @@ def test_a_remediation_that_is_allowed_leaves_a_quorum(count: int, draw: st.Data
         conditions.append(Condition(type=MEMBER, status="True" if healthy[n] else "False"))
         machines.append(owned(f"m{n}", node=f"n{n}", conditions=tuple(conditions)))
     members = [EtcdMember(id=str(n), name=f"n{n}") for n in range(count)]
+    leader = members[draw.draw(st.integers(0, count - 1))]
     facts = RemediationFacts(
-        machine=machines[victim], member=f"n{victim}", machines=machines, managed_etcd=True, members=members, nodes_listed=True,
+        machine=machines[victim], member=f"n{victim}", machines=machines, managed_etcd=True, members=members, leader=leader, nodes_listed=True,
         initialized=True, now=h.NOW,
     )  # fmt: skip
 

@@ -52,7 +52,7 @@ def test_without_replicas_nothing_is_scaled() -> None:
 def facts(machines: list[ControlPlaneMachine], **changes: Any) -> RemediationFacts:
     members = [EtcdMember(id=str(n), name=f"n{n}") for n in range(3)]
     given: dict[str, Any] = {"machine": machines[2], "member": "n2", "nodes_listed": True, "initialized": True, "now": h.NOW, **changes}
-    return RemediationFacts(machines=machines, managed_etcd=True, members=members, **given)
+    return RemediationFacts(machines=machines, managed_etcd=True, members=members, leader=members[0], **given)
 
 
 def test_nobody_is_remediated_while_another_goes() -> None:

@@ -44,10 +44,10 @@ def _moments(snapshot: ControlPlaneSnapshot) -> Iterator[datetime]:
             yield since + names.SURFACE_AFTER
         if machine.deletion_timestamp is not None:
             yield machine.deletion_timestamp + STALE_AFTER
-        if machine.has_node and members and machine.node not in members:
-            node = snapshot.inspection.nodes.get(machine.node)
-            if node is not None and node.metadata.creation_timestamp is not None:
-                yield node.metadata.creation_timestamp + MEMBER_GRACE
+        if machine.has_node and members and ("" in members or machine.node not in members):
+            registered = snapshot.registered(machine)
+            if registered is not None:
+                yield registered + MEMBER_GRACE
         if machine.needs_remediation:
             yield from _remediation(machine, retry_period, min_healthy_period)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from clusterwright.api.wellknown import KCP_PRE_TERMINATE_HOOK, PRE_TERMINATE_HOOK_PREFIX
 from clusterwright.controllers.kit.lookup import Unreadable, subject
 from clusterwright.controllers.kubeadmcontrolplane import names
+from clusterwright.controllers.kubeadmcontrolplane.etcd.matching import MEMBER_GRACE
 from clusterwright.controllers.kubeadmcontrolplane.etcd.quorum import control_plane_survives, project_etcd
 from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine, subjects
 from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot, Descendants
@@ -96,15 +97,25 @@ def not_too_many(c: Snapshot) -> bool:
 
 
 def stray_member(c: Snapshot) -> EtcdMember | None:
-    """Return the first etcd member of no Machine, while all Machines are known to have their Nodes and etcd is not healthy."""
+    """Return the first etcd member of no Machine, while all Machines are known to have their Nodes and etcd is not healthy.
+
+    A member without a name may be what kubeadm added for a Node that registered just now, whose etcd Pod has not started yet.
+    """
     members = c.inspection.members
     healthy = c.condition(names.ETCD_CLUSTER_HEALTHY)
     if not c.managed_etcd or not c.owned or not members or (healthy is not None and healthy.status == "True"):
         return None
     if any(not m.has_node for m in c.owned):
         return None
+    if any(not m.name for m in members) and any(_just_registered(c, m) for m in c.owned):
+        return None
     expected = {m.node for m in c.owned}
     return min((m for m in members if not m.name or m.name not in expected), key=lambda m: (m.name, m.id), default=None)
+
+
+def _just_registered(c: Snapshot, machine: ControlPlaneMachine) -> bool:
+    registered = c.registered(machine)
+    return not machine.deleting and registered is not None and c.now - registered < MEMBER_GRACE
 
 
 @guard("an etcd member belongs to no Machine, and none is coming up")

@@ -35,6 +35,9 @@ COMPONENTS: Final = {
 }
 """The static Pod that each condition is about."""
 MACHINE_HEALTH: Final = (NODE_LABELS_AND_TAINTS, *COMPONENTS, ETCD_MEMBER)
+LEADER_UNKNOWN: Final = "unable to move etcd leadership, failed to detect etcd leader"
+NO_CANDIDATE: Final = "unable to move etcd leadership, no candidate machines for etcd leadership found"
+
 MACHINE_OWNED_CONDITIONS: Final = (UP_TO_DATE, *MACHINE_HEALTH)
 
 # waits; each is only the net below a watch

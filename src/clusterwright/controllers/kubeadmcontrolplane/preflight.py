@@ -61,8 +61,7 @@ class PreflightFacts:
             managed_etcd=c.managed_etcd,
             members=c.inspection.members,
             certificates_available=certificates is not None and certificates.status == "True",
-            waits_for_topology_version=bool(c.topology_version)
-            and c.object.spec.version not in {c.topology_version, c.cluster.upgrade_step},
+            waits_for_topology_version=bool(c.awaited_version),
             remediation_in_progress=c.remediation_in_progress is not None,
             adding=adding,
             excluding=excluding,

@@ -253,16 +253,16 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
     async def _remediation_facts(self, run: Run) -> tuple[RemediationFacts, Exception | None]:
         seen = run.seen
         max_retry, retry_period, min_healthy_period = remediation.settings(seen.spec.get("remediation") or {})
-        wanted = seen.topology_version
         facts = RemediationFacts(
             machine=remediation.choose(seen.owned, managed_etcd=seen.managed_etcd),
             machines=seen.owned,
             in_progress=seen.remediation_in_progress is not None,
             managed_etcd=seen.managed_etcd,
             members=seen.inspection.members,
+            leader=seen.inspection.leader,
             nodes_listed=seen.inspection.nodes_error is None,
             initialized=seen.initialized,
-            pending_topology_version=wanted if wanted and wanted != seen.object.spec.version else "",
+            pending_topology_version=seen.awaited_version,
             max_retry=max_retry,
             retry_period=retry_period,
             min_healthy_period=min_healthy_period,
@@ -281,12 +281,13 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
     async def _delete_unhealthy(self, run: Run, facts: RemediationFacts, machine: ControlPlaneMachine, remedy: Remedy) -> bool:
         """Delete the Machine, and lock; what came of it is said on the Machine. False: the pass ends here."""
         failure: PassFailed | None = None
+        said = remediation.deleted()
         if remedy is Remedy.FORWARD_AND_DELETE:
             try:
-                await self._hands.membership(run).forward_leadership(machine, facts.candidate)
+                await leaving.forward_leadership(self._hands, run, machine)
             except MembershipError as error:
-                name = facts.candidate.name if facts.candidate is not None else ""
-                failure = PassFailed(f"failed to move leadership to candidate Machine {name}: {error}")
+                failure = PassFailed(str(error))
+                said = remediation.leads_on(str(error))
         if failure is None:
             try:
                 await self._deps.client.delete(Machine, machine.key, uid=machine.uid)
@@ -294,9 +295,10 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
                 pass
             except ApiError as error:
                 failure = PassFailed(f"failed to delete unhealthy machine {machine.name}: {error}")
-        said, old = remediation.deleted() if failure is None else remediation.failed(str(failure))
+                said = remediation.failed(str(failure))
+        condition, old = said
         known, now = run.seen.machine(machine.name), run.seen.now
-        run.seen = run.seen.with_machine(replace(known, object=with_v1beta1(with_condition(known.object, said, now), old, now)))
+        run.seen = run.seen.with_machine(replace(known, object=with_v1beta1(with_condition(known.object, condition, now), old, now)))
         if failure is not None:
             await self._hands.patch(run, [machine.name], (names.OWNER_REMEDIATED,))
             raise failure

@@ -14,11 +14,12 @@ from clusterwright.controllers.kubeadmcontrolplane.addons import kubeadm_config
 from clusterwright.controllers.kubeadmcontrolplane.addons.permissions import ensure_permissions
 from clusterwright.controllers.kubeadmcontrolplane.addons.tending import tend
 from clusterwright.controllers.kubeadmcontrolplane.conditions_v1beta1 import mark
+from clusterwright.controllers.kubeadmcontrolplane.etcd import leaving
 from clusterwright.controllers.kubeadmcontrolplane.etcd.membership import MembershipError
 from clusterwright.controllers.kubeadmcontrolplane.hands import Hands, Run
 from clusterwright.controllers.kubeadmcontrolplane.machines.creation import create_machine
 from clusterwright.controllers.kubeadmcontrolplane.machines.in_place import IN_PLACE, InPlaceFacts, Rollout, begin_update, can_update
-from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine, newest
+from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
 from clusterwright.controllers.kubeadmcontrolplane.machines.selection import select_to_remove
 from clusterwright.controllers.kubeadmcontrolplane.plan import SCALE, Scale
 from clusterwright.controllers.kubeadmcontrolplane.preflight import PREFLIGHT, PreflightFacts, Verdict, verdict
@@ -134,14 +135,14 @@ async def _delete_one(hands: Hands, run: Run, machine: ControlPlaneMachine) -> N
         if seen.managed_etcd:
             if seen.inspection.nodes_error is not None:
                 raise PassFailed(f"unable to forward etcd leadership: {seen.inspection.nodes_error}")
-            await hands.membership(run).forward_leadership(machine, newest(seen.owned))
+            await leaving.forward_leadership(hands, run, machine)
         await hands.deps.client.delete(Machine, machine.key, uid=machine.uid)
     except (NotFound, NotConnected):
         return
     except WorkloadUnavailable as error:
         raise PassFailed(f"failed to create client to workload cluster: {error}") from error
     except MembershipError as error:
-        raise PassFailed(f"failed to move leadership to another Machine: {error}") from error
+        raise PassFailed(str(error)) from error
     except PassFailed:
         raise
     except ApiError as error:

@@ -79,6 +79,11 @@ class Inspection:
     component_errors: tuple[str, ...] = ()
     etcd_errors: tuple[str, ...] = ()
 
+    @property
+    def leader(self) -> EtcdMember | None:
+        """The member that leads etcd; None where it is not known."""
+        return next((m for m in self.members or () if m.is_leader), None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blockers:
@@ -178,6 +183,13 @@ class ControlPlaneSnapshot(ScaledSnapshot[KubeadmControlPlane]):
         return self.cluster.topology_version if self.features.get("ClusterTopology") else ""
 
     @property
+    def awaited_version(self) -> str:
+        """The version that the topology will bring next; empty if `spec.version` is that of the topology or of the present upgrade step."""
+        step = self.cluster.upgrade_step
+        waits = bool(self.topology_version) and self.object.spec.version not in {self.topology_version, step}
+        return (step or self.topology_version) if waits else ""
+
+    @property
     def template_missing(self) -> bool:
         """Whether the infrastructure template does not exist; who is deleted does not need it."""
         return isinstance(self.template, Missing) and not self.deleting
@@ -207,6 +219,11 @@ class ControlPlaneSnapshot(ScaledSnapshot[KubeadmControlPlane]):
     def machine(self, name: str) -> ControlPlaneMachine:
         """Return the owned Machine of this name."""
         return next(m for m in self.owned if m.name == name)
+
+    def registered(self, machine: ControlPlaneMachine) -> datetime | None:
+        """Return when the Machine's Node was created; None if there is no Node, or it does not say."""
+        node = self.inspection.nodes.get(machine.node) if machine.has_node else None
+        return node.metadata.creation_timestamp if node is not None else None
 
     def with_machine(self, machine: ControlPlaneMachine) -> ControlPlaneSnapshot:
         """Return the snapshot with a Machine in the place of the one of its name."""

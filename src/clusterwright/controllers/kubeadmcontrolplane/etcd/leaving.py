@@ -9,7 +9,9 @@ from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane.etcd.membership import MembershipError, NotSafe
 from clusterwright.controllers.kubeadmcontrolplane.etcd.quorum import project_etcd
 from clusterwright.controllers.kubeadmcontrolplane.hands import Hands, Run
-from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine, newest
+from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
+from clusterwright.controllers.kubeadmcontrolplane.machines.selection import leadership_candidates
+from clusterwright.controllers.kubeadmcontrolplane.names import LEADER_UNKNOWN, NO_CANDIDATE
 from clusterwright.controllers.kubeadmcontrolplane.workload import WorkloadUnavailable, workload_client
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.workload.access import EtcdMember
@@ -42,17 +44,15 @@ async def _leave_etcd(hands: Hands, run: Run, machine: ControlPlaneMachine) -> b
         return True
     if not project_etcd(members, owned, remove=name).safe:
         return False
-    membership, candidate = hands.membership(run), newest(m for m in owned if not m.deleting)
-    if candidate is not None:
-        try:
-            await membership.forward_leadership(machine, candidate)
-        except MembershipError as error:
-            raise PassFailed(f"failed to move leadership to candidate Machine {candidate.name}: {error}") from error
+    try:
+        await forward_leadership(hands, run, machine)
+    except MembershipError as error:
+        raise PassFailed(str(error)) from error
     member = next((m for m in members if m.name == name), None)
     if member is None:
         return True
     try:
-        await membership.remove(member)
+        await hands.membership(run).remove(member)
     except NotSafe as error:
         text = f"Waiting to remove the etcd member of deleting Machine {machine.name}: {error}"
         run.record("Warning", "ControlPlaneUnhealthy", text)
@@ -60,6 +60,27 @@ async def _leave_etcd(hands: Hands, run: Run, machine: ControlPlaneMachine) -> b
     except MembershipError as error:
         raise PassFailed(f"failed to remove etcd member for deleting Machine {machine.name}: {error}") from error
     return True
+
+
+async def forward_leadership(hands: Hands, run: Run, machine: ControlPlaneMachine) -> None:
+    """Let another member lead etcd if the Machine's member leads. Raises MembershipError.
+
+    Before kubeadm init has succeeded nobody leads, and a first Machine that fails must be replaceable. If all Machines are being deleted,
+    the last of them could otherwise never go: etcd elects the next leader when the present one is removed.
+    """
+    if not run.seen.initialized:
+        return
+    leader = run.seen.inspection.leader
+    if leader is None:
+        raise MembershipError(LEADER_UNKNOWN)
+    if not machine.has_node or machine.node != leader.name:
+        return
+    candidates = leadership_candidates(run.seen.owned, machine)
+    if not candidates and all(m.deleting for m in run.seen.owned):
+        return
+    if not candidates:
+        raise MembershipError(NO_CANDIDATE)
+    await hands.membership(run).forward_leadership(machine.node, [m.node for m in candidates])
 
 
 async def remove_hook(hands: Hands, run: Run, name: str) -> None:

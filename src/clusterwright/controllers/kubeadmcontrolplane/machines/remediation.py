@@ -16,7 +16,8 @@ from clusterwright.api.wellknown import REMEDIATE_MACHINE_ANNOTATION, REMEDIATIO
 from clusterwright.controllers.kit.conditions import CHECK_LOGS
 from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.etcd.quorum import control_plane_survives, project_etcd
-from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine, newest, subjects
+from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine, subjects
+from clusterwright.controllers.kubeadmcontrolplane.machines.selection import leadership_candidates
 from clusterwright.kubeadm.durations import format_duration
 from clusterwright.tables import KEEP, OTHERWISE, Message, Row, Subject, Table, Transition, false, guard, message
 from clusterwright.workload.access import EtcdMember
@@ -122,7 +123,7 @@ class Remedy(Enum):
     """What is done about the Machine that was chosen."""
 
     DELETE = "delete the Machine, and lock"
-    FORWARD_AND_DELETE = "move the etcd leadership to a healthy Machine, then delete the Machine, and lock"
+    FORWARD_AND_DELETE = "move the etcd leadership to another Machine, then delete the Machine, and lock"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +138,7 @@ class RemediationFacts:
     in_progress: bool = False
     managed_etcd: bool
     members: Sequence[EtcdMember] | None
+    leader: EtcdMember | None = None
     member: str | None = None
     nodes_listed: bool
     unreachable: str = ""
@@ -188,9 +190,10 @@ class RemediationFacts:
         return not self.managed_etcd or self.member is None or project_etcd(self.members or (), self.machines, remove=self.member).safe
 
     @property
-    def candidate(self) -> ControlPlaneMachine | None:
-        """Who shall lead etcd: the newest healthy Machine."""
-        return newest(m for m in self.machines if not m.unhealthy and (self.machine is None or m.name != self.machine.name))
+    def leads(self) -> bool:
+        """Whether the Machine's member leads etcd."""
+        machine = self.machine
+        return self.leader is not None and machine is not None and machine.has_node and machine.node == self.leader.name
 
 
 def _coming_up(f: RemediationFacts) -> tuple[Subject, ...]:
@@ -211,7 +214,7 @@ def in_progress(f: RemediationFacts) -> bool:
     return f.in_progress
 
 
-@guard("the topology wants another version than spec.version")
+@guard("the topology wants another version than spec.version, and it is no step of an upgrade")
 def upgrade_pending(f: RemediationFacts) -> bool:
     return bool(f.pending_topology_version)
 
@@ -271,9 +274,14 @@ def unreachable(f: RemediationFacts) -> bool:
     return bool(f.unreachable)
 
 
-@guard("no other Machine is healthy")
+@guard("it is not known which etcd member leads")
+def leader_unknown(f: RemediationFacts) -> bool:
+    return f.leader is None
+
+
+@guard("the Machine's member leads etcd, and no other Machine has a Node and stays")
 def nobody_to_lead(f: RemediationFacts) -> bool:
-    return f.candidate is None
+    return f.leads and f.machine is not None and not leadership_candidates(f.machines, f.machine)
 
 
 @message("KubeadmControlPlane can't remediate while waiting for a version upgrade to <version> to be propagated from Cluster.spec.topology")
@@ -309,10 +317,6 @@ _UNSAFE = (
     "KubeadmControlPlane can't remediate this Machine because this could result in loosing Kubernetes control plane components "
     "or in etcd quorum loss"
 )
-_NOBODY_TO_LEAD = "KubeadmControlPlane can't remediate this Machine because there is no healthy Machine to forward etcd leadership to"
-_NOBODY_TO_LEAD_V1BETA1 = (
-    "A control plane machine needs remediation, but there is no healthy machine to forward etcd leadership to. Skipping remediation"
-)
 _Text = str | Message[RemediationFacts]
 
 
@@ -327,6 +331,10 @@ def _cannot(text: _Text) -> Transition[RemediationFacts]:
 def _waits(text: _Text) -> Transition[RemediationFacts]:
     """Return the deprecated form of all refusals but one."""
     return false("WaitingForRemediation", text, "Warning")
+
+
+def _failed(text: str) -> Transition[RemediationFacts]:
+    return false("RemediationFailed", text, "Error")
 
 
 # fmt: off
@@ -346,10 +354,11 @@ REMEDIATE: Table[RemediationFacts] = Table(
     Row("unsafe",       ~safe,                        _cannot(_UNSAFE),                                    v1beta1=_waits(_UNSAFE)),
     Row("unreachable",  unreachable,                  KEEP,                                                error=unreachable_text),
     Row("external",     ~managed_etcd,                KEEP,                                                act=Remedy.DELETE),
-    Row("no-leader",    nobody_to_lead,               _cannot(_NOBODY_TO_LEAD),                            v1beta1=false("RemediationFailed", _NOBODY_TO_LEAD_V1BETA1, "Warning")),
+    Row("no-leader",    leader_unknown,               _cannot(names.LEADER_UNKNOWN),                       v1beta1=_failed(names.LEADER_UNKNOWN), error=names.LEADER_UNKNOWN),
+    Row("no-candidate", nobody_to_lead,               _cannot(names.NO_CANDIDATE),                         v1beta1=_failed(names.NO_CANDIDATE),   error=names.NO_CANDIDATE),
     Row("delete",       OTHERWISE,                    KEEP,                                                act=Remedy.FORWARD_AND_DELETE),
     about="Whether the unhealthy Machine that was chosen may be deleted, so that another takes its place; what speaks against it is set on the Machine.",
-    at_most_one=[(nobody, garbled), (nobody, too_soon), (nobody, too_often)],
+    at_most_one=[(nobody, garbled), (nobody, too_soon), (nobody, too_often), (leader_unknown, nobody_to_lead)],
     assuming=[~(garbled & (too_soon | too_often))],
 )
 # fmt: on
@@ -361,6 +370,12 @@ def deleted() -> tuple[Condition, V1Beta1Condition]:
         Condition(type=names.OWNER_REMEDIATED, status="False", reason="MachineDeleting", message="Machine is deleting"),
         V1Beta1Condition(type=names.OWNER_REMEDIATED, status="False", severity="Warning", reason="RemediationInProgress"),
     )
+
+
+def leads_on(text: str) -> tuple[Condition, V1Beta1Condition]:
+    """Return what is said of a Machine that is not deleted because its member still leads etcd."""
+    _, old = failed(text)
+    return Condition(type=names.OWNER_REMEDIATED, status="False", reason="CannotBeRemediated", message=text), old
 
 
 def failed(text: str) -> tuple[Condition, V1Beta1Condition]:

@@ -37,6 +37,17 @@ def select_to_remove(
     return oldest(m for m in eligible if m.failure_domain == domain)
 
 
+def leadership_candidates(machines: Sequence[ControlPlaneMachine], leaving: ControlPlaneMachine) -> list[ControlPlaneMachine]:
+    """Return the Machines whose members can lead etcd in the place of one that leaves, the most reliable first."""
+
+    def doubts(machine: ControlPlaneMachine) -> tuple[bool, ...]:
+        return tuple(not machine.is_true(t) for t in (names.ETCD_MEMBER, names.HEALTH_CHECK_SUCCEEDED, names.UP_TO_DATE))
+
+    found = [m for m in machines if m.has_node and not m.deleting and m.name != leaving.name]
+    newest_first = sorted(found, key=lambda m: m.age_key, reverse=True)
+    return sorted(newest_first, key=doubts)
+
+
 def _fullest_domain(machines: Sequence[ControlPlaneMachine], eligible: Sequence[ControlPlaneMachine], domains: Sequence[str]) -> str:
     stray = oldest(m for m in eligible if m.failure_domain not in domains)
     if stray is not None or not domains:
