@@ -15,13 +15,22 @@ from pathlib import Path
 
 import pytest
 
+from clusterwright.containers.naming import PLANE_LABEL
 from clusterwright.engine import Engine
 from clusterwright.engine.locate import sockets
 
 ENGINES = "CLUSTERWRIGHT_TEST_ENGINES"
 """Names the sockets of the engines to test on, separated by commas; without it, the usual sockets are tried."""
-IMAGE = "localhost/clusterwright-test:1"
+IMAGE = "localhost/clusterwright-test:3"
 TEST_LABEL = "clusterwright.test"
+
+KUBECTL = b"""#!/bin/sh
+# the Node of this machine: all that is known of it is its providerID
+case "$*" in
+  *" patch "*) echo "$*" | sed 's/.*"providerID": "\\([^"]*\\)".*/\\1/' > /var/provider-id;;
+  *) cat /var/provider-id 2>/dev/null || true;;
+esac
+"""
 
 
 def found() -> list[Path]:
@@ -93,16 +102,16 @@ def files() -> bytes:
             entry = tarfile.TarInfo(f"bin/{name}")
             entry.type, entry.linkname = tarfile.SYMTYPE, "busybox"
             tar.addfile(entry)
-        content = b"root:x:0:0:root:/root:/bin/sh\n"
-        entry = tarfile.TarInfo("etc/passwd")
-        entry.size = len(content)
-        tar.addfile(entry, io.BytesIO(content))
+        for path, content, mode in (("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n", 0o644), ("bin/kubectl", KUBECTL, 0o755)):
+            entry = tarfile.TarInfo(path)
+            entry.size, entry.mode = len(content), mode
+            tar.addfile(entry, io.BytesIO(content))
     return buffer.getvalue()
 
 
 @asynccontextmanager
 async def engine_for_tests(socket: Path) -> AsyncIterator[tuple[Engine, str]]:
-    """An engine that has the image, and a mark: whatever carries it as the value of `TEST_LABEL` is removed afterwards."""
+    """An engine that has the image, and a mark: everything that has it as `TEST_LABEL`, or as the name of its plane, is removed afterwards."""
     mark, engine = uuid.uuid4().hex[:12], Engine(socket)
     try:
         if not await engine.has_image(IMAGE):
@@ -110,13 +119,13 @@ async def engine_for_tests(socket: Path) -> AsyncIterator[tuple[Engine, str]]:
         try:
             yield engine, mark
         finally:
-            labels = {TEST_LABEL: mark}
-            for container in await engine.containers(labels):
-                await engine.remove(container["Id"])
-            for network in await engine.networks(labels):
-                await engine.remove_network(network["Name"])
-            for volume in await engine.volumes(labels):
-                await engine.remove_volume(volume["Name"])
+            for labels in ({TEST_LABEL: mark}, {PLANE_LABEL: mark}):
+                for container in await engine.containers(labels):
+                    await engine.remove(container["Id"])
+                for network in await engine.networks(labels):
+                    await engine.remove_network(network["Name"])
+                for volume in await engine.volumes(labels):
+                    await engine.remove_volume(volume["Name"])
     finally:
         await engine.close()
 
