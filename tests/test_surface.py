@@ -20,7 +20,9 @@ TESTING = {
 }  # fmt: skip
 
 
-PROVIDER = {"InfraMachine", "InfraMachines", "ProvisionFailed", "Server", "add", "order", "run"}
+PROVIDER = {
+    "BootstrapData", "Gone", "InfraCluster", "InfraClusters", "InfraMachine", "InfraMachines", "ProvisionFailed", "Server", "Site", "add", "order", "run",
+}  # fmt: skip
 
 
 def test_the_names_are_these() -> None:

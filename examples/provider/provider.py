@@ -34,7 +34,7 @@ class Racks(InfraMachines[RackMachine]):
             return None
         return Server(provider_id=server.spec.provider_id, addresses=server.status.addresses)
 
-    async def remove(self, obj: RackMachine) -> bool:
+    async def remove(self, obj: RackMachine, machine: Machine | None) -> bool:
         """Send the server back, and wait until it is gone."""
         server = await self.client.find(DevMachine, obj.key)
         if server is not None and server.metadata.deletion_timestamp is None:

@@ -20,6 +20,7 @@ from clusterwright.api.infrastructure import (
     InfraMachinePool,
     InfraMachinePoolSpec,
     InfraMachineSpec,
+    Mount,
 )
 from clusterwright.api.meta import ALWAYS
 
@@ -42,12 +43,19 @@ class DockerCluster(InfraCluster):
         return self.spec.failure_domains
 
 
+class DockerMachineSpec(InfraMachineSpec):
+    custom_image: str = ""
+    pre_load_images: tuple[str, ...] = ()
+    extra_mounts: tuple[Mount, ...] = ()
+    bootstrap_timeout: str | None = None
+
+
 class DockerMachine(InfraMachine):
     """The infrastructure of a machine that is a container."""
 
     api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
     kind: str = "DockerMachine"
-    spec: InfraMachineSpec = InfraMachineSpec()
+    spec: DockerMachineSpec = DockerMachineSpec()
     status: DevMachineStatus = DevMachineStatus()
 
 

@@ -14,10 +14,9 @@ from typing import Any, Literal
 import yaml
 
 from clusterwright.api import yamlreader
+from clusterwright.kubeadm import cloudconfig
 
-_JINJA = re.compile(r"\{\{\s*([\w.]+)\s*\}\}")
 _KUBEADM = re.compile(r"\bkubeadm (init|join) --config (\S+)")
-_MOST_UNPACKED = 64 << 20
 SENTINEL = "/run/cluster-api/bootstrap-success.complete"
 
 
@@ -81,70 +80,13 @@ def _documents(files: Mapping[str, bytes], path: str, verb: str) -> tuple[Mappin
 
 def _cloud_config(value: bytes, hostname: str) -> tuple[dict[str, bytes], list[str]]:
     try:
-        text = value.decode()
-    except UnicodeDecodeError:
-        raise BootFailure("cloud-init: user data is not text") from None
-    lines = text.splitlines()[:2]
-    if lines and lines[0].strip() == "## template: jinja":
-        text = _rendered(text, hostname)
-        lines = lines[1:]
-    if not lines or lines[0].strip() != "#cloud-config":
-        raise BootFailure("cloud-init: user data does not start with #cloud-config")
-    try:
-        config = yamlreader.load(text)
-    except (yaml.YAMLError, ValueError):
-        raise BootFailure("cloud-init: user data is not YAML") from None
-    if not isinstance(config, dict):
-        raise BootFailure("cloud-init: user data is not a mapping")
+        config = cloudconfig.read(value, hostname)
+    except cloudconfig.BadUserData as error:
+        raise BootFailure(str(error)) from None
     files: dict[str, bytes] = {}
-    for entry in _list(config, "write_files"):
-        path = str(entry.get("path", "")) if isinstance(entry, dict) else ""
-        if not path:
-            raise BootFailure("cloud-init: a file of write_files has no path")
-        content = _decoded(str(entry.get("content") or ""), str(entry.get("encoding") or ""), path)
-        files[path] = files.get(path, b"") + content if entry.get("append") else content
-    commands = [c if isinstance(c, str) else " ".join(map(str, c)) for c in _list(config, "runcmd") if isinstance(c, str | list)]
-    return files, commands
-
-
-def _list(config: Mapping[str, Any], key: str) -> list[Any]:
-    found = config.get(key) or []
-    if not isinstance(found, list):
-        raise BootFailure(f"cloud-init: {key} is not a list")
-    return found
-
-
-def _rendered(text: str, hostname: str) -> str:
-    """Instance data in the place of its names, as cloud-init puts it there before it reads the YAML."""
-
-    def value(found: re.Match[str]) -> str:
-        name = found[1].rpartition(".")[2]
-        if name in {"local_hostname", "hostname", "instance_id", "instance-id"}:
-            return hostname
-        return f"CI_MISSING_JINJA_VAR/{name}"
-
-    return _JINJA.sub(value, text)
-
-
-def _decoded(content: str, encoding: str, path: str) -> bytes:
-    try:
-        data = (
-            base64.b64decode("".join(content.split()), validate=True)
-            if encoding in {"b64", "base64", "gz+b64", "gzip+base64", "gz+base64"}
-            else content.encode()
-        )
-        return _unpacked(data) if encoding.startswith("gz") else data
-    except (ValueError, zlib.error):
-        raise BootFailure(f"cloud-init: {path} cannot be decoded as {encoding}") from None
-
-
-def _unpacked(data: bytes) -> bytes:
-    """Return what gzip has packed, if that is no more than a machine would have room for; raises ValueError, zlib.error."""
-    unpack = zlib.decompressobj(zlib.MAX_WBITS | 16)
-    found = unpack.decompress(data, _MOST_UNPACKED)
-    if not unpack.eof:
-        raise ValueError("too long, or cut off")
-    return found
+    for file in config.files:
+        files[file.path] = files.get(file.path, b"") + file.content if file.append else file.content
+    return files, list(config.commands)
 
 
 def _ignition(value: bytes) -> tuple[dict[str, bytes], list[str]]:
@@ -183,7 +125,7 @@ def _fetched(path: str, contents: Mapping[str, Any]) -> bytes:
     raw = urllib.parse.unquote_to_bytes(payload)
     try:
         data = base64.b64decode(raw, validate=True) if header.endswith(";base64") else raw
-        return _unpacked(data) if contents.get("compression") == "gzip" else data
+        return cloudconfig.unpacked(data) if contents.get("compression") == "gzip" else data
     except (ValueError, zlib.error):
         raise BootFailure(f"ignition: {path} cannot be decoded") from None
 

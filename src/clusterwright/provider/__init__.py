@@ -1,4 +1,4 @@
-"""For authors of infrastructure providers in Python: the contract of an InfraMachine is kept here, making machines is theirs.
+"""For authors of infrastructure providers in Python: it keeps the contract, they make machines and what clusters need.
 
     class RackMachine(InfraMachine):
         api_version: str = "infrastructure.example.com/v1alpha1"
@@ -8,20 +8,36 @@
         kind = RackMachine
         finalizer = "rackmachine.infrastructure.example.com"
 
-        async def provision(self, obj: RackMachine, machine: Machine) -> Server | None: ...
-        async def remove(self, obj: RackMachine) -> bool: ...
+        async def provision(self, obj: RackMachine, machine: Machine) -> Server | Gone | None: ...
+        async def remove(self, obj: RackMachine, machine: Machine | None) -> bool: ...
 
     run(Racks)
 
-What it does around the two: waits for the owner, for the Cluster's infrastructure and for the bootstrap data, adds the finalizer before
-anything is made and takes it away when all is gone, stands still while it is paused, and tells `Ready`, `Paused` and what the contract
-asks for. See docs/write-a-provider.md.
+Around the two it waits for the owner, for the Cluster's infrastructure and for the bootstrap data, adds the finalizer before anything is
+made and removes it when all is gone, does nothing while paused, and sets `Ready`, `Paused` and the fields of the contract.
+`InfraClusters` is the same for the infrastructure of a cluster. See docs/write-a-provider.md.
 """
 
 from __future__ import annotations
 
-from clusterwright.api.infrastructure import InfraMachine
-from clusterwright.provider.machines import InfraMachines, ProvisionFailed, Server, order
+from clusterwright.api.infrastructure import InfraCluster, InfraMachine
+from clusterwright.provider.bootstrap import BootstrapData
+from clusterwright.provider.clusters import InfraClusters, Site
+from clusterwright.provider.failures import ProvisionFailed
+from clusterwright.provider.machines import Gone, InfraMachines, Server, order
 from clusterwright.provider.running import add, run
 
-__all__ = ["InfraMachine", "InfraMachines", "ProvisionFailed", "Server", "add", "order", "run"]
+__all__ = [
+    "BootstrapData",
+    "Gone",
+    "InfraCluster",
+    "InfraClusters",
+    "InfraMachine",
+    "InfraMachines",
+    "ProvisionFailed",
+    "Server",
+    "Site",
+    "add",
+    "order",
+    "run",
+]

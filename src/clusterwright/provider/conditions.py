@@ -1,31 +1,31 @@
-"""How far the machine of a provider has come: what a pass sees of it, and what it says. Pure."""
+"""How far the machine, or the cluster infrastructure, of a provider has come: snapshots of passes, and what they say. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from clusterwright.api.core import Machine
+from clusterwright.api.core import Cluster, Machine
 from clusterwright.controllers.kit.snapshots import Snapshot
 from clusterwright.tables import OTHERWISE, Row, Table, false, guard, message, true
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View(Snapshot[Any]):
-    """What a pass over an InfraMachine sees. One that is deleted may have outlived its Machine."""
+    """A pass's view of an InfraMachine or InfraCluster. One that is deleted may have outlived what it belongs to."""
 
-    machine: Machine | None
-    is_cluster_provisioned: bool
+    cluster: Cluster | None = None
+    machine: Machine | None = None
+    is_cluster_provisioned: bool = False
+    has_data: bool = False
+    """Whether there is something to boot."""
     failure: str = ""
-
-    @property
-    def has_data(self) -> bool:
-        """Whether there is something to boot."""
-        return self.machine is not None and bool(self.machine.spec.bootstrap.data_secret_name)
+    stopped: str = ""
+    gone: str = ""
 
     @property
     def is_provisioned(self) -> bool:
-        """Whether it was said that the machine runs; that is never taken back."""
+        """Whether it was said that it is there; that is never taken back."""
         latch = self.object.status.initialization
         return latch is not None and bool(latch.provisioned)
 
@@ -45,7 +45,7 @@ def cluster_provisioned(v: View) -> bool:
     return v.is_cluster_provisioned
 
 
-@guard("Machine spec.bootstrap.dataSecretName")
+@guard("the Machine, or its MachinePool, has bootstrap data")
 def has_data(v: View) -> bool:
     return v.has_data
 
@@ -55,20 +55,44 @@ def failed(v: View) -> bool:
     return bool(v.failure)
 
 
+@guard("the provider says that it has stopped")
+def stopped(v: View) -> bool:
+    return bool(v.stopped)
+
+
+@guard("the provider says that it is gone")
+def gone(v: View) -> bool:
+    return bool(v.gone)
+
+
 @message("<what the provider says>")
-def failure(v: View) -> str:
-    return v.failure
+def said(v: View) -> str:
+    return v.failure or v.gone or v.stopped
 
 
 # fmt: off
 READY: Table[View] = Table(
     "Ready",
+    Row("not-removed",    deleting & failed,    false("DeletionFailed", said)),
     Row("deleting",       deleting,             false("Deleting")),
-    Row("failed",         failed,               false("ProvisioningFailed", failure)),
+    Row("failed",         failed,               false("ProvisioningFailed", said)),
+    Row("gone",           gone,                 false("Gone", said)),
+    Row("stopped",        stopped,              false("Stopped", said)),
     Row("provisioned",    provisioned,          true("Provisioned")),
     Row("infrastructure", ~cluster_provisioned, false("WaitingForClusterInfrastructureReady")),
     Row("data",           ~has_data,            false("WaitingForBootstrapData")),
     Row("provisioning",   OTHERWISE,            false("Provisioning")),
     about="How far the machine of a provider has come.",
+)
+
+CLUSTER_READY: Table[View] = Table(
+    "Ready",
+    Row("not-removed",    deleting & failed,    false("DeletionFailed", said)),
+    Row("deleting",       deleting,             false("Deleting")),
+    Row("failed",         failed,               false("ProvisioningFailed", said)),
+    Row("stopped",        stopped,              false("Stopped", said)),
+    Row("provisioned",    provisioned,          true("Provisioned")),
+    Row("provisioning",   OTHERWISE,            false("Provisioning")),
+    about="How far the cluster infrastructure of a provider has come.",
 )
 # fmt: on

@@ -1,9 +1,9 @@
-"""What a provider says of its machines, and how it makes them."""
+"""The machines of a provider: how it makes them, and what it says of them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar, Generic, TypeVar
@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Generic, TypeVar
 from clusterwright.api.codec import to_json
 from clusterwright.api.core import Machine, MachineAddress
 from clusterwright.api.infrastructure import DevMachine, InfraMachine
-from clusterwright.api.meta import Json, Object
+from clusterwright.api.meta import Json, Object, ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.controllers.kit.adopt import owner_reference
-from clusterwright.controllers.kit.passing import PassFailed
+from clusterwright.provider.bootstrap import BootstrapData, read_bootstrap_data
 from clusterwright.runtime.client import Client
 
 M = TypeVar("M", bound=InfraMachine)
@@ -22,16 +22,21 @@ M = TypeVar("M", bound=InfraMachine)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A machine that runs, as the contract wants to hear of it."""
+    """A machine that was made, in the contract's words."""
 
     provider_id: str
     """The same as `spec.providerID` of its Node."""
     addresses: Sequence[MachineAddress] = ()
     failure_domain: str = ""
+    stopped: str = ""
+    """Why it does not run at the moment; empty: it runs. `Ready` repeats it."""
 
 
-class ProvisionFailed(PassFailed):
-    """The machine cannot be made, for a reason that users should read: it is told in `Ready`, and tried again."""
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """The machine existed and was removed by somebody else. It is never made again: its Machine must be replaced."""
+
+    message: str
 
 
 class InfraMachines(ABC, Generic[M]):
@@ -44,21 +49,35 @@ class InfraMachines(ABC, Generic[M]):
     makes: ClassVar[Sequence[type[Object]]] = ()
     """Kinds of the objects that `provision` makes, if it makes objects: a change of one that ours owns wakes us."""
     look: ClassVar[timedelta] = timedelta(seconds=10)
-    """When to look again at a machine that comes or goes; nobody looks where all is watched (`makes`)."""
+    """When to look again at a machine that comes or goes. Never, where all is watched (`makes`)."""
+    look_when_up: ClassVar[timedelta | None] = timedelta(minutes=1)
+    """When to look again at a machine that runs, for one that stops or is gone. None, or where all is watched: never."""
+    longest_wait: ClassVar[timedelta] = timedelta(minutes=2)
+    """The longest time between two attempts that raise ProvisionFailed. The first wait is `look`, each further one twice as long."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
+        self.wake: Callable[[ObjectKey, str], None] = lambda _key, _reason: None
+        """Look at an object now, for a reason that traces show: for providers that are told of changes. Set by `add`."""
+
+    def concerns(self, obj: M) -> bool:
+        """Return whether the object is this provider's; others of the kind are left alone wholly."""
+        return True
 
     @abstractmethod
-    async def provision(self, obj: M, machine: Machine) -> Server | None:
-        """Have the machine made, if it is not; the server when it runs, None while it does not.
+    async def provision(self, obj: M, machine: Machine) -> Server | Gone | None:
+        """Have the machine made, if it is not. Return it; None: it is not made yet. Raises ProvisionFailed.
 
-        The bootstrap data is in the Secret that `machine.spec.bootstrap.data_secret_name` names. Raises ProvisionFailed.
+        It is asked again for a machine that runs, so that it can tell that the machine has stopped or is gone.
         """
 
     @abstractmethod
-    async def remove(self, obj: M) -> bool:
-        """Have everything removed that was made for it; whether all of it is gone."""
+    async def remove(self, obj: M, machine: Machine | None) -> bool:
+        """Have everything removed that was made for it. Return True when all of it is gone. The Machine may be gone already."""
+
+    async def bootstrap_data(self, machine: Machine) -> BootstrapData:
+        """Return the data that the machine boots from; raises ProvisionFailed."""
+        return await read_bootstrap_data(self.client, machine)
 
 
 def order(obj: InfraMachine, machine: Machine, **backend: Any) -> Json:

@@ -1,4 +1,4 @@
-"""The pass over an InfraMachine, and the process that runs it."""
+"""Controllers of a provider in a manager, and the process that runs them."""
 
 from __future__ import annotations
 
@@ -6,134 +6,91 @@ import asyncio
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from random import SystemRandom
 from typing import Any
 
-from msgspec.structs import replace as changed
-
-from clusterwright.api.core import Cluster, Machine
-from clusterwright.api.infrastructure import DevInitializationStatus
-from clusterwright.api.meta import ObjectKey
+from clusterwright.api.core import Cluster, Machine, MachinePool
+from clusterwright.api.meta import Object, ObjectKey
 from clusterwright.api.scheme import gvk_of
-from clusterwright.controllers.kit.owners import find_owner
-from clusterwright.controllers.kit.passing import Pass
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, MACHINE_POOL_NAME_LABEL
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.kit.watching import of_cluster, owned, owners
 from clusterwright.controllers.wiring import PassTools
-from clusterwright.provider.conditions import READY, View
-from clusterwright.provider.machines import InfraMachines, ProvisionFailed, Server
+from clusterwright.kubeadm.naming import label_value
+from clusterwright.provider.clusters import InfraClusters
+from clusterwright.provider.conditions import READY
+from clusterwright.provider.machines import InfraMachines
+from clusterwright.provider.passes import ClusterSteps, MachineSteps
 from clusterwright.runtime import logging
-from clusterwright.runtime.clock import Clock, SystemClock
+from clusterwright.runtime.client import Reader
+from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.controller import Controller
-from clusterwright.runtime.errors import NotFound
-from clusterwright.runtime.finalizers import without_finalizer
 from clusterwright.runtime.http import HttpTransport
 from clusterwright.runtime.kubeconfig import Kubeconfig, default_paths, in_cluster
 from clusterwright.runtime.manager import Manager
-from clusterwright.runtime.reconcile import Watch
+from clusterwright.runtime.reconcile import Mapper, Watch
+
+Provider = type[InfraMachines[Any]] | type[InfraClusters[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Belonging:
-    machine: Machine | None
-    cluster: Cluster | None
+def add(manager: Manager, provider: Provider, *given: Any, name: str = "") -> None:
+    """Let a manager reconcile the kind, next to its other controllers. `given` is what the class is made with after the client.
 
+    `name` is the controller's; default: the kind's.
+    """
+    kind = provider.kind
+    name = name or kind.__name__.lower()
+    shape: Shape[Any] = Shape(kind=kind, finalizer=provider.finalizer, owned=("Paused", READY.name))
 
-class _Steps(Kind[Any, _Belonging, View]):
-    def __init__(self, machines: InfraMachines[Any], clock: Clock) -> None:
-        self._machines = machines
-        self._client = machines.client
-        self._clock = clock
-
-    async def owner(self, obj: Any) -> _Belonging | None:
-        machine = await find_owner(self._client, obj, Machine)
-        if machine is None:
-            return _Belonging(None, None) if obj.metadata.deletion_timestamp is not None else None
-        cluster = await self._client.find(Cluster, ObjectKey(obj.metadata.namespace, machine.spec.cluster_name))
-        return None if cluster is None and obj.metadata.deletion_timestamp is None else _Belonging(machine, cluster)
-
-    def is_paused(self, owner: _Belonging) -> bool:
-        return owner.cluster is not None and bool(owner.cluster.spec.paused)
-
-    async def observe(self, obj: Any, owner: _Belonging) -> View | None:
-        if obj.metadata.deletion_timestamp is not None and self._machines.finalizer not in obj.metadata.finalizers:
-            return None
-        latch = owner.cluster.status.initialization if owner.cluster is not None else None
-        is_cluster_provisioned = latch is not None and bool(latch.infrastructure_provisioned)
-        return View(object=obj, now=self._clock.now(), machine=owner.machine, is_cluster_provisioned=is_cluster_provisioned)
-
-    async def act(self, run: Pass[Any, View]) -> None:
-        seen, obj = run.seen, run.object
-        if seen.deleting:
-            try:
-                is_gone = await self._machines.remove(obj)
-            except NotFound:  # what was to be deleted went meanwhile; the next look, of a cache that has heard of it, sees what is left
-                is_gone = False
-            if is_gone:
-                run.become(without_finalizer(obj, self._machines.finalizer))
-            else:
-                self._look_again(run)
-            return
-        if seen.machine is None or not (seen.is_provisioned or (seen.is_cluster_provisioned and seen.has_data)):
-            return
-        try:
-            server = await self._machines.provision(obj, seen.machine)
-        except ProvisionFailed as error:
-            run.seen = replace(seen, failure=str(error))
-            raise
-        if server is not None:
-            run.become(_told(obj, server))
-        elif not seen.is_provisioned:
-            self._look_again(run)
-
-    def conclude(self, run: Pass[Any, View]) -> None:
-        run.conclude(READY)
-
-    def _look_again(self, run: Pass[Any, View]) -> None:
-        if not self._machines.makes:
-            run.vote(self._machines.look)
-
-
-def _told(obj: Any, server: Server) -> Any:
-    status = changed(
-        obj.status,
-        initialization=DevInitializationStatus(provisioned=True),
-        addresses=tuple(server.addresses),
-        failure_domain=server.failure_domain or obj.status.failure_domain,
-    )
-    return changed(obj, spec=changed(obj.spec, provider_id=server.provider_id), status=status)
-
-
-def add(manager: Manager, machines: type[InfraMachines[Any]]) -> None:
-    """Let a manager reconcile the kind, beside what else it does."""
-    kind, name = machines.kind, machines.kind.__name__
-    shape: Shape[Any] = Shape(kind=kind, finalizer=machines.finalizer, owned=("Paused", READY.name))
-
-    def make(controller: Controller) -> KindReconciler[Any, _Belonging, View]:
+    def make(controller: Controller) -> KindReconciler[Any, Any, Any]:
         tools = PassTools(
             client=manager.client,
             clock=manager.clock,
             random=manager.random,
             events=manager.events,
-            trace=lambda key, rows: manager.traces.record(name.lower(), name, key, rows),
+            trace=lambda key, rows: manager.traces.record(name, kind.__name__, key, rows),
             may_wait=controller.may_wait,
         )
-        return KindReconciler(tools, shape, _Steps(machines(manager.client), manager.clock))
+        made = provider(manager.client, *given)
+        made.wake = controller.enqueue
+        steps: Kind[Any, Any, Any] = (
+            MachineSteps(made, manager.clock) if isinstance(made, InfraMachines) else ClusterSteps(made, manager.clock)
+        )
+        return KindReconciler(tools, shape, steps)
 
-    made = [Watch(one, owners(gvk_of(kind).group, name)) for one in machines.makes]
-    watches = (Watch(Machine, owned(kind)), Watch(Cluster, of_cluster(kind)), *made)
-    manager.add_controller(name.lower(), kind, make, watches=watches)
+    manager.add_controller(name, kind, make, watches=_watches(provider))
 
 
-def run(*kinds: type[InfraMachines[Any]]) -> None:
+def _watches(provider: Provider) -> tuple[Watch, ...]:
+    kind = provider.kind
+    made = [Watch(one, owners(gvk_of(kind).group, kind.__name__)) for one in provider.makes]
+    if issubclass(provider, InfraClusters):
+        return (Watch(Cluster, owned(kind)), *made, *provider.watches)
+    return (Watch(Machine, owned(kind)), Watch(Cluster, of_cluster(kind)), Watch(MachinePool, _of_pool(kind), when=_data_came), *made)
+
+
+def _of_pool(kind: type[Object]) -> Mapper:
+    """Return the objects of a kind that carry the labels of a MachinePool."""
+
+    async def map(pool: MachinePool, reader: Reader) -> Sequence[ObjectKey]:
+        labels = {CLUSTER_NAME_LABEL: pool.spec.cluster_name, MACHINE_POOL_NAME_LABEL: label_value(pool.metadata.name)}
+        return [one.key for one in await reader.list(kind, namespace=pool.metadata.namespace, labels=labels)]
+
+    return map
+
+
+def _data_came(old: MachinePool | None, new: MachinePool | None) -> bool:
+    return old is None or new is None or old.spec.template.spec.bootstrap != new.spec.template.spec.bootstrap
+
+
+def run(*kinds: Provider) -> None:
     """Reconcile these kinds until the process is ended, in the cluster that the environment names as it does for kubectl."""
     logging.configure()
     with suppress(KeyboardInterrupt):
         asyncio.run(_run(kinds))
 
 
-async def _run(kinds: Sequence[type[InfraMachines[Any]]]) -> None:
+async def _run(kinds: Sequence[Provider]) -> None:
     clock, paths = SystemClock(), default_paths(os.environ)
     is_pod = "KUBERNETES_SERVICE_HOST" in os.environ and not any(path.exists() for path in paths)
     connection = in_cluster(os.environ) if is_pod else Kubeconfig.load(paths).resolve()

@@ -1,0 +1,160 @@
+"""Bootstrap data as one shell script that runs inside the node, and what it leaves there. Pure.
+
+The script runs detached, so that a plane that is restarted finds it again. It writes which step it is at, its output, and in the end its
+exit code to files in `STATE`. It stops at the first command that fails, as upstream's provider does.
+The script holds secrets: it is given to the node on standard input, is readable by root only, and is removed when it ends.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clusterwright.kubeadm.cloudconfig import CloudConfig, File
+from clusterwright.runtime.logging import redact
+
+STATE = "/var/lib/clusterwright"
+MOST_MESSAGE = 700
+"""Characters of a failed command's output that are repeated."""
+IGNORED_KEYS: Mapping[str, str] = {
+    "ntp": "a container has the clock of its host",
+    "disk_setup": "a container has no disks",
+    "fs_setup": "a container has no disks",
+    "mounts": "a container has no disks; see extraMounts",
+}
+"""Parts of a cloud-config that have no meaning in a container."""
+
+START = (
+    f"umask 077; mkdir -p {STATE} && cd {STATE} && cat > boot && "
+    f"{{ setsid sh {STATE}/boot </dev/null >{STATE}/output 2>&1 & echo $! > pid; }}"
+)
+"""Takes the script on standard input and starts it."""
+LOOK = (
+    f"cd {STATE} 2>/dev/null && test -s pid || exit 0; "
+    "echo started; cat exit 2>/dev/null || (kill -0 $(cat pid) 2>/dev/null && echo running || echo lost); "
+    "cat step 2>/dev/null || echo; tail -c 8000 output 2>/dev/null || true"
+)
+"""Prints how far the script has come; `progress` reads it."""
+
+
+_SYSTEM = (
+    "i=0; while command -v systemctl >/dev/null && test $i -lt 60; do "
+    "case $(systemctl is-system-running --wait 2>/dev/null) in running|degraded) break;; esac; i=$((i+1)); sleep 1; done"
+)
+"""Waits until systemd has started what it starts, where there is one: kubeadm needs containerd."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the script has come."""
+
+    is_started: bool = False
+    is_over: bool = False
+    failure: str = ""
+    """Why it ended without success, in one line, without secrets."""
+    step: str = ""
+
+
+def script(config: CloudConfig) -> bytes:
+    """Return the script that does what cloud-init would do with a cloud-config."""
+    lines = [
+        "#!/bin/sh",
+        f"STATE={STATE}",
+        'echo $$ > "$STATE/pid"; cd /',
+        'finish() { echo "$1" > "$STATE/exit.new"; rm -f "$STATE/boot"; mv "$STATE/exit.new" "$STATE/exit"; exit 0; }',
+        'step() { echo "$1" > "$STATE/step"; }',
+        "step 'the start of the system'",
+        _SYSTEM,
+        "export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root",
+    ]
+    lines += _steps("bootcmd", config.early_commands)
+    for user in config.users:
+        lines += _user(user)
+    for file in config.files:
+        lines += _write(file)
+    lines += _steps("runcmd", config.commands)
+    lines += ["step done", "finish 0", ""]
+    return "\n".join(lines).encode()
+
+
+def _steps(module: str, commands: Sequence[str]) -> list[str]:
+    lines = []
+    for number, command in enumerate(commands, 1):
+        lines += [f"step {shlex.quote(f'{module} {number} ({program(command)})')}", f"sh -c {shlex.quote(command)} </dev/null || finish $?"]
+    return lines
+
+
+def program(command: str) -> str:
+    """Return what may be said of a command: its program, and what kubeadm is to do. Arguments may be secret."""
+    found = re.search(r"\bkubeadm (init|join)\b", command)
+    if found:
+        return found[0]
+    words = command.split()
+    return words[0].rpartition("/")[2][:40] if words and re.fullmatch(r"[\w./-]+", words[0]) else "a command"
+
+
+def _write(file: File) -> list[str]:
+    path, operator = shlex.quote(file.path), ">>" if file.append else ">"
+    folder = shlex.quote(file.path.rpartition("/")[0] or "/")
+    mode = file.permissions if re.fullmatch(r"[0-7]{3,5}", file.permissions) else "0644"
+    owner = file.owner if re.fullmatch(r"[\w.-]+(:[\w.-]+)?", file.owner) else "root:root"
+    lines = [f"step {shlex.quote(f'write_files {file.path}')}", f"(umask 022; mkdir -p {folder}) || finish $?"]
+    if not file.append:
+        lines.append(f"(umask 077; : > {path}) || finish $?")  # nobody may read it before it has its permissions
+    content = base64.encodebytes(file.content).decode()
+    lines += [f"base64 -d {operator} {path} <<'END' || finish $?", f"{content}END"]
+    return [*lines, f"chmod {mode} {path} || finish $?", *([f"chown {owner} {path} || finish $?"] if owner != "root:root" else [])]
+
+
+def _user(user: Mapping[str, Any]) -> list[str]:
+    name = str(user.get("name", ""))
+    if not re.fullmatch(r"[a-z_][a-z0-9_-]{0,31}", name):
+        return []
+    home = shlex.quote(str(user.get("homedir") or f"/home/{name}"))
+    options = ["-m", "-d", home, "-s", shlex.quote(str(user.get("shell") or "/bin/sh"))]
+    if groups := user.get("groups"):
+        named = groups if isinstance(groups, str) else ",".join(map(str, groups))
+        options += ["-G", shlex.quote(named.replace(" ", ""))]
+    lines = [f"step {shlex.quote(f'users {name}')}", f"id {name} >/dev/null 2>&1 || useradd {' '.join(options)} {name} || finish $?"]
+    if password := user.get("passwd") or user.get("hashed_passwd"):
+        lines.append(f"printf '%s\\n' {shlex.quote(f'{name}:{password}')} | chpasswd -e || finish $?")
+    if keys := user.get("ssh_authorized_keys"):
+        content = "".join(f"{key}\n" for key in ([keys] if isinstance(keys, str) else keys)).encode()
+        lines += _write(
+            File(path=f"{user.get('homedir') or f'/home/{name}'}/.ssh/authorized_keys", content=content, owner=name, permissions="0600")
+        )
+    if sudo := user.get("sudo"):
+        rules = [sudo] if isinstance(sudo, str) else sudo
+        content = "".join(f"{name} {rule}\n" for rule in rules).encode()
+        lines += _write(File(path=f"/etc/sudoers.d/90-{name}", content=content, permissions="0440"))
+    return lines
+
+
+def progress(output: str) -> Progress:
+    """Return how far the script has come, from what `LOOK` printed."""
+    lines = output.split("\n")
+    if lines[0] != "started" or len(lines) < 3:
+        return Progress()
+    state, step, said = lines[1].strip(), lines[2].strip(), "\n".join(lines[3:])
+    if state == "running":
+        return Progress(is_started=True, step=step)
+    if state == "lost":
+        return Progress(
+            is_started=True, is_over=True, step=step, failure=f"{step or 'booting'} was interrupted: the container was restarted"
+        )
+    if state == "0":
+        return Progress(is_started=True, is_over=True, step=step)
+    return Progress(is_started=True, is_over=True, step=step, failure=f"{step} ended with code {state}: {essence(said)}")
+
+
+def essence(output: str) -> str:
+    """Return what matters of a failed command's output, in one line: its complaints, or its end; without secrets."""
+    lines = [line.strip() for line in redact(output).splitlines() if line.strip()]
+    complaints = [line for line in lines if re.search(r"\berror|\[ERROR|fatal|cannot|failed", line, re.IGNORECASE)]
+    text = "; ".join((complaints or lines)[-6:])
+    text = re.sub(r"\b(?<!sha256:)[0-9a-f]{64}\b|[A-Za-z0-9+/]{80,}={0,2}", "<redacted>", text)
+    return text if len(text) <= MOST_MESSAGE else f"...{text[-MOST_MESSAGE:]}"

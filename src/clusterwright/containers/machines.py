@@ -1,0 +1,231 @@
+"""Machines that are containers: created, booted from their bootstrap data, watched, removed."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from clusterwright.api.core import Machine, MachineAddress
+from clusterwright.api.docker import DockerMachine
+from clusterwright.api.infrastructure import DevMachine, DockerMachineBackend, InfraMachine
+from clusterwright.api.meta import ObjectKey
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, DEV_MACHINE_FINALIZER
+from clusterwright.containers import bootscript, naming, preparation
+from clusterwright.containers.site import Site
+from clusterwright.engine import Conflict, Container, EngineError, Missing, Mount
+from clusterwright.kubeadm import cloudconfig
+from clusterwright.provider import Gone, InfraMachines, ProvisionFailed, Server
+from clusterwright.runtime.client import Client
+
+KUBELET_CONFIG = "/etc/kubernetes/kubelet.conf"
+
+
+class _Containers(InfraMachines[Any]):
+    """A machine is a container. Nothing is kept in memory: every pass asks the engine."""
+
+    finalizer = DEV_MACHINE_FINALIZER
+    look: ClassVar[timedelta] = timedelta(seconds=2)
+    look_when_up: ClassVar[timedelta | None] = timedelta(seconds=30)
+    longest_wait: ClassVar[timedelta] = timedelta(minutes=1)
+
+    def __init__(self, client: Client, site: Site) -> None:
+        super().__init__(client)
+        self._site = site
+        self._engine = site.engine
+
+    async def provision(self, obj: InfraMachine, machine: Machine) -> Server | Gone | None:
+        """Create the container, boot it, and look at it."""
+        name = naming.container_name(obj.key)
+        try:
+            seen = await self._engine.inspect(name)
+            was_up = obj.status.initialization is not None and bool(obj.status.initialization.provisioned)
+            if seen is None and was_up:
+                return Gone(f"the container {name} was removed")
+            if seen is None:
+                await self._create(obj, machine, name)
+                return None
+            await self._demand_ours(obj, seen)
+            if not seen["State"]["Running"]:
+                if was_up:
+                    return _stopped(seen, name, obj)
+                await self._engine.start(name)  # an earlier pass was interrupted before it did
+                return None
+            if not was_up and not await self._booted(obj, machine, name):
+                return None
+            return await self._server(seen, name, obj, machine)
+        except EngineError as error:
+            raise ProvisionFailed(str(error)) from error
+
+    async def remove(self, obj: InfraMachine, machine: Machine | None) -> bool:
+        """Remove the container with its volumes, however far it has come."""
+        name = naming.container_name(obj.key)
+        try:
+            seen = await self._engine.inspect(name)
+            if seen is None:
+                return True
+            if not await self._is_ours(obj, seen):
+                return True
+            await self._engine.remove(name)
+            return await self._engine.inspect(name) is None
+        except EngineError as error:
+            raise ProvisionFailed(str(error)) from error
+
+    # ------------------------------------------------------------------------------------------------ creation
+
+    async def _create(self, obj: InfraMachine, machine: Machine, name: str) -> None:
+        backend = _backend(obj)
+        image = backend.custom_image or self._site.image(machine.spec.version)
+        if not await self._engine.has_image(image):
+            await self._site.pull(image, obj.key, self.wake)
+            return
+        network = await self._site.network()
+        try:
+            await self._engine.create(await self._spec(obj, machine, name, image, network, backend))
+        except Conflict:
+            return  # an earlier pass, which was interrupted, made it: the next one looks whose it is
+        except Missing as error:
+            raise ProvisionFailed(f"{image}: {error}") from error
+        await self._engine.start(name)
+
+    async def _spec(
+        self, obj: InfraMachine, machine: Machine, name: str, image: str, network: str, backend: DockerMachineBackend
+    ) -> Container:
+        is_control_plane = CONTROL_PLANE_LABEL in machine.metadata.labels
+        labels = {
+            **(await self._place(obj, machine)).labels,
+            naming.KIND_LABEL: obj.kind,
+            naming.MACHINE_LABEL: obj.metadata.name,
+            naming.ROLE_LABEL: naming.CONTROL_PLANE if is_control_plane else naming.WORKER,
+        }
+        extra = [
+            Mount(target=m.container_path, source=m.host_path, is_host_path=True, is_read_only=m.read_only) for m in backend.extra_mounts
+        ]
+        modules = Mount(target="/lib/modules", source="/lib/modules", is_host_path=True, is_read_only=True)
+        return Container(
+            name=name,
+            image=image,
+            labels=labels,
+            hostname=obj.metadata.name,
+            entrypoint=self._site.entrypoint,
+            environment={"container": "docker"},
+            network=network,
+            is_privileged=True,
+            has_host_cgroups=await self._site.has_old_cgroups(),
+            restarts=True,
+            tmpfs=preparation.TMPFS,
+            mounts=[*(Mount(target=path) for path in preparation.VOLUMES), *([modules] if self._site.has_modules else []), *extra],
+        )
+
+    async def _place(self, obj: InfraMachine, machine: Machine) -> naming.Place:
+        cluster = machine.spec.cluster_name or obj.metadata.labels.get(CLUSTER_NAME_LABEL, "")
+        return naming.Place(await self._site.plane(), ObjectKey(obj.metadata.namespace, cluster))
+
+    async def _is_ours(self, obj: InfraMachine, seen: dict[str, Any]) -> bool:
+        labels = seen["Config"].get("Labels") or {}
+        wanted = {
+            naming.PLANE_LABEL: await self._site.plane(),
+            naming.NAMESPACE_LABEL: obj.metadata.namespace,
+            naming.KIND_LABEL: obj.kind,
+            naming.MACHINE_LABEL: obj.metadata.name,
+        }
+        return wanted.items() <= labels.items()
+
+    async def _demand_ours(self, obj: InfraMachine, seen: dict[str, Any]) -> None:
+        if not await self._is_ours(obj, seen):
+            name = naming.container_name(obj.key)
+            raise ProvisionFailed(f"the name {name} is taken by a container of another plane or user: remove it, or rename the machine")
+
+    # ------------------------------------------------------------------------------------------------ boot
+
+    async def _booted(self, obj: InfraMachine, machine: Machine, name: str) -> bool:
+        """Start the bootstrap script, or look how far it has come. Return whether it has ended well; raises ProvisionFailed."""
+        looked = await self._engine.run(name, ["/bin/sh", "-c", bootscript.LOOK])
+        found = bootscript.progress(looked.text)
+        if found.failure:
+            raise ProvisionFailed(f"bootstrapping failed: {found.failure}")
+        if found.is_started:
+            return found.is_over
+        data = await self.bootstrap_data(machine)
+        if data.format != "cloud-config":
+            raise ProvisionFailed(f"bootstrap data of the format {data.format} cannot be run in a container yet: use cloud-config")
+        try:
+            config = cloudconfig.read(data.value, obj.metadata.name)
+        except cloudconfig.BadUserData as error:
+            raise ProvisionFailed(f"bootstrap data: {error}") from error
+        settings = preparation.Settings(has_old_cgroups=await self._site.has_old_cgroups(), name_servers=self._site.name_servers)
+        content = bootscript.script(preparation.prepared(config, settings))
+        started = await self._engine.run(name, ["/bin/sh", "-c", bootscript.START], input=content)
+        if started.code:
+            raise ProvisionFailed(f"the bootstrap script cannot be started: {bootscript.essence(started.text)}")
+        return False
+
+    # ------------------------------------------------------------------------------------------------ what is there
+
+    async def _server(self, seen: dict[str, Any], name: str, obj: InfraMachine, machine: Machine) -> Server:
+        identity = obj.spec.provider_id or await self._identify(name, obj.metadata.name)
+        return Server(provider_id=identity, addresses=_addresses(seen, obj.metadata.name), failure_domain=machine.spec.failure_domain or "")
+
+    async def _identify(self, container: str, node: str) -> str:
+        """Write the machine's identity on its Node, unless kubelet was told one. Return the identity that the Node has."""
+        kubectl = f"kubectl --kubeconfig {KUBELET_CONFIG}"
+        patch = shlex.quote(json.dumps({"spec": {"providerID": naming.provider_id(container)}}))
+        read = f"{kubectl} get node {node} -o 'jsonpath={{.spec.providerID}}'"
+        line = f'id=$({read}) || exit 1; test -n "$id" || {kubectl} patch node {node} -p {patch} >/dev/null || exit 1; {read}'
+        answered = await self._engine.run(container, ["/bin/sh", "-c", line])
+        if answered.code:
+            raise ProvisionFailed(f"the Node {node} cannot be given its providerID: {bootscript.essence(answered.text)}")
+        return answered.text.strip() or naming.provider_id(container)
+
+
+def _stopped(seen: dict[str, Any], name: str, obj: InfraMachine) -> Server:
+    """Return a machine whose container has ended."""
+    state = seen["State"]
+    why = f"the container {name} has stopped with code {state.get('ExitCode')}"
+    if state.get("OOMKilled"):
+        why += ", because it ran out of memory"
+    return Server(
+        provider_id=obj.spec.provider_id,
+        addresses=obj.status.addresses,
+        failure_domain=obj.status.failure_domain,
+        stopped=f"{why}; it is started by: docker start {name}",
+    )
+
+
+def _backend(obj: InfraMachine) -> DockerMachineBackend:
+    """Return how a machine wants to be run."""
+    if isinstance(obj, DevMachine):
+        return obj.spec.backend.docker or DockerMachineBackend()
+    if isinstance(obj, DockerMachine):
+        spec = obj.spec
+        return DockerMachineBackend(
+            custom_image=spec.custom_image,
+            pre_load_images=spec.pre_load_images,
+            extra_mounts=spec.extra_mounts,
+            bootstrap_timeout=spec.bootstrap_timeout,
+        )
+    return DockerMachineBackend()
+
+
+def _addresses(seen: dict[str, Any], node: str) -> tuple[MachineAddress, ...]:
+    networks = (seen.get("NetworkSettings") or {}).get("Networks") or {}
+    found = [network.get(key) for network in networks.values() for key in ("IPAddress", "GlobalIPv6Address")]
+    internal = [MachineAddress(type=kind, address=address) for address in found if address for kind in ("InternalIP", "ExternalIP")]
+    return (MachineAddress(type="Hostname", address=node), *internal, MachineAddress(type="InternalDNS", address=node))
+
+
+class DevContainers(_Containers):
+    """DevMachines with the backend `docker`."""
+
+    kind = DevMachine
+
+    def concerns(self, obj: DevMachine) -> bool:
+        """Return whether the machine asks for a container."""
+        return obj.spec.backend.docker is not None
+
+
+class DockerContainers(_Containers):
+    """DockerMachines."""
+
+    kind = DockerMachine

@@ -1,0 +1,97 @@
+"""The engine with what is asked of it once: the plane's identity, its cgroups, images that are pulled, the network."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+from clusterwright.api.kubernetes import Namespace
+from clusterwright.api.meta import ObjectKey
+from clusterwright.containers import naming
+from clusterwright.engine import Engine, EngineError
+from clusterwright.provider import ProvisionFailed
+from clusterwright.runtime.client import Reader
+
+log = logging.getLogger(__name__)
+NODE_IMAGE = "kindest/node"
+
+
+class Site:
+    """Where the containers of one plane live."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        reader: Reader,
+        *,
+        node_image: str = NODE_IMAGE,
+        entrypoint: Sequence[str] = (),
+        name_servers: Sequence[str] = (),
+        has_modules: bool = True,
+        network: str = naming.NETWORK,
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
+        self.engine = engine
+        self.entrypoint = entrypoint
+        self.name_servers = tuple(name_servers)
+        self.has_modules = has_modules
+        """Whether the host has kernel modules that nodes may load."""
+        self._reader = reader
+        self._node_image = node_image
+        self._network = network
+        self._labels = dict(labels or {})
+        self._plane = ""
+        self._old_cgroups: bool | None = None
+        self._pulls: dict[str, asyncio.Task[None]] = {}
+        self._said: dict[str, str] = {}
+
+    async def plane(self) -> str:
+        """Return the plane's identity: the uid of its namespace kube-system; raises ApiError."""
+        if not self._plane:
+            self._plane = (await self._reader.get(Namespace, ObjectKey("", "kube-system"))).metadata.uid
+        return self._plane
+
+    async def has_old_cgroups(self) -> bool:
+        """Return whether the host has cgroups of version 1; asked once."""
+        if self._old_cgroups is None:
+            self._old_cgroups = str((await self.engine.info()).get("CgroupVersion", "2")) == "1"
+        return self._old_cgroups
+
+    def image(self, version: str) -> str:
+        """Return the node image for a Kubernetes version: a tag is added unless the configured image has one."""
+        has_tag = ":" in self._node_image.rpartition("/")[2] or "@" in self._node_image
+        return self._node_image if has_tag else f"{self._node_image}:{version}"
+
+    async def network(self) -> str:
+        """Return the network of all nodes, which is made if it does not exist."""
+        if await self.engine.network(self._network) is None:
+            await self.engine.create_network(self._network, {naming.PLANE_LABEL: await self.plane(), **self._labels})
+        return self._network
+
+    async def pull(self, image: str, key: ObjectKey, wake: Callable[[ObjectKey, str], None]) -> None:
+        """Have an image pulled, once for all machines that want it. Raises ProvisionFailed if the last attempt failed."""
+        task = self._pulls.get(image)
+        if task is None:
+            task = self._pulls[image] = asyncio.create_task(self._pull(image), name=f"pull {image}")
+            task.add_done_callback(lambda _: wake(key, f"the pull of {image} has ended"))
+            return
+        if task.done():
+            del self._pulls[image]
+            if (error := task.exception()) is not None:
+                raise ProvisionFailed(str(error)) from error
+
+    async def _pull(self, image: str) -> None:
+        try:
+            async for said in self.engine.pull(image):
+                self._said[image] = said
+        except EngineError:
+            log.info("the pull of %s failed", image)
+            raise
+
+    async def close(self) -> None:
+        """End what is under way, and the connection."""
+        for task in self._pulls.values():
+            task.cancel()
+        await asyncio.gather(*self._pulls.values(), return_exceptions=True)
+        await self.engine.close()

@@ -1,0 +1,207 @@
+"""The passes over an InfraMachine and an InfraCluster: the contract, kept around the two steps of a provider."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Awaitable
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from msgspec.structs import replace as changed
+
+from clusterwright.api.core import APIEndpoint, Cluster, Machine
+from clusterwright.api.infrastructure import DevInitializationStatus
+from clusterwright.api.meta import ObjectKey
+from clusterwright.controllers.kit.owners import find_owner
+from clusterwright.controllers.kit.passing import Pass
+from clusterwright.controllers.kit.reconciler import Kind
+from clusterwright.provider.bootstrap import data_secret_name
+from clusterwright.provider.clusters import InfraClusters, Site
+from clusterwright.provider.conditions import CLUSTER_READY, READY, View
+from clusterwright.provider.failures import Attempts, ProvisionFailed
+from clusterwright.provider.machines import Gone, InfraMachines, Server
+from clusterwright.runtime.clock import Clock
+from clusterwright.runtime.errors import NotFound
+from clusterwright.runtime.finalizers import without_finalizer
+
+D = TypeVar("D", bound=Server | Gone | Site)
+
+
+@dataclass(frozen=True, slots=True)
+class Belonging:
+    """What the object belongs to. One that is deleted may have outlived both."""
+
+    machine: Machine | None
+    cluster: Cluster | None
+
+
+class _Steps(Kind[Any, Belonging, View], Generic[D]):
+    """The steps that both kinds have: make, look, remove."""
+
+    def __init__(self, provider: InfraMachines[Any] | InfraClusters[Any], clock: Clock) -> None:
+        self._provider = provider
+        self._client = provider.client
+        self._clock = clock
+        self._attempts = Attempts(provider.look, provider.longest_wait)
+
+    def concerns(self, obj: Any) -> bool:
+        return self._provider.concerns(obj)
+
+    def forget(self, key: ObjectKey) -> None:
+        self._attempts.forget(key)
+
+    def is_paused(self, owner: Belonging) -> bool:
+        return owner.cluster is not None and bool(owner.cluster.spec.paused)
+
+    @abstractmethod
+    def may_act(self, seen: View) -> bool:
+        """Return whether everything is there that making it needs."""
+
+    @abstractmethod
+    def provision(self, seen: View) -> Awaitable[D | None]: ...
+
+    @abstractmethod
+    def remove(self, seen: View) -> Awaitable[bool]: ...
+
+    @abstractmethod
+    def told(self, seen: View, answer: D) -> View:
+        """Return the snapshot with what the provider said."""
+
+    async def act(self, run: Pass[Any, View]) -> None:
+        provider, seen, key = self._provider, run.seen, run.object.key
+        try:
+            if seen.deleting:
+                await self._remove(run)
+                return
+            if not self.may_act(seen):
+                return
+            answer = await self.provision(seen)
+        except ProvisionFailed as error:
+            run.seen = replace(seen, failure=str(error))
+            run.record("Warning", "DeletionFailed" if seen.deleting else "ProvisioningFailed", str(error))
+            run.vote(self._attempts.failed(key, seen.now))
+            return
+        self._attempts.forget(key)
+        if answer is not None:
+            run.seen = self.told(seen, answer)
+        if not provider.makes:
+            run.vote(provider.look if answer is None or run.seen.stopped else provider.look_when_up)
+
+    async def _remove(self, run: Pass[Any, View]) -> None:
+        try:
+            is_gone = await self.remove(run.seen)
+        except NotFound:  # what was to be deleted went meanwhile; the next look, of a cache that knows of it, sees what is left
+            is_gone = False
+        if is_gone:
+            run.become(without_finalizer(run.object, self._provider.finalizer))
+        elif not self._provider.makes:
+            run.vote(self._provider.look)
+
+
+class MachineSteps(_Steps[Server | Gone]):
+    """The steps of a pass over an InfraMachine."""
+
+    def __init__(self, machines: InfraMachines[Any], clock: Clock) -> None:
+        super().__init__(machines, clock)
+        self._machines = machines
+
+    async def owner(self, obj: Any) -> Belonging | None:
+        """Return the Machine and its Cluster; both are waited for, unless the object is deleted."""
+        is_deleted = obj.metadata.deletion_timestamp is not None
+        machine = await find_owner(self._client, obj, Machine)
+        if machine is None:
+            return Belonging(None, None) if is_deleted else None
+        cluster = await self._client.find(Cluster, ObjectKey(obj.metadata.namespace, machine.spec.cluster_name))
+        return None if cluster is None and not is_deleted else Belonging(machine, cluster)
+
+    async def observe(self, obj: Any, owner: Belonging) -> View | None:
+        """Return what the machine waits for; None for one that is deleted and holds nothing."""
+        if obj.metadata.deletion_timestamp is not None and self._machines.finalizer not in obj.metadata.finalizers:
+            return None
+        latch = owner.cluster.status.initialization if owner.cluster is not None else None
+        return View(
+            object=obj,
+            now=self._clock.now(),
+            machine=owner.machine,
+            is_cluster_provisioned=latch is not None and bool(latch.infrastructure_provisioned),
+            has_data=owner.machine is not None and bool(await data_secret_name(self._client, owner.machine)),
+        )
+
+    def may_act(self, seen: View) -> bool:
+        """Return whether the machine was made, or can be."""
+        return seen.machine is not None and (seen.is_provisioned or (seen.is_cluster_provisioned and seen.has_data))
+
+    def provision(self, seen: View) -> Awaitable[Server | Gone | None]:
+        """Ask the provider for the machine."""
+        assert seen.machine is not None
+        return self._machines.provision(seen.object, seen.machine)
+
+    def remove(self, seen: View) -> Awaitable[bool]:
+        """Ask the provider to take it away."""
+        return self._machines.remove(seen.object, seen.machine)
+
+    def told(self, seen: View, answer: Server | Gone) -> View:
+        """Return the snapshot with the machine in the contract's fields."""
+        if isinstance(answer, Gone):
+            return replace(seen, gone=answer.message or "the machine is gone")
+        obj = seen.object
+        status = changed(
+            obj.status,
+            initialization=DevInitializationStatus(provisioned=True),
+            addresses=tuple(answer.addresses),
+            failure_domain=answer.failure_domain or obj.status.failure_domain,
+        )
+        obj = changed(obj, spec=changed(obj.spec, provider_id=answer.provider_id), status=status)
+        return replace(seen, object=obj, stopped=answer.stopped)
+
+    def conclude(self, run: Pass[Any, View]) -> None:
+        """Say how far it has come."""
+        run.conclude(READY)
+
+
+class ClusterSteps(_Steps[Site]):
+    """The steps of a pass over an InfraCluster."""
+
+    def __init__(self, clusters: InfraClusters[Any], clock: Clock) -> None:
+        super().__init__(clusters, clock)
+        self._clusters = clusters
+
+    async def owner(self, obj: Any) -> Belonging | None:
+        """Return the Cluster, which is waited for, unless the object is deleted."""
+        cluster = await find_owner(self._client, obj, Cluster)
+        return None if cluster is None and obj.metadata.deletion_timestamp is None else Belonging(None, cluster)
+
+    async def observe(self, obj: Any, owner: Belonging) -> View | None:
+        """Return the object with its Cluster; None for one that is deleted and holds nothing."""
+        if obj.metadata.deletion_timestamp is not None and self._clusters.finalizer not in obj.metadata.finalizers:
+            return None
+        return View(object=obj, now=self._clock.now(), cluster=owner.cluster)
+
+    def may_act(self, seen: View) -> bool:
+        """Return whether there is a Cluster."""
+        return seen.cluster is not None
+
+    def provision(self, seen: View) -> Awaitable[Site | None]:
+        """Ask the provider for the infrastructure."""
+        assert seen.cluster is not None
+        return self._clusters.provision(seen.object, seen.cluster)
+
+    def remove(self, seen: View) -> Awaitable[bool]:
+        """Ask the provider to take it away."""
+        return self._clusters.remove(seen.object, seen.cluster)
+
+    def told(self, seen: View, answer: Site) -> View:
+        """Return the snapshot with the infrastructure in the contract's fields. An endpoint that is set stays."""
+        obj = seen.object
+        status = changed(
+            obj.status, initialization=DevInitializationStatus(provisioned=True), failure_domains=tuple(answer.failure_domains)
+        )
+        present = obj.spec.control_plane_endpoint
+        spec = obj.spec
+        if answer.host and not (present and present.host):
+            spec = changed(spec, control_plane_endpoint=APIEndpoint(host=answer.host, port=answer.port))
+        return replace(seen, object=changed(obj, spec=spec, status=status), stopped=answer.stopped)
+
+    def conclude(self, run: Pass[Any, View]) -> None:
+        """Say how far it has come."""
+        run.conclude(CLUSTER_READY)

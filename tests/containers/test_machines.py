@@ -1,0 +1,235 @@
+"""Machines that are containers, on the engines of this machine, in a tiny image whose kubeadm is whatever the bootstrap data runs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from clusterwright.api.core import Machine
+from clusterwright.api.infrastructure import DevInitializationStatus, DevMachine, DevMachineBackend, DevMachineSpec, DockerMachineBackend
+from clusterwright.api.kubernetes import Namespace, Secret
+from clusterwright.api.meta import ObjectKey, ObjectMeta
+from clusterwright.containers import naming
+from clusterwright.containers.machines import DevContainers
+from clusterwright.containers.site import Site
+from clusterwright.engine import Container, Engine
+from clusterwright.provider import Gone, ProvisionFailed, Server
+from support import engines
+from support.engines import IMAGE
+
+engines.demand()
+SECRET = "s3cret-of-the-user-data"
+INIT = ("/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1 & wait $!; done")
+
+
+class Objects:
+    """The few objects that a pass reads."""
+
+    def __init__(self, plane: str) -> None:
+        self.plane, self.data = plane, b""
+
+    async def find(self, kind: type[Any], key: ObjectKey) -> Any:
+        assert kind is Secret
+        return Secret(metadata=ObjectMeta(name=key.name, namespace=key.namespace), data={"value": self.data})
+
+    async def get(self, kind: type[Any], key: ObjectKey) -> Any:
+        assert (kind, key.name) == (Namespace, "kube-system")
+        return Namespace(metadata=ObjectMeta(name="kube-system", uid=self.plane))
+
+
+class Story:
+    """One machine, and the provider of containers."""
+
+    def __init__(self, engine: Engine, mark: str) -> None:
+        self.engine, self.mark = engine, mark
+        self.objects = Objects(mark)
+        client: Any = self.objects
+        self.site = Site(engine, client, entrypoint=INIT, network=f"cw-test-{mark}", has_modules=False, name_servers=["9.9.9.9"])
+        self.provider = DevContainers(client, self.site)
+        backend = DevMachineBackend(docker=DockerMachineBackend(custom_image=IMAGE))
+        self.obj = DevMachine(metadata=ObjectMeta(name=f"cw-{mark}", namespace="default"), spec=DevMachineSpec(backend=backend))
+        machine = Machine(metadata=ObjectMeta(name=f"m-{mark}", namespace="default"))
+        bootstrap = replace(machine.spec.bootstrap, data_secret_name="data")
+        self.machine = replace(machine, spec=replace(machine.spec, cluster_name="c", version="v1.36.1", bootstrap=bootstrap))
+
+    @property
+    def name(self) -> str:
+        return naming.container_name(self.obj.key)
+
+    def boots(self, *commands: str, files: str = "") -> None:
+        listed = "".join(f"- {json.dumps(c)}\n" for c in commands)
+        self.objects.data = f"## template: jinja\n#cloud-config\n{files}runcmd:\n{listed or '[]'}".encode()
+
+    async def once(self) -> Server | Gone | None:
+        return await self.provider.provision(self.obj, self.machine)
+
+    async def up(self) -> Server:
+        """Look as often as a pass would, without its waits."""
+        async with asyncio.timeout(60):
+            while True:
+                found = await self.once()
+                if isinstance(found, Server):
+                    status = replace(
+                        self.obj.status, initialization=DevInitializationStatus(provisioned=True), addresses=tuple(found.addresses)
+                    )
+                    self.obj = replace(self.obj, spec=replace(self.obj.spec, provider_id=found.provider_id), status=status)
+                    return found
+                assert found is None
+                await asyncio.sleep(0.05)
+
+    async def stops(self) -> Server:
+        async with asyncio.timeout(30):
+            while True:
+                found = await self.once()
+                assert isinstance(found, Server)
+                if found.stopped:
+                    return found
+                await asyncio.sleep(0.05)
+
+    async def fails(self) -> str:
+        async with asyncio.timeout(60):
+            while True:
+                try:
+                    assert await self.once() is None
+                except ProvisionFailed as error:
+                    return str(error)
+                await asyncio.sleep(0.05)
+
+    async def output(self, line: str) -> str:
+        return (await self.engine.run(self.name, ["/bin/sh", "-c", line])).text
+
+
+@pytest.fixture(params=engines.names())
+async def story(request: pytest.FixtureRequest) -> AsyncIterator[Story]:
+    async with engines.engine_for_tests(Path(request.param)) as (engine, mark):
+        yield Story(engine, mark)
+
+
+async def test_a_machine_boots_from_its_data_and_goes(story: Story) -> None:
+    story.boots(
+        "echo {{ ds.meta_data.local_hostname }} > /var/hostname",
+        'kubeadm_said=$(cat /run/kubeadm/kubeadm.yaml); test -n "$kubeadm_said"',
+        files="write_files:\n- path: /run/kubeadm/kubeadm.yaml\n  permissions: '0600'\n  content: |\n    kind: ClusterConfiguration\n",
+    )
+    server = await story.up()
+
+    assert server.provider_id == f"docker:////{story.name}"
+    addresses = {a.type: a.address for a in server.addresses}
+    assert addresses["InternalIP"].count(".") == 3
+    assert addresses["Hostname"] == story.obj.metadata.name
+    assert await story.output("cat /var/hostname") == f"{story.obj.metadata.name}\n"
+    assert "maxPerCore: 0" in await story.output("cat /run/kubeadm/kubeadm.yaml")
+    assert not server.stopped
+    assert isinstance(await story.once(), Server), "a look changes nothing"
+
+    assert await story.provider.remove(story.obj, None) is True
+    assert await story.engine.inspect(story.name) is None
+    assert await story.provider.remove(story.obj, story.machine) is True
+
+
+async def test_what_belongs_to_a_machine_carries_labels(story: Story) -> None:
+    story.boots("true")
+    await story.up()
+
+    [found] = await story.engine.containers({naming.PLANE_LABEL: story.mark})
+    labels = found["Labels"]
+    assert labels[naming.CLUSTER_LABEL] == "c"
+    assert labels[naming.NAMESPACE_LABEL] == "default"
+    assert labels[naming.MACHINE_LABEL] == story.obj.metadata.name
+    assert labels[naming.ROLE_LABEL] == "worker"
+    assert [n["Name"] for n in await story.engine.networks({naming.PLANE_LABEL: story.mark})] == [f"cw-test-{story.mark}"]
+
+
+async def test_secrets_of_the_data_are_nowhere_but_in_the_node(story: Story) -> None:
+    since = await story.engine.now()
+    story.boots(f"test {SECRET} = {SECRET}", files=f"write_files:\n- path: /var/secret\n  permissions: '0600'\n  content: {SECRET}\n")
+    await story.up()
+    assert await story.output("stat -c %a /var/secret; cat /var/secret") == f"600\n{SECRET}"
+
+    seen = await story.engine.inspect(story.name)
+    assert SECRET not in json.dumps(seen)
+    assert await story.output("ls /var/lib/clusterwright/boot 2>/dev/null") == ""
+    await story.engine.remove(story.name)
+    told = []
+    async for event in story.engine.events({naming.PLANE_LABEL: story.mark}, since):
+        told.append(event)
+        if event["Action"] in {"destroy", "remove"}:
+            break
+    assert SECRET not in json.dumps(told), "commands are told in events"
+
+
+async def test_a_command_that_fails_is_told_and_not_run_again(story: Story) -> None:
+    story.boots("echo again >> /var/runs", "echo 'error execution phase preflight: the port is in use' >&2; exit 1")
+
+    said = await story.fails()
+    assert said == "bootstrapping failed: runcmd 2 (echo) ended with code 1: error execution phase preflight: the port is in use"
+    assert await story.fails() == said
+    assert await story.output("cat /var/runs") == "again\n"
+    assert await story.provider.remove(story.obj, story.machine) is True
+
+
+async def test_another_plane_goes_on_where_one_ended(story: Story) -> None:
+    story.boots("echo once >> /var/runs", "until test -f /var/go; do sleep 1; done")
+    async with asyncio.timeout(60):
+        while "once" not in (await story.output("cat /var/runs") if await story.engine.inspect(story.name) else ""):
+            assert await story.once() is None
+    client: Any = story.objects
+    story.provider = DevContainers(client, Site(story.engine, client, entrypoint=INIT, network=f"cw-test-{story.mark}"))
+    assert await story.once() is None
+
+    await story.output("echo > /var/go")
+    await story.up()
+    assert await story.output("cat /var/runs") == "once\n"
+
+
+async def test_a_container_that_stops_is_told_and_one_that_is_removed_is_gone(story: Story) -> None:
+    story.boots("true")
+    await story.up()
+    await story.engine.kill(story.name, "KILL")
+    found = await story.stops()
+    assert "has stopped with code 137" in found.stopped
+    assert found.provider_id == f"docker:////{story.name}"
+
+    await story.engine.start(story.name)
+    again = await story.once()
+    assert isinstance(again, Server)
+    assert not again.stopped
+
+    await story.engine.remove(story.name)
+    assert await story.once() == Gone(f"the container {story.name} was removed")
+    assert await story.engine.inspect(story.name) is None, "it is not made again"
+
+
+async def test_a_container_of_somebody_else_is_left_alone(story: Story) -> None:
+    await story.engine.create(Container(name=story.name, image=IMAGE, entrypoint=INIT, labels={engines.TEST_LABEL: story.mark}))
+    story.boots("true")
+
+    assert f"the name {story.name} is taken by a container of another plane or user" in await story.fails()
+    assert await story.provider.remove(story.obj, story.machine) is True
+    assert await story.engine.inspect(story.name) is not None
+
+
+async def test_half_made_containers_are_finished_or_removed(story: Story) -> None:
+    story.boots("true")
+    original = story.engine.start
+
+    async def dies(container: str) -> None:
+        raise asyncio.CancelledError
+
+    story.engine.start = dies  # type: ignore[method-assign]
+    with pytest.raises(asyncio.CancelledError):
+        await story.once()
+    story.engine.start = original  # type: ignore[method-assign]
+    await story.up()
+
+
+async def test_data_that_cannot_be_run_is_told(story: Story) -> None:
+    story.objects.data = b"{}"
+
+    assert await story.fails() == "bootstrap data: cloud-init: user data does not start with #cloud-config"
