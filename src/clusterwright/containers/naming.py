@@ -27,7 +27,7 @@ PROVIDER_ID = "docker:////"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What things are labelled with: the plane, and the Cluster that they belong to."""
+    """The plane and the Cluster to which things belong, for their labels."""
 
     plane: str
     cluster: ObjectKey

@@ -1,4 +1,4 @@
-"""What nodes need when they are containers: volumes, name servers, and settings of kubeadm's configuration. Pure.
+"""Prepare nodes that are containers: volumes, name servers, and settings in kubeadm's configuration. Pure.
 
 | A container | so |
 |---|---|
