@@ -148,6 +148,17 @@ async def test_every_request_is_audited_without_its_body(running: RunningServer,
     assert "very-secret" not in text
 
 
+async def test_a_watch_is_audited_when_it_begins_and_when_it_ends(running: RunningServer, tmp_path: Path):
+    context = client_context(running, tmp_path, running.admin)
+    await fetch(running, context, f"{CONFIGMAPS}?watch=1&timeoutSeconds=1")
+
+    records = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+    watches = [record for record in records if record["verb"] == "watch"]
+
+    assert [record["stage"] for record in watches] == ["ResponseStarted", "ResponseComplete"]
+    assert watches[0]["auditID"] == watches[1]["auditID"]
+
+
 async def test_it_listens_on_loopback_unless_told_otherwise():
     assert ServeOptions(now=lambda: datetime.now(UTC), random=random.Random(1)).listen.startswith("127.0.0.1:")
 

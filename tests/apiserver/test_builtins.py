@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from apiserver.apiserver_testing import CRDS, Api, configmap
 from clusterwright.api import kubernetes as models
 from clusterwright.apiserver.builtins.kinds import RESOURCES
+from clusterwright.apiserver.encoding import protobuf
 from clusterwright.apiserver.interfaces import DecodeError
 from clusterwright.apiserver.schema.gotypes import json_fields, struct, table
 from clusterwright.golang.quantities import parse_quantity
@@ -278,3 +279,70 @@ async def test_jobs_keep_what_they_were_made_for(api: Api):
     assert (await api.post(jobs, job))["metadata"]["labels"]["batch.kubernetes.io/job-name"] == "j"
     assert causes(await api.merge(f"{jobs}/j", {"spec": {"completions": 3}})) == ["spec.completions: Invalid value: 3: field is immutable"]
     assert "child pods are preserved" in (await api.do("DELETE", f"{jobs}/nobody")).warnings[0]
+
+
+CLAIM: dict[str, Any] = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+
+
+def stateful_set(claims: list[Any], **spec: Any) -> dict[str, Any]:
+    container = {"name": "c", "image": "i", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container], **spec.pop("pod", {})}}
+    rest = {"serviceName": "s", "selector": {"matchLabels": {"a": "b"}}, "template": template, "volumeClaimTemplates": claims, **spec}
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "web"}, "spec": rest}
+
+
+async def test_pods_of_a_stateful_set_mount_the_volumes_of_its_claim_templates(api: Api):
+    claim = {"metadata": {"name": "data"}, "spec": CLAIM}
+    made = await api.post(
+        "/apis/apps/v1/namespaces/default/statefulsets", stateful_set([claim], pod={"volumes": [{"name": "data", "emptyDir": {}}]})
+    )
+
+    assert made.status == 201
+    assert made["spec"]["volumeClaimTemplates"][0]["status"] == {"phase": "Pending"}
+
+
+@pytest.mark.parametrize(
+    ("claims", "spec", "wanted"),
+    [
+        ([], {}, ['spec.template.spec.containers[0].volumeMounts[0].name: Not found: "data"']),
+        ([{"metadata": {"name": "data"}, "spec": {**CLAIM, "accessModes": []}}], {}, ["spec.volumeClaimTemplates[0].spec.accessModes: Required value: at least 1 access mode is required"]),
+        ([{"metadata": {"name": "data"}, "spec": {**CLAIM, "resources": {}}}], {}, ["spec.volumeClaimTemplates[0].spec.resources[storage]: Required value"]),
+        ([{"metadata": {"name": "data"}, "spec": CLAIM}], {"podManagementPolicy": "x"}, ["spec.podManagementPolicy: Invalid value: \"x\": must be 'OrderedReady' or 'Parallel'"]),
+        ([{"metadata": {"name": "data"}, "spec": CLAIM}], {"ordinals": {"start": -1}}, ["spec.ordinals.start: Invalid value: -1: must be greater than or equal to 0"]),
+    ],
+)  # fmt: skip
+async def test_a_stateful_set_that_cannot_work_is_refused(api: Api, claims: list[Any], spec: dict[str, Any], wanted: list[str]):
+    assert causes(await api.post("/apis/apps/v1/namespaces/default/statefulsets", stateful_set(claims, **spec))) == wanted
+
+
+@pytest.mark.parametrize(
+    ("spec", "wanted"),
+    [
+        ({"accessModes": ["x"]}, 'spec.accessModes: Unsupported value: "x": supported values: "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"'),
+        ({"accessModes": ["ReadWriteOnce", "ReadWriteOncePod"]}, "spec.accessModes: Forbidden: may not use ReadWriteOncePod with other access modes"),
+        ({"resources": {"requests": {"storage": "0"}}}, 'spec.resources[storage]: Invalid value: "0": must be greater than zero'),
+        ({"volumeMode": "x"}, 'spec.volumeMode: Unsupported value: "x": supported values: "Block", "Filesystem"'),
+    ],
+)  # fmt: skip
+async def test_a_claim_that_nothing_can_satisfy_is_refused(api: Api, spec: dict[str, Any], wanted: str):
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c"}, "spec": {**CLAIM, **spec}}
+    assert causes(await api.post("/api/v1/namespaces/default/persistentvolumeclaims", claim)) == [wanted]
+
+
+async def test_only_a_bound_claim_may_ask_for_more_room(api: Api):
+    claims = "/api/v1/namespaces/default/persistentvolumeclaims"
+    await api.post(claims, {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c"}, "spec": CLAIM})
+    more = {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
+    before = (await api.merge(f"{claims}/c", more)).status
+    await api.merge(f"{claims}/c/status", {"status": {"phase": "Bound"}})
+
+    assert (before, (await api.merge(f"{claims}/c", more)).status) == (422, 200)
+
+
+async def test_an_eviction_of_the_version_that_is_not_served_any_more_is_read_from_protobuf():
+    eviction = {"kind": "Eviction", "apiVersion": "policy/v1beta1", "metadata": {"name": "p"}, "deleteOptions": {"gracePeriodSeconds": 0}}
+    body = protobuf.encode(eviction)
+
+    assert body is not None
+    assert protobuf.decode(body)["deleteOptions"]["gracePeriodSeconds"] == 0
+    assert protobuf.decode(body)["apiVersion"] == "policy/v1beta1"

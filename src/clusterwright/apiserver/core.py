@@ -21,7 +21,7 @@ from clusterwright.apiserver.callouts import Callouts
 from clusterwright.apiserver.conversion import Converter
 from clusterwright.apiserver.encoding.ordering import ordered
 from clusterwright.apiserver.identity import User
-from clusterwright.apiserver.interfaces import Resource
+from clusterwright.apiserver.interfaces import Allocator, Resource
 from clusterwright.apiserver.metadata import rfc3339
 from clusterwright.apiserver.metrics import Metrics
 from clusterwright.apiserver.registry import Registry
@@ -101,6 +101,8 @@ class Core:
         self.token_sources: list[Callable[[str], User | None]] = []
         self.terminating: set[tuple[str, str]] = set()
         """Group and plural of CRDs that are being deleted: their objects cannot be created."""
+        self.allocators: dict[str, Allocator] = {}
+        """By table."""
         self.computes_budgets = False
         """Whether this server computes the status of PodDisruptionBudgets."""
         self._stamp: tuple[datetime | None, str] = (None, "")

@@ -133,6 +133,13 @@ class Resource:
             object.__setattr__(self, "storage", self.api_version)
 
 
+class Allocator(Protocol):
+    """Gives valid objects of one kind what only the server can choose."""
+
+    def fill(self, obj: Json, old: Json | None, *, dry_run: bool) -> Sequence[FieldError]:
+        """Fill in, in place, what the object lacks. Return what is wrong with what it asks for. `old` is None for a new object."""
+
+
 class KindHandler(Protocol):
     """The behaviour of one kind in one version. Objects are whole JSON objects with apiVersion and kind."""
 

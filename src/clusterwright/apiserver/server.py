@@ -34,7 +34,7 @@ from clusterwright.apiserver.selectors import field_requirements
 from clusterwright.apiserver.status import StatusError, bad_request, generic, internal, not_found
 from clusterwright.apiserver.storage.store import Entry, Journal, NotDurable, Store, object_key
 from clusterwright.apiserver.storage.streams import Stream
-from clusterwright.apiserver.system import controllers, definitions, loading, namespaces
+from clusterwright.apiserver.system import controllers, definitions, loading, namespaces, serviceaddresses
 from clusterwright.apiserver.verbs import containers, routing
 
 __all__ = ["ApiServer", "Authorizer", "Forward"]
@@ -95,6 +95,7 @@ class ApiServer(Core):
             converters=converters,
         )
         self.forward_handler = forward
+        self.allocators[serviceaddresses.SERVICES] = serviceaddresses.ServiceAddresses(self)
         self._definitions = definitions.CrdController(self)
         self.store.table(definitions.TABLE).hooks.append(self._definitions)
         self._policies = policies.Activation(self)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Any, Final
 
+import yaml
+
+from clusterwright.api import yamlreader
 from clusterwright.api.meta import Json
 from clusterwright.api.wellknown import NODE_ROLE_CONTROL_PLANE_LABEL
 
@@ -18,6 +22,10 @@ ADVERTISED = "kubeadm.kubernetes.io/kube-apiserver.advertise-address.endpoint"
 UNREACHABLE_TAINT = "node.kubernetes.io/unreachable"
 KUBELET_STOPPED = "inmemory.clusterwright.dev/kubelet-stopped"
 """On a Node: its kubelet does not renew its Lease."""
+
+Network = IPv4Network | IPv6Network
+SERVICE_SUBNET: Final = "10.96.0.0/12"
+"""Kubeadm's default."""
 
 
 def provider_id(machine: str) -> str:
@@ -193,7 +201,9 @@ def kubeadm_objects(cluster_configuration: str, kubernetes_version: str, ca: byt
         f'apiVersion: v1\nkind: Config\nclusters:\n- name: ""\n  cluster:\n    server: https://{endpoint}\n'
         f"    certificate-authority-data: {_base64(ca)}\n"
     )
+    networks = _service_networks(cluster_configuration)
     return [
+        _service_cidr(networks),
         _config_map("kube-system", "kubeadm-config", {"ClusterConfiguration": cluster_configuration}),
         _config_map("kube-public", "cluster-info", {"kubeconfig": kubeconfig}),
         _config_map(
@@ -224,11 +234,30 @@ def kubeadm_objects(cluster_configuration: str, kubernetes_version: str, ca: byt
             "kube-system", "kubelet-config", {"kubelet": "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"}
         ),
         *({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": n, "namespace": "kube-system"}} for n in _ACCOUNTS),
-        _service("default", "kubernetes", {}, 443, "https"),
-        _service("kube-system", "kube-dns", {"k8s-app": "kube-dns"}, 53, "dns"),
+        _service("default", "kubernetes", {}, 443, "https", networks[:1], 1),
+        _service("kube-system", "kube-dns", {"k8s-app": "kube-dns"}, 53, "dns", networks[:1], 10),
         _workload("DaemonSet", "kube-proxy", f"registry.k8s.io/kube-proxy:{kubernetes_version}"),
         _workload("Deployment", "coredns", _COREDNS_IMAGE),
     ]
+
+
+def _service_networks(cluster_configuration: str) -> list[Network]:
+    """Return the ranges of Service addresses that kubeadm gives to the API server."""
+    try:
+        configuration = yamlreader.load(cluster_configuration)
+        subnets = str(configuration["networking"]["serviceSubnet"])
+        return [ip_network(subnet.strip(), strict=False) for subnet in subnets.split(",")]
+    except (yaml.YAMLError, ValueError, KeyError, TypeError):
+        return [ip_network(SERVICE_SUBNET)]
+
+
+def _service_cidr(networks: Sequence[Network]) -> Json:
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "ServiceCIDR",
+        "metadata": {"name": "kubernetes"},
+        "spec": {"cidrs": [str(network) for network in networks]},
+    }
 
 
 _COREFILE = """.:53 {
@@ -275,11 +304,28 @@ def _role_binding(namespace: str, name: str, *subjects: tuple[str, str]) -> Json
     }
 
 
-def _service(namespace: str, name: str, selector: Mapping[str, str], port: int, port_name: str) -> Json:
-    spec: Json = {"ports": [{"name": port_name, "port": port, "protocol": "TCP"}], "type": "ClusterIP"}
-    if selector:
-        spec["selector"] = dict(selector)
-    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": namespace}, "spec": spec}
+def _service(
+    namespace: str, name: str, selector: Mapping[str, str], port: int, port_name: str, networks: Sequence[Network], nth: int
+) -> Json:
+    """Return a Service at the nth address of each range."""
+    addresses = [str(network.network_address + min(nth, network.num_addresses - 1)) for network in networks]
+    families = [f"IPv{network.version}" for network in networks]
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "clusterIP": addresses[0],
+            "clusterIPs": list(addresses),
+            "ipFamilies": families,
+            "ipFamilyPolicy": "SingleStack" if len(families) == 1 else "RequireDualStack",
+            **({"selector": dict(selector)} if selector else {}),
+            "ports": [{"name": port_name, "port": port, "protocol": "TCP", "targetPort": port}],
+            "type": "ClusterIP",
+            "sessionAffinity": "None",
+            "internalTrafficPolicy": "Cluster",
+        },
+    }
 
 
 def _cluster_role(name: str, rules: list[Json]) -> Json:

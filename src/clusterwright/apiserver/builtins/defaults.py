@@ -181,7 +181,9 @@ def stateful_set(obj: Json) -> None:
         strategy["rollingUpdate"]["partition"] = 0
     _template(spec)
     for claim in spec.get("volumeClaimTemplates") or ():
+        fill(claim, apiVersion="v1", kind="PersistentVolumeClaim")
         persistent_volume_claim(claim)
+        claim["status"] = {"phase": "Pending"}
 
 
 def persistent_volume_claim(obj: Json) -> None:

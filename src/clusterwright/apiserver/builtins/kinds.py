@@ -94,7 +94,8 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     ),
     builtin(
         "", "PersistentVolumeClaim", "core.v1.PersistentVolumeClaim", short=("pvc",), status=True, table=columns.CLAIM,
-        defaults=defaults.persistent_volume_claim, on_create=strategies.new_claim, resource=RETURNED,
+        defaults=defaults.persistent_volume_claim, on_create=strategies.new_claim, validate=workloads.persistent_volume_claim,
+        validate_update=workloads.persistent_volume_claim_update, resource=RETURNED,
     ),
     builtin(
         "", "PersistentVolume", "core.v1.PersistentVolume", namespaced=False, short=("pv",), status=True,
@@ -123,7 +124,7 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     ),
     builtin(
         "apps", "StatefulSet", "apps.v1.StatefulSet", short=("sts",), all_category=True, status=True, table=columns.STATEFUL_SET,
-        defaults=defaults.stateful_set, validate=workloads.workload, validate_update=workloads.stateful_set_update,
+        defaults=defaults.stateful_set, validate=workloads.stateful_set, validate_update=workloads.stateful_set_update,
         warn=containers.workload_warnings,
         resource={**GENERATION, "scale": _SCALE},
     ),

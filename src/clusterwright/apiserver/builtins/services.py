@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from clusterwright.api.meta import Json
@@ -17,20 +17,12 @@ _ALLOCATED = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
 
 
 def on_create(obj: Json) -> None:
-    """A headless Service says so twice; without a selector it is of both address families, as upstream has it."""
+    """Repeat the address in the list of addresses."""
     spec = obj.get("spec") or {}
     address = spec.get("clusterIP") or ""
     if not address:
         return
     spec.setdefault("clusterIPs", [address])
-    if address != HEADLESS or spec.get("type") == "ExternalName":
-        return
-    if spec.get("selector"):
-        spec.setdefault("ipFamilyPolicy", "SingleStack")
-        spec.setdefault("ipFamilies", ["IPv4"])
-    else:
-        spec.setdefault("ipFamilyPolicy", "RequireDualStack")
-        spec.setdefault("ipFamilies", ["IPv4", "IPv6"])
 
 
 def on_update(obj: Json, old: Json) -> None:
@@ -39,6 +31,7 @@ def on_update(obj: Json, old: Json) -> None:
     Who becomes a mere name loses those that it does not change.
     """
     spec, before = obj.get("spec") or {}, old.get("spec") or {}
+    _drop_dependent(spec, before)
     if "ExternalName" in (spec.get("type"), before.get("type")):
         if before.get("type") != "ExternalName":
             for field in _ALLOCATED:
@@ -50,6 +43,35 @@ def on_update(obj: Json, old: Json) -> None:
             spec[field] = before[field]
     if spec.get("clusterIP") != before.get("clusterIP") and spec.get("clusterIPs") == before.get("clusterIPs") and spec.get("clusterIP"):
         spec["clusterIPs"] = [spec["clusterIP"], *(before.get("clusterIPs") or ())[1:]]
+
+
+_OUTSIDE = ("LoadBalancer", "NodePort")
+
+
+def _is_balanced(spec: Json) -> bool:
+    return spec.get("type") == "LoadBalancer"
+
+
+_DEPENDENT: dict[str, Callable[[Json], bool]] = {
+    "healthCheckNodePort": lambda spec: _is_balanced(spec) and spec.get("externalTrafficPolicy") == "Local",
+    "allocateLoadBalancerNodePorts": _is_balanced,
+    "loadBalancerClass": _is_balanced,
+    "externalTrafficPolicy": lambda spec: spec.get("type") in _OUTSIDE or bool(spec.get("externalIPs")),
+    "internalTrafficPolicy": lambda spec: spec.get("type") != "ExternalName",
+}
+"""Fields that only some Services have. An update to another type drops them unless it sets them to something else."""
+
+
+def _drop_dependent(spec: Json, before: Json) -> None:
+    """Drop the fields that the new type does not have, unless the update changed them."""
+    for field, has in _DEPENDENT.items():
+        if has(before) and not has(spec) and spec.get(field) == before.get(field):
+            spec.pop(field, None)
+    if before.get("type") in _OUTSIDE and spec.get("type") not in _OUTSIDE:
+        had = {(port.get("protocol"), port.get("port")): port.get("nodePort") for port in before.get("ports") or ()}
+        for port in spec.get("ports") or ():
+            if port.get("nodePort") == had.get((port.get("protocol"), port.get("port"))):
+                port.pop("nodePort", None)
 
 
 def validate(obj: Json) -> list[FieldError]:
@@ -91,6 +113,7 @@ def validate(obj: Json) -> list[FieldError]:
         if port.get("protocol") not in ("TCP", "UDP", "SCTP"):
             errors.append(not_supported(f"{path}.protocol", port.get("protocol"), ("SCTP", "TCP", "UDP")))
     errors.extend(_repeated(ports))
+    errors.extend(_addresses(spec))
     errors.extend(_reach(spec))
     policy = spec.get("internalTrafficPolicy")
     if policy is not None and policy not in ("Cluster", "Local"):
@@ -124,6 +147,29 @@ def _repeated(ports: Sequence[Json]) -> Iterator[FieldError]:
             shown = {"Name": "", "Protocol": key[0], "AppProtocol": None, "Port": key[1], "TargetPort": 0, "NodePort": 0}
             yield duplicate(f"spec.ports[{i}]", Verbatim(json.dumps(shown, separators=(",", ":"))))
         seen.add(key)
+
+
+_FAMILIES = ("IPv4", "IPv6")
+_FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
+
+
+def _addresses(spec: Json) -> Iterator[FieldError]:
+    """Yield what is wrong with the addresses and their families, as far as it can be told without the cluster's ranges."""
+    if spec.get("type") == "ExternalName":
+        return
+    addresses, families = spec.get("clusterIPs") or [], spec.get("ipFamilies") or []
+    if addresses and not spec.get("clusterIP"):
+        yield invalid("spec.clusterIPs", addresses, "must be empty when `clusterIP` is not specified")
+    elif addresses and addresses[0] != spec.get("clusterIP"):
+        yield invalid("spec.clusterIPs", addresses, "first value must match `clusterIP`")
+    for i, family in enumerate(families):
+        if family not in _FAMILIES:
+            yield not_supported(f"spec.ipFamilies[{i}]", family, _FAMILIES)
+        elif family in families[:i]:
+            yield duplicate(f"spec.ipFamilies[{i}]", family)
+    policy = spec.get("ipFamilyPolicy")
+    if policy is not None and policy not in _FAMILY_POLICIES:
+        yield not_supported("spec.ipFamilyPolicy", policy, _FAMILY_POLICIES)
 
 
 def _reach(spec: Json) -> Iterator[FieldError]:

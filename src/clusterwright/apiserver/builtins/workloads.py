@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from clusterwright.api.meta import Json
-from clusterwright.api.names import label_value, qualified_name
+from clusterwright.api.names import dns_subdomain, label_value, qualified_name
 from clusterwright.api.selectors import object_selector
 from clusterwright.apiserver.builtins.amounts import AT_LEAST_ZERO, at_most_all, count_or_share, label_selector, network
 from clusterwright.apiserver.builtins.podspec import pod_spec
@@ -21,6 +21,7 @@ from clusterwright.apiserver.status import (
     not_supported,
     required,
 )
+from clusterwright.golang.quantities import parse_quantity
 
 # ---------------------------------------------------------------- nodes
 
@@ -147,12 +148,79 @@ def workload(obj: Json) -> list[FieldError]:
             errors.append(invalid(f"spec.{field}", value, AT_LEAST_ZERO))
     errors.extend(_selector(obj))
     template = (spec.get("template") or {}).get("spec") or {}
-    errors.extend(pod_spec(template, "spec.template.spec"))
+    errors.extend(pod_spec(_with_claims(template, spec.get("volumeClaimTemplates") or ()), "spec.template.spec"))
     if template.get("restartPolicy") != "Always":
         errors.append(not_supported("spec.template.spec.restartPolicy", template.get("restartPolicy"), ("Always",)))
     if template.get("activeDeadlineSeconds") is not None:
         kind = "ReplicaSet" if obj.get("kind") == "Deployment" else obj.get("kind")
         errors.append(forbidden("spec.template.spec.activeDeadlineSeconds", f"activeDeadlineSeconds in {kind} is not Supported"))
+    return errors
+
+
+def _with_claims(template: Json, claims: Sequence[Json]) -> Json:
+    """Return a Pod template with the volumes that claim templates add, which take the place of volumes with the same names."""
+    names = dict.fromkeys(str((claim.get("metadata") or {}).get("name") or "") for claim in claims)
+    if not names:
+        return template
+    added = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]
+    return {**template, "volumes": [*added, *(v for v in template.get("volumes") or () if v.get("name") not in names)]}
+
+
+_ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+
+
+def claim_spec(spec: Json, path: str) -> list[FieldError]:
+    """Access modes, a size, a class."""
+    errors: list[FieldError] = []
+    modes = spec.get("accessModes") or ()
+    if not modes:
+        errors.append(required(f"{path}.accessModes", "at least 1 access mode is required"))
+    errors.extend(not_supported(f"{path}.accessModes", mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES)
+    if len(modes) > 1 and "ReadWriteOncePod" in modes:
+        errors.append(forbidden(f"{path}.accessModes", "may not use ReadWriteOncePod with other access modes"))
+    size = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    if size is None:
+        errors.append(required(f"{path}.resources[storage]"))
+    elif parse_quantity(str(size)).amount <= 0:
+        errors.append(invalid(f"{path}.resources[storage]", str(size), "must be greater than zero"))
+    if storage_class := spec.get("storageClassName"):
+        errors.extend(invalid(f"{path}.storageClassName", storage_class, p) for p in dns_subdomain(storage_class))
+    if spec.get("volumeMode") not in ("Block", "Filesystem"):
+        errors.append(not_supported(f"{path}.volumeMode", spec.get("volumeMode"), ("Block", "Filesystem")))
+    return errors
+
+
+def persistent_volume_claim(obj: Json) -> list[FieldError]:
+    """Return a claim's spec."""
+    return claim_spec(obj.get("spec") or {}, "spec")
+
+
+_CLAIM_CHANGES: Final = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+
+
+def persistent_volume_claim_update(obj: Json, old: Json) -> list[FieldError]:
+    """Only the volume is set once, and a bound claim may ask for more room."""
+    spec, before = dict(obj.get("spec") or {}), dict(old.get("spec") or {})
+    if (old.get("status") or {}).get("phase") == "Bound":
+        for field in ("resources", "volumeAttributesClassName"):
+            spec.pop(field, None), before.pop(field, None)
+    if not before.get("volumeName"):
+        spec.pop("volumeName", None)
+    return [forbidden("spec", _CLAIM_CHANGES)] if spec != before else []
+
+
+def stateful_set(obj: Json) -> list[FieldError]:
+    """As other workloads, with an order of Pods and templates of claims."""
+    spec = obj.get("spec") or {}
+    errors: list[FieldError] = []
+    if spec.get("podManagementPolicy") not in ("OrderedReady", "Parallel"):
+        errors.append(invalid("spec.podManagementPolicy", spec.get("podManagementPolicy"), "must be 'OrderedReady' or 'Parallel'"))
+    start = (spec.get("ordinals") or {}).get("start") or 0
+    if start < 0:
+        errors.append(invalid("spec.ordinals.start", start, AT_LEAST_ZERO))
+    errors.extend(workload(obj))
+    for i, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+        errors.extend(claim_spec(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{i}].spec"))
     return errors
 
 

@@ -27,6 +27,10 @@ _SCHEMA: Final = "apiextensions.v1.JSONSchemaProps"
 _SCHEMAS: Final = frozenset({"schema", "schemas", "schemaorbool", "schemaorstrings"})
 
 
+_OLDER: Final = {"policy.v1beta1.Eviction": "policy.v1.Eviction"}
+"""Versions that are not served any more but that kube-apiserver still reads, with the type that has the same fields."""
+
+
 def is_protobuf(body: bytes) -> bool:
     """Return whether a body says that it is one."""
     return body.startswith(PREFIX)
@@ -36,6 +40,7 @@ def go_type(api_version: str, kind: str) -> str | None:
     """Return the type of a kind, if its fields are known."""
     group, _, version = api_version.rpartition("/")
     name = f"{group.split('.')[0] or 'core'}.{version}.{kind}"
+    name = _OLDER.get(name, name)
     if name in table():
         return name
     # options are sent in the group version of what they are for

@@ -1,4 +1,7 @@
-"""The audit log: one record for each request, including refused ones and those of our own controllers. No bodies: they may hold Secrets."""
+"""The audit log: each request, including refused ones and those of our own controllers. No bodies: they may hold Secrets.
+
+A request is recorded when it was answered or refused; one whose answer is a stream, a watch, when the stream begins and when it ends.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,10 @@ _PARAMETERS: Final = frozenset({
 """Parameters whose values are written to the audit log."""
 
 
+COMPLETE: Final = "ResponseComplete"
+STARTED: Final = "ResponseStarted"
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """The audit log: user, action, time and outcome of each request."""
@@ -39,6 +46,7 @@ class Record:
     request: Request
     code: int
     audit_id: str
+    stage: str = COMPLETE
 
     def event(self) -> Json:
         """Return the record as an audit.k8s.io/v1 Event at level Metadata."""
@@ -51,7 +59,7 @@ class Record:
             "apiVersion": "audit.k8s.io/v1",
             "level": "Metadata",
             "auditID": self.audit_id,
-            "stage": "ResponseComplete",
+            "stage": self.stage,
             "requestURI": f"{request.path}?{urlencode(_redacted(request.query))}" if request.query else request.path,
             "verb": info.verb,
             "user": user_info(self.user),
@@ -77,24 +85,38 @@ def _micro(time: datetime) -> str:
 
 
 class Seen:
-    """A request and its user as far as they are known; recorded once, when it is answered or refused."""
+    """A request and its user as far as they are known; recorded when it is answered or refused."""
 
     def __init__(self, server: Core, request: Request, log: Callable[[Record], None] | None) -> None:
         self._server = server
         self._request = request
         self._log = log
         self._received = server.now()
+        self._stream: tuple[int, str] | None = None
+        """Status code and audit ID of a stream that has begun."""
         self.real = self.user = ANONYMOUS
         """The authenticated user, and the user that it acts as."""
 
     def answered(self, answer: Response | Stream) -> None:
-        """Record the outcome."""
+        """Record the outcome, or the beginning of a stream."""
         log, self._log = self._log, None
         if log is None:
             return
-        code = answer.response.status if isinstance(answer, Stream) else answer.status
-        now = self._server.now()
-        log(Record(self._received, now, self.real, self.user, self._request, code, self._server.new_uid()))
+        audit_id = self._server.new_uid()
+        if isinstance(answer, Stream):
+            self._log, self._stream = log, (answer.response.status, audit_id)
+            self._record(log, answer.response.status, audit_id, STARTED)
+        else:
+            self._record(log, answer.status, audit_id, COMPLETE)
+
+    def ended(self) -> None:
+        """Record the end of a stream; do nothing for other answers."""
+        log, stream, self._log, self._stream = self._log, self._stream, None, None
+        if log is not None and stream is not None:
+            self._record(log, *stream, COMPLETE)
+
+    def _record(self, log: Callable[[Record], None], code: int, audit_id: str, stage: str) -> None:
+        log(Record(self._received, self._server.now(), self.real, self.user, self._request, code, audit_id, stage))
 
 
 def in_process(server: Core, log: Callable[[Record], None], request: Request, user: User, answer: Response) -> None:

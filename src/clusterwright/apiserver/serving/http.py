@@ -189,7 +189,12 @@ class HttpServer:
                 response = None if isinstance(answer, Stream) else await self._whole(http, answer, flow)
             finally:
                 self._reading[self._is_stranger(seen)] -= len(body)
-        return response if response is not None else await self._stream(http, answer, flow)  # type: ignore[arg-type]  # a Stream, then
+        if response is not None:
+            return response
+        try:
+            return await self._stream(http, answer, flow)  # type: ignore[arg-type]  # a Stream, then
+        finally:
+            seen.ended()
 
     def _identify(self, http: web.BaseRequest, seen: audit.Seen) -> None:
         if self.authenticator is not None:

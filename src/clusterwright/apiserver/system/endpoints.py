@@ -7,6 +7,7 @@ import ipaddress
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.system import loading
+from clusterwright.apiserver.system.serviceaddresses import DEFAULT_CIDR
 
 _LABELS = {"component": "apiserver", "provider": "kubernetes"}
 
@@ -60,7 +61,7 @@ def _addresses(server: Core) -> Json:
         "apiVersion": "networking.k8s.io/v1",
         "kind": "ServiceCIDR",
         "metadata": {"name": "kubernetes"},
-        "spec": {"cidrs": ["10.0.0.0/24"]},
+        "spec": {"cidrs": [DEFAULT_CIDR]},
         "status": {"conditions": [{**ready, "lastTransitionTime": server.timestamp()}]},
     }
 

@@ -87,6 +87,7 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
     if call.info.verb != "create":  # the right to change an object is not the right to create it
         server.demand(call.user, replace(call.info, verb="create"))
     await _validate(call, "CREATE", obj, None, dry_run=dry_run)
+    _allocate(call, obj, None, dry_run=dry_run)
     if dry_run and revision != "0":
         meta["resourceVersion"] = revision
     elif revision != "0" and _is_revision(revision):
@@ -100,6 +101,13 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
             error.status["message"] = "object is being deleted: " + error.status["message"]
         raise error
     return await storing.store_object(call, written, dry_run=dry_run)
+
+
+def _allocate(call: Call, obj: Json, old: Json | None, *, dry_run: bool) -> None:
+    """Fill in what only the server can choose. Raises StatusError."""
+    allocator = call.server.allocators.get(call.table.name)
+    if allocator is not None and not call.info.subresource and (errors := allocator.fill(obj, old, dry_run=dry_run)):
+        raise _invalid(call.resource, obj, list(errors))
 
 
 def _judge_new(call: Call, obj: Json) -> None:
@@ -227,8 +235,11 @@ async def replace_object(
         escalation.check_size(resource.kind, obj, old)
         escalation.check_grants(server, call.user, resource.plural, call.info.namespace, obj, old)
     await _validate(call, "UPDATE", obj, old, dry_run=dry_run)
+    _allocate(call, obj, old, dry_run=dry_run)
     written = await storing.to_storage(call, obj)
     is_unchanged = await call.off(storing.is_unchanged, call, entry, written, old)
+    if call.heavy:  # others may have taken the same meanwhile
+        _allocate(call, obj, old, dry_run=dry_run)
     if call.table.objects.get(entry.key) is not entry:
         if revision in {"", "0", str(entry.rv)}:
             return None
