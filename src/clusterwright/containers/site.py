@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from clusterwright.api.kubernetes import Namespace
 from clusterwright.api.meta import ObjectKey
@@ -30,7 +30,7 @@ class Site:
         name_servers: Sequence[str] = (),
         has_modules: bool = True,
         network: str = naming.NETWORK,
-        labels: Mapping[str, str] | None = None,
+        load_balancer_image: str = "",
     ) -> None:
         self.engine = engine
         self.entrypoint = entrypoint
@@ -40,7 +40,8 @@ class Site:
         self._reader = reader
         self._node_image = node_image
         self._network = network
-        self._labels = dict(labels or {})
+        self.load_balancer_image = load_balancer_image
+        """Instead of the default, where a cluster names none."""
         self._plane = ""
         self._old_cgroups: bool | None = None
         self._pulls: dict[str, asyncio.Task[None]] = {}
@@ -66,7 +67,7 @@ class Site:
     async def network(self) -> str:
         """Return the network of all nodes, which is made if it does not exist."""
         if await self.engine.network(self._network) is None:
-            await self.engine.create_network(self._network, {naming.PLANE_LABEL: await self.plane(), **self._labels})
+            await self.engine.create_network(self._network, {naming.PLANE_LABEL: await self.plane()})
         return self._network
 
     async def pull(self, image: str, key: ObjectKey, wake: Callable[[ObjectKey, str], None]) -> None:
