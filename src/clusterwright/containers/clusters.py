@@ -53,6 +53,7 @@ class _LoadBalancers(InfraClusters[Any]):
         super().__init__(client)
         self._site = site
         self._engine = site.engine
+        site.providers.append(self)
 
     async def provision(self, obj: InfraCluster, cluster: Cluster) -> Infrastructure | None:
         """Have a load balancer that knows the control plane's containers."""
@@ -99,6 +100,9 @@ class _LoadBalancers(InfraClusters[Any]):
     def _labels(self, place: naming.Place) -> dict[str, str]:
         return {**place.labels, naming.ROLE_LABEL: naming.LOAD_BALANCER}
 
+    def _names(self, obj: InfraCluster) -> dict[str, str]:
+        return {naming.KIND_LABEL: obj.kind, naming.OBJECT_LABEL: obj.metadata.name}
+
     async def _create(self, obj: InfraCluster, place: naming.Place, name: str) -> None:
         wanted = _load_balancer(obj) or DockerLoadBalancer()
         image = f"{wanted.image_repository or loadbalancer.IMAGE}:{wanted.image_tag or loadbalancer.TAG}"
@@ -111,7 +115,7 @@ class _LoadBalancers(InfraClusters[Any]):
         spec = Container(
             name=name,
             image=image,
-            labels=self._labels(place),
+            labels={**self._labels(place), **self._names(obj)},
             hostname=name[:63],
             entrypoint=loadbalancer.COMMAND,
             network=network,

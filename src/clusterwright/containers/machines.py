@@ -35,6 +35,7 @@ class _Containers(InfraMachines[Any]):
         super().__init__(client)
         self._site = site
         self._engine = site.engine
+        site.providers.append(self)
 
     async def provision(self, obj: InfraMachine, machine: Machine) -> Server | Gone | None:
         """Create the container, boot it, and look at it."""
@@ -95,7 +96,7 @@ class _Containers(InfraMachines[Any]):
         labels = {
             **(await self._place(obj, machine)).labels,
             naming.KIND_LABEL: obj.kind,
-            naming.MACHINE_LABEL: obj.metadata.name,
+            naming.OBJECT_LABEL: obj.metadata.name,
             naming.ROLE_LABEL: naming.CONTROL_PLANE if is_control_plane else naming.WORKER,
         }
         extra = [
@@ -127,7 +128,7 @@ class _Containers(InfraMachines[Any]):
             naming.PLANE_LABEL: await self._site.plane(),
             naming.NAMESPACE_LABEL: obj.metadata.namespace,
             naming.KIND_LABEL: obj.kind,
-            naming.MACHINE_LABEL: obj.metadata.name,
+            naming.OBJECT_LABEL: obj.metadata.name,
         }
 
     # ------------------------------------------------------------------------------------------------ boot
