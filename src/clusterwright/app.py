@@ -20,6 +20,8 @@ from clusterwright.api.meta import GroupVersionKind, Object, ObjectKey
 from clusterwright.api.runtime import ExtensionConfig
 from clusterwright.api.scheme import gvk_of
 from clusterwright.api.wire import Transport
+from clusterwright.containers import build as containers
+from clusterwright.containers.build import Host
 from clusterwright.controllers import crdmigrator
 from clusterwright.controllers.crdmigrator import PHASES, Phase
 from clusterwright.controllers.extensionconfig import readonly
@@ -153,6 +155,7 @@ def build_manager(
     keys: KeySource,
     cloud: Cloud | None = None,
     docker: bool = False,
+    host: Host | None = None,
     reach: Reach | None = None,
     options: Options | None = None,
     features: Mapping[str, bool] | None = None,
@@ -167,6 +170,7 @@ def build_manager(
     """Return all controllers on one API server. With a `cloud`, the in-memory provider among them, and its clusters reached in process.
 
     With `docker` it simulates what would be containers elsewhere, too: only where no other provider could act on them.
+    With a `host` those are containers of its engine.
 
     `flags` are the options of controllers (`wiring.Dependencies.options`). What they decide is kept in `Manager.traces`.
     `workloads` are lent the connections to workload clusters. `selected` names the controllers that run; None: all.
@@ -200,12 +204,14 @@ def build_manager(
     if definitions and extensions is None and gates["RuntimeSDK"]:
         extensions = runtime = add_runtime_client(manager, flags or {}, post)
     if cloud is not None:
-        definitions += [d for d in inmemory_controllers(cloud, docker=docker) if selected is None or d.name in selected]
+        definitions += [d for d in inmemory_controllers(cloud, docker=docker and host is None) if selected is None or d.name in selected]
     for definition in definitions:
         if definition.gate and not gates[definition.gate]:
             manager.idle[definition.name] = (definition.kind.__name__, f"the feature gate {definition.gate} is off")
         elif definition.kind is not ExtensionConfig or runtime is not None:  # who brings their own extensions registers them, too
             _add(manager, definition, cache, keys, gates, flags or {}, extensions or NoExtensions(), runtime)
+    if host is not None:
+        containers.add(manager, host)
     return manager
 
 

@@ -141,7 +141,7 @@ async def test_what_belongs_to_a_machine_carries_labels(story: Story) -> None:
     labels = found["Labels"]
     assert labels[naming.CLUSTER_LABEL] == "c"
     assert labels[naming.NAMESPACE_LABEL] == "default"
-    assert labels[naming.MACHINE_LABEL] == story.obj.metadata.name
+    assert labels[naming.OBJECT_LABEL] == story.obj.metadata.name
     assert labels[naming.ROLE_LABEL] == "worker"
     assert [n["Name"] for n in await story.engine.networks({naming.PLANE_LABEL: story.mark})] == [f"cw-test-{story.mark}"]
 

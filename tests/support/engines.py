@@ -6,6 +6,7 @@ import io
 import os
 import shutil
 import stat
+import subprocess
 import tarfile
 import uuid
 from collections.abc import AsyncIterator
@@ -133,3 +134,30 @@ async def engine_for_tests(socket: Path) -> AsyncIterator[tuple[Engine, str]]:
 def names() -> list[str]:
     """The engines, for parameters of tests."""
     return [str(path) for path in found()]
+
+
+HAPROXY_IMAGE = "localhost/clusterwright-test-haproxy:1"
+
+
+@cache
+def haproxy_files() -> bytes | None:
+    """An image of this machine's haproxy with its libraries; None: there is no haproxy."""
+    program, linker = shutil.which("haproxy"), shutil.which("ldd")
+    if program is None or linker is None:
+        return None
+    listed = subprocess.run([linker, program], capture_output=True, text=True, check=True).stdout
+    libraries = [Path(word) for word in listed.split() if word.startswith("/")]
+    buffer = io.BytesIO(files())
+    with tarfile.open(fileobj=buffer, mode="a") as tar:
+        for path in (Path(program), *libraries):
+            tar.add(path.resolve(), str(path) if path in libraries else "usr/sbin/haproxy")
+    return buffer.getvalue()
+
+
+async def have_haproxy(engine: Engine) -> None:
+    """Give an engine the image of haproxy, or skip the test."""
+    content = haproxy_files()
+    if content is None:
+        pytest.skip("NO HAPROXY: the load balancer was not tried; install haproxy")
+    if not await engine.has_image(HAPROXY_IMAGE):
+        await engine.import_image(HAPROXY_IMAGE, content)

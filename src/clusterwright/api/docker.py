@@ -1,6 +1,7 @@
 """The Docker kinds, as much of them as controllers read and write; whole they are data (`api.versions`), and so are their CRDs.
 
-What only a container engine understands (images, mounts, the load balancer) is not here: it is accepted, kept and ignored.
+What only a container engine understands (images, mounts, the load balancer) is used where machines are containers, and ignored where
+they are simulated.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from clusterwright.api.infrastructure import (
     DevClusterStatus,
     DevMachinePoolStatus,
     DevMachineStatus,
+    DockerLoadBalancer,
     DockerMachinePoolBackend,
     FailureDomains,
     InfraCluster,
@@ -27,6 +29,7 @@ from clusterwright.api.meta import ALWAYS
 
 class DockerClusterSpec(InfraClusterSpec):
     failure_domains: FailureDomains = ()
+    load_balancer: DockerLoadBalancer | None = None
 
 
 class DockerCluster(InfraCluster):

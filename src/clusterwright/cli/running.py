@@ -20,6 +20,7 @@ from clusterwright.api.wire import Transport
 from clusterwright.apiserver.serving.datadir import demand_private
 from clusterwright.cli import connect, settings
 from clusterwright.cli.serving import metrics_address
+from clusterwright.containers.build import Host
 from clusterwright.controllers.belonging import belongs_to
 from clusterwright.controllers.crdmigrator import PHASES
 from clusterwright.controllers.kit.features import DEFAULT_FEATURES, EMBEDDED_FEATURES, UnknownFeature, check_features, parse_features
@@ -114,6 +115,8 @@ class Place:
     namespace: str = ""
     """Of the Leases."""
     workloads: admission.Workloads
+    host: Host | None = None
+    """The container engine that machines are containers of, if one was named."""
     webhooks: asyncio.Event | None = None
     """Set when what the API server is told of our webhooks may have changed."""
 
@@ -190,6 +193,7 @@ def build(
         keys=keys,
         cloud=cloud,
         docker=place.is_embedded,  # elsewhere the real provider may be at work on them
+        host=place.host,
         reach=connect.reach,
         options=options,
         features=arguments.features,

@@ -17,7 +17,7 @@ from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.apiserver.serving import serve
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.storage.sqlite import StoreBroken
-from clusterwright.cli import demo, insight, manager, running, settings, verdicts, webview
+from clusterwright.cli import demo, engines, insight, manager, running, settings, verdicts, webview
 from clusterwright.cli.defaults import LOCAL
 from clusterwright.runtime import digest, garbage
 from clusterwright.runtime.clock import SystemClock
@@ -89,6 +89,7 @@ async def _run(arguments: argparse.Namespace) -> int:
     workloads = admission.Workloads()
     link = _Link()
     async with AsyncExitStack() as stack:
+        host = await engines.opened(arguments.engine, stack) if arguments.engine else None
         keys = PooledKeySource()
         stack.push_async_callback(keys.close)
         kubeconfig = arguments.kubeconfig or LOCAL
@@ -114,7 +115,7 @@ async def _run(arguments: argparse.Namespace) -> int:
         transport = InProcessTransport(server.server)
         garbage.settle()
         if not arguments.no_controllers:
-            place = running.Place(transport=transport, is_embedded=True, data_dir=data_dir, workloads=workloads)
+            place = running.Place(transport=transport, is_embedded=True, data_dir=data_dir, workloads=workloads, host=host)
             started = running.start(arguments, stack, *running.build(arguments, stack, place, clock, random, keys), stop)
         page = started.manager if started is not None else None
         server.server.report = page.report if page is not None else None

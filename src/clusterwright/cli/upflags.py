@@ -101,6 +101,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with --no-controllers: delete what has lost its owners, and what is in deleted namespaces, all the same",
     )
+    parser.add_argument(
+        "--engine",
+        default="",
+        metavar="NAME",
+        help="run machines of the backend docker, and the Docker kinds, as containers of this engine instead of simulating them: "
+        "auto, docker, podman, or unix:///PATH of its socket",
+    )
     parser.add_argument("--demo", action="store_true", help="bring up a cluster and show it")
     parser.add_argument(
         "--against",

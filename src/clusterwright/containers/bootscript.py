@@ -35,7 +35,7 @@ START = (
 """Takes the script on standard input and starts it."""
 LOOK = (
     f"cd {STATE} 2>/dev/null && test -s pid || exit 0; "
-    "echo started; cat exit 2>/dev/null || (kill -0 $(cat pid) 2>/dev/null && echo running || echo lost); "
+    "echo started; cat exit 2>/dev/null || { kill -0 $(cat pid) 2>/dev/null && echo running; } || cat exit 2>/dev/null || echo lost; "
     "cat step 2>/dev/null || echo; tail -c 8000 output 2>/dev/null || true"
 )
 """Prints how far the script has come; `progress` reads it."""

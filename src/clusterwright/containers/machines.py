@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -34,6 +35,7 @@ class _Containers(InfraMachines[Any]):
         super().__init__(client)
         self._site = site
         self._engine = site.engine
+        site.providers.append(self)
 
     async def provision(self, obj: InfraMachine, machine: Machine) -> Server | Gone | None:
         """Create the container, boot it, and look at it."""
@@ -46,7 +48,7 @@ class _Containers(InfraMachines[Any]):
             if seen is None:
                 await self._create(obj, machine, name)
                 return None
-            await self._demand_ours(obj, seen)
+            demand_labels(seen, await self._identity(obj), name)
             if not seen["State"]["Running"]:
                 if was_up:
                     return _stopped(seen, name, obj)
@@ -63,9 +65,7 @@ class _Containers(InfraMachines[Any]):
         name = naming.container_name(obj.key)
         try:
             seen = await self._engine.inspect(name)
-            if seen is None:
-                return True
-            if not await self._is_ours(obj, seen):
+            if seen is None or not has_labels(seen, await self._identity(obj)):
                 return True
             await self._engine.remove(name)
             return await self._engine.inspect(name) is None
@@ -96,7 +96,7 @@ class _Containers(InfraMachines[Any]):
         labels = {
             **(await self._place(obj, machine)).labels,
             naming.KIND_LABEL: obj.kind,
-            naming.MACHINE_LABEL: obj.metadata.name,
+            naming.OBJECT_LABEL: obj.metadata.name,
             naming.ROLE_LABEL: naming.CONTROL_PLANE if is_control_plane else naming.WORKER,
         }
         extra = [
@@ -122,20 +122,14 @@ class _Containers(InfraMachines[Any]):
         cluster = machine.spec.cluster_name or obj.metadata.labels.get(CLUSTER_NAME_LABEL, "")
         return naming.Place(await self._site.plane(), ObjectKey(obj.metadata.namespace, cluster))
 
-    async def _is_ours(self, obj: InfraMachine, seen: dict[str, Any]) -> bool:
-        labels = seen["Config"].get("Labels") or {}
-        wanted = {
+    async def _identity(self, obj: InfraMachine) -> dict[str, str]:
+        """Return the labels by which a container is known to be the machine's."""
+        return {
             naming.PLANE_LABEL: await self._site.plane(),
             naming.NAMESPACE_LABEL: obj.metadata.namespace,
             naming.KIND_LABEL: obj.kind,
-            naming.MACHINE_LABEL: obj.metadata.name,
+            naming.OBJECT_LABEL: obj.metadata.name,
         }
-        return wanted.items() <= labels.items()
-
-    async def _demand_ours(self, obj: InfraMachine, seen: dict[str, Any]) -> None:
-        if not await self._is_ours(obj, seen):
-            name = naming.container_name(obj.key)
-            raise ProvisionFailed(f"the name {name} is taken by a container of another plane or user: remove it, or rename the machine")
 
     # ------------------------------------------------------------------------------------------------ boot
 
@@ -177,6 +171,17 @@ class _Containers(InfraMachines[Any]):
         if answered.code:
             raise ProvisionFailed(f"the Node {node} cannot be given its providerID: {bootscript.essence(answered.text)}")
         return answered.text.strip() or naming.provider_id(container)
+
+
+def has_labels(seen: dict[str, Any], labels: Mapping[str, str]) -> bool:
+    """Return whether a container that was inspected has these labels."""
+    return labels.items() <= (seen["Config"].get("Labels") or {}).items()
+
+
+def demand_labels(seen: dict[str, Any], labels: Mapping[str, str], name: str) -> None:
+    """Raise ProvisionFailed unless a container is what its labels should say."""
+    if not has_labels(seen, labels):
+        raise ProvisionFailed(f"the name {name} is taken by a container of another plane or user: remove it, or choose another name")
 
 
 def _stopped(seen: dict[str, Any], name: str, obj: InfraMachine) -> Server:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from clusterwright.api.kubernetes import Namespace
 from clusterwright.api.meta import ObjectKey
 from clusterwright.containers import naming
 from clusterwright.engine import Engine, EngineError
-from clusterwright.provider import ProvisionFailed
+from clusterwright.provider import InfraClusters, InfraMachines, ProvisionFailed
 from clusterwright.runtime.client import Reader
 
 log = logging.getLogger(__name__)
@@ -30,21 +31,25 @@ class Site:
         name_servers: Sequence[str] = (),
         has_modules: bool = True,
         network: str = naming.NETWORK,
-        labels: Mapping[str, str] | None = None,
+        load_balancer_image: str = "",
     ) -> None:
         self.engine = engine
         self.entrypoint = entrypoint
         self.name_servers = tuple(name_servers)
         self.has_modules = has_modules
         """Whether the host has kernel modules that nodes may load."""
+        self.providers: list[InfraMachines[Any] | InfraClusters[Any]] = []
+        """Those that use it: events of the engine wake their objects."""
         self._reader = reader
         self._node_image = node_image
         self._network = network
-        self._labels = dict(labels or {})
+        self.load_balancer_image = load_balancer_image
+        """Instead of the default, where a cluster names none."""
         self._plane = ""
         self._old_cgroups: bool | None = None
         self._pulls: dict[str, asyncio.Task[None]] = {}
         self._said: dict[str, str] = {}
+        self._failed: dict[str, str] = {}
 
     async def plane(self) -> str:
         """Return the plane's identity: the uid of its namespace kube-system; raises ApiError."""
@@ -66,20 +71,24 @@ class Site:
     async def network(self) -> str:
         """Return the network of all nodes, which is made if it does not exist."""
         if await self.engine.network(self._network) is None:
-            await self.engine.create_network(self._network, {naming.PLANE_LABEL: await self.plane(), **self._labels})
+            await self.engine.create_network(self._network, {naming.PLANE_LABEL: await self.plane()})
         return self._network
 
     async def pull(self, image: str, key: ObjectKey, wake: Callable[[ObjectKey, str], None]) -> None:
-        """Have an image pulled, once for all machines that want it. Raises ProvisionFailed if the last attempt failed."""
+        """Have an image pulled, once for all that want it. Raises ProvisionFailed with the last error until a pull succeeds."""
         task = self._pulls.get(image)
-        if task is None:
+        if task is not None and task.done() and not task.cancelled():
+            del self._pulls[image]
+            error = task.exception()
+            if error is None:
+                self._failed.pop(image, None)
+                return
+            self._failed[image] = str(error)  # the next attempt follows when this one was told, and waited for
+        elif task is None:
             task = self._pulls[image] = asyncio.create_task(self._pull(image), name=f"pull {image}")
             task.add_done_callback(lambda _: wake(key, f"the pull of {image} has ended"))
-            return
-        if task.done():
-            del self._pulls[image]
-            if (error := task.exception()) is not None:
-                raise ProvisionFailed(str(error)) from error
+        if image in self._failed:
+            raise ProvisionFailed(self._failed[image])
 
     async def _pull(self, image: str) -> None:
         try:

@@ -23,4 +23,5 @@ def archive(files: Mapping[str, bytes], *, mode: int = 0o600) -> bytes:
             entry = tarfile.TarInfo(path.strip("/"))
             entry.size, entry.mode = len(content), mode
             tar.addfile(entry, io.BytesIO(content))
-    return buffer.getvalue()
+        end = tar.offset + 2 * tarfile.BLOCKSIZE
+    return buffer.getvalue()[:end]  # without padding: Podman stops to read at the end, and takes what follows for an error

@@ -29,7 +29,7 @@ D = TypeVar("D", bound=Server | Gone | Site)
 
 @dataclass(frozen=True, slots=True)
 class Belonging:
-    """What the object belongs to. One that is deleted may have outlived both."""
+    """The owners of an object. One that is deleted may have outlived both."""
 
     machine: Machine | None
     cluster: Cluster | None

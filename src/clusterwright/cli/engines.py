@@ -1,0 +1,50 @@
+"""The container engine that `--engine` names, and the host that it runs on."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AsyncExitStack
+from ipaddress import ip_address
+from pathlib import Path
+
+from clusterwright.cli.errors import Failed, Usage
+from clusterwright.containers.build import Host
+from clusterwright.engine import EngineError
+from clusterwright.engine.locate import BadEngine, connect
+
+RESOLVERS = ("/etc/resolv.conf", "/run/systemd/resolve/resolv.conf")
+"""The second has the servers that a resolver on the host itself asks."""
+
+
+async def opened(name: str, stack: AsyncExitStack) -> Host:
+    """Return the engine, closed when the stack unwinds; raises Usage, Failed."""
+    try:
+        engine, version = await connect(name, os.environ)
+    except BadEngine as error:
+        raise Usage(f"--engine: {error}") from error
+    except EngineError as error:
+        raise Failed(f"--engine {name}: {error}") from error
+    stack.push_async_callback(engine.close)
+    print(f"machines are containers of {version} at {engine.address}", flush=True)
+    return Host(engine=engine, name_servers=name_servers(), has_modules=Path("/lib/modules").is_dir())
+
+
+def name_servers() -> tuple[str, ...]:
+    """Return the host's name servers that containers can reach: those that are not on its loopback."""
+    for path in RESOLVERS:
+        try:
+            lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            continue
+        words = [line.split() for line in lines]
+        found = tuple(w[1] for w in words if len(w) > 1 and w[0] == "nameserver" and _is_reachable(w[1]))
+        if found:
+            return found
+    return ()
+
+
+def _is_reachable(address: str) -> bool:
+    try:
+        return not ip_address(address).is_loopback
+    except ValueError:
+        return False
