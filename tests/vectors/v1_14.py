@@ -25,6 +25,16 @@ CONVERSATIONS = {
 }
 _LEARNER = "1.I, #14199: an unnamed learner is kept for two minutes after a Node registered"
 _LEADERSHIP = "C6, #13848: another candidate for the leadership of etcd"
+_STATUS_ERRORS = "B5, #13846: errors in the status of an etcd endpoint do not count"
+
+
+def _member_fields(*machines: str) -> frozenset[str]:
+    return frozenset(
+        {"conditions.EtcdClusterHealthy"}
+        | {f"others.Machine/{m}.{form}.EtcdMemberHealthy" for m in machines for form in ("conditions", "v1beta1Conditions")}
+    )
+
+
 PASSES: dict[str, tuple[str, frozenset[str]]] = {
     "kcp-hook-26": (_LEADERSHIP, frozenset({"actions", "error", "status.observedGeneration"})),
     "kcp-random-0099": ("C6, #13848: without a candidate for the leadership", frozenset({"actions", "error", "status.observedGeneration"})),
@@ -43,6 +53,9 @@ PASSES: dict[str, tuple[str, frozenset[str]]] = {
         "B3, #13848: the reason for not remediating is said on the Machine",
         frozenset({"conditions.Remediating", "others.Machine/m3.conditions.OwnerRemediated"}),
     ),
+    "kcph-etcd-error-06": (_STATUS_ERRORS, _member_fields("m1")),
+    "kcph-etcd-error-07": (_STATUS_ERRORS, _member_fields("m1")),
+    "kcph-etcd-error-08": (_STATUS_ERRORS, _member_fields("m1", "m2", "m3")),
     "kcph-random-0086": (_LEARNER, frozenset({"actions", "requeueAfterSeconds"})),
     "kcph-random-0297": (_LEARNER, frozenset({"actions", "requeueAfterSeconds"})),
 }
