@@ -29,17 +29,20 @@ def controlled_by(kind: str, name: str, group: str) -> list[dict[str, Any]]:
 KCP = controlled_by("KubeadmControlPlane", "c1", "controlplane.cluster.x-k8s.io")
 CONFIG = controlled_by("KubeadmConfig", "m1", "bootstrap.cluster.x-k8s.io")
 FOREIGN = {
-    "a CA that a control plane made": (TYPE, OURS, KCP, {"tls.crt": b64("c"), "tls.key": b64("k")}, "it holds a certificate"),
+    "a CA that a control plane made": (TYPE, OURS, KCP, {"tls.crt": b64("c"), "tls.key": b64("k")}, "KubeadmControlPlane c1"),
     "a CA that a user brings": (TYPE, OURS, [], {"tls.crt": b64("c"), "tls.key": b64("k")}, "it holds a certificate"),
     "a CA that this config made": (TYPE, OURS, CONFIG, {"tls.crt": b64("c"), "tls.key": b64("k")}, "it holds a certificate"),
-    "a kubeconfig that a control plane made": (TYPE, OURS, KCP, {"value": b64("kind: Config")}, "KubeadmControlPlane c1 controls it"),
+    "a kubeconfig that a control plane made": (TYPE, OURS, KCP, {"value": b64("kind: Config")}, "already controlled by KubeadmControlPlane c1"),
     "a kubeconfig that a user brings": (TYPE, OURS, [], {"value": b64("kind: Config")}, "it does not hold bootstrap data"),
     "a password": ("Opaque", {}, [], {"password": b64("p")}, "its type is Opaque"),
     "bootstrap data of another cluster": (TYPE, {"cluster.x-k8s.io/cluster-name": "c2"}, [], DATA, "is 'c2', not 'c1'"),
     "bootstrap data of another config": (
         TYPE, OURS, controlled_by("KubeadmConfig", "m2", "bootstrap.cluster.x-k8s.io"), DATA, "KubeadmConfig m2 controls it"
     ),
-    "data of another provider": (TYPE, OURS, controlled_by("RKE2Config", "m1", "bootstrap.cluster.x-k8s.io"), DATA, "RKE2Config m1"),
+    "data of another provider": (TYPE, OURS, controlled_by("RKE2Config", "m1", "bootstrap.cluster.x-k8s.io"), DATA, "already controlled by RKE2Config m1"),
+    "data that the Machine owned in very old versions": (
+        TYPE, OURS, controlled_by("Machine", "m1", "cluster.x-k8s.io"), DATA, "already controlled by Machine m1"
+    ),
 }  # fmt: skip
 
 
@@ -61,7 +64,10 @@ async def test_a_secret_of_somebody_else_is_left_alone_and_named(world: Any, wha
     before = await a_secret(world, type, labels, owners, data)
 
     for _ in range(3):
-        with pytest.raises(Exception, match='Secret "default/m1" is in the way'):
+        with pytest.raises(
+            Exception,
+            match='Secret "default/m1" is in the way|could not add KubeadmConfig m1 as ownerReference to bootstrap Secret m1, it is already controlled by',
+        ):
             await world.reconciler.reconcile(ObjectKey(NS, "m1"))
 
     after = await world.judge.get(SECRET, ObjectKey(NS, "m1"))
@@ -75,10 +81,26 @@ async def test_a_secret_of_somebody_else_is_left_alone_and_named(world: Any, wha
     assert not config.status.data_secret_name
 
 
+@pytest.mark.parametrize("generated", [True, False])
+async def test_13937_a_secret_that_another_object_controls_is_an_error(world: Any, generated: bool) -> None:
+    await a_worker(world)
+    if generated:
+        status = {"dataSecretName": "m1", "initialization": {"dataSecretCreated": True}}
+        await world.judge.patch(KubeadmConfig, ObjectKey(NS, "m1"), {"status": status}, subresource="status")
+    before = await a_secret(world, TYPE, OURS, KCP, DATA)
+
+    text = "could not add KubeadmConfig m1 as ownerReference to bootstrap Secret m1, it is already controlled by KubeadmControlPlane c1"
+    with pytest.raises(Exception, match=f"^{text}$"):
+        await world.reconciler.reconcile(ObjectKey(NS, "m1"))
+
+    assert (await world.judge.get(SECRET, ObjectKey(NS, "m1"))).json == before.json
+    told = get((await world.judge.get(KubeadmConfig, ObjectKey(NS, "m1"))).status.conditions, "DataSecretAvailable")
+    assert (told is not None and text in told.message) is not generated
+
+
 OURS_TO_TAKE = {
     "what an earlier pass left": (TYPE, OURS, CONFIG, DATA),
     "what was restored without owners": (TYPE, OURS, [], DATA),
-    "what the Machine owned in older versions": (TYPE, OURS, controlled_by("Machine", "m1", "cluster.x-k8s.io"), DATA),
     "an empty Secret of our type": (TYPE, {}, [], {}),
 }
 

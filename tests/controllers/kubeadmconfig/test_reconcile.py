@@ -46,17 +46,18 @@ async def test_edge_013_a_secret_without_owner_becomes_ours(world: Any, infrastr
     assert not any("secrets" in path for _, path in world.transport.writes)
 
 
-async def test_edge_014_a_machine_as_controller_is_replaced(world: Any) -> None:
+async def test_edge_014_references_that_do_not_control_stay(world: Any) -> None:
     await world.cluster(infrastructure=False)
     config = await world.worker()
-    machine = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": "m1", "uid": "u", "controller": True}
-    other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "v"}
-    await world.secret("m1", {"value": "x"}, type="cluster.x-k8s.io/secret", ownerReferences=[machine, other])
+    machine = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": "m1", "uid": "u"}
+    data = {"value": "x", "format": "cloud-config"}
+    labels = {"cluster.x-k8s.io/cluster-name": "c1"}
+    await world.secret("m1", data, type="cluster.x-k8s.io/secret", ownerReferences=[machine], labels=labels)
 
     await world.reconcile()
 
     owners = (await world.judge.get(Secret, ObjectKey(NS, "m1"))).metadata.owner_references
-    assert [(o.kind, o.uid) for o in owners] == [("ConfigMap", "v"), ("KubeadmConfig", config["metadata"]["uid"])]
+    assert [(o.kind, o.uid) for o in owners] == [("Machine", "u"), ("KubeadmConfig", config["metadata"]["uid"])]
 
 
 async def test_edge_015_status_is_restored_from_the_owner(world: Any) -> None:

@@ -50,7 +50,7 @@ def test_hooks_are_found_by_prefix_and_sorted() -> None:
         }
     )
 
-    waiting = node_shutdown.NODE_SHUTDOWN.decide(ShutdownSnapshot(machine=machine, now=NOW))
+    waiting = node_shutdown.NODE_SHUTDOWN.decide(ShutdownSnapshot(machine=machine, host=HOST, now=NOW))
 
     assert waiting.outcome is not None
     assert waiting.outcome.message == (
@@ -66,7 +66,9 @@ STARTED = MachineDeletionStatus(
     node_drain_start_time=NOW - timedelta(seconds=60), wait_for_node_volume_detach_start_time=NOW - timedelta(seconds=60)
 )
 CONTROL_PLANE = {"cluster.x-k8s.io/control-plane": ""}
-KCP_HOOK = {"pre-terminate.delete.hook.machine.cluster.x-k8s.io/kcp-cleanup": ""}
+PRE_TERMINATE_HOOK = {"pre-terminate.delete.hook.machine.cluster.x-k8s.io/kcp-cleanup": ""}
+TERMINATING = MachineDeletionStatus(wait_for_pre_terminate_hook_start_time=NOW - timedelta(seconds=60))
+HOST = Found(Unstructured({"kind": "DevMachine", "metadata": {"name": "m"}}))
 
 
 @pytest.mark.parametrize(
@@ -86,17 +88,33 @@ KCP_HOOK = {"pre-terminate.delete.hook.machine.cluster.x-k8s.io/kcp-cleanup": ""
             {"spec": MachineDeletionSpec(node_drain_timeout_seconds=1, node_volume_detach_timeout_seconds=1)}, True, True, id="not-started"
         ),
         pytest.param({"spec": MachineDeletionSpec(node_drain_timeout_seconds=0), "status": STARTED}, True, True, id="no-limit"),
-        pytest.param({"labels": CONTROL_PLANE, "owner": "KubeadmControlPlane"}, False, False, id="out-of-etcd-already"),
-        pytest.param({"labels": CONTROL_PLANE, "owner": "KubeadmControlPlane", "annotations": KCP_HOOK}, True, True, id="still-in-etcd"),
-        pytest.param({"labels": CONTROL_PLANE, "owner": "OtherControlPlane"}, True, True, id="another-control-plane"),
-        pytest.param({"owner": "KubeadmControlPlane"}, True, True, id="no-control-plane-machine"),
+        pytest.param({"labels": CONTROL_PLANE, "owner": "KubeadmControlPlane", "status": TERMINATING}, False, False, id="terminating"),
+        pytest.param(
+            {"labels": CONTROL_PLANE, "owner": "OtherControlPlane", "status": TERMINATING}, False, False, id="other-control-plane"
+        ),
+        pytest.param({"status": TERMINATING}, False, False, id="terminating-worker"),
+        pytest.param({"annotations": PRE_TERMINATE_HOOK}, True, True, id="hooked-but-not-waiting"),
     ],
 )
 def test_what_is_allowed(facts: Any, drain: bool, volumes: bool) -> None:
     machine = a_machine(**facts)
 
-    assert node_access.drain_is_allowed(machine, NOW) is drain
-    assert node_access.volume_wait_is_allowed(machine, NOW) is volumes
+    assert node_access.drain_is_allowed(machine, HOST, NOW) is drain
+    assert node_access.volume_wait_is_allowed(machine, HOST, NOW) is volumes
+
+
+@pytest.mark.parametrize(
+    ("host", "allowed"),
+    [
+        pytest.param(HOST, True, id="alive"),
+        pytest.param(Found(Unstructured({"kind": "X", "metadata": {"deletionTimestamp": "2026-05-01T11:00:00Z"}})), False, id="deleting"),
+        pytest.param(Missing(), False, id="gone"),
+        pytest.param(Unreadable("x", OSError("x")), True, id="unreadable"),
+    ],
+)
+def test_11591_a_node_whose_machine_is_going_is_not_drained(host: Lookup, allowed: bool) -> None:
+    assert node_access.drain_is_allowed(a_machine(), host, NOW) is allowed
+    assert node_access.volume_wait_is_allowed(a_machine(), host, NOW) is allowed
 
 
 @pytest.mark.parametrize(("limit", "since", "stays"), [(10, 9, False), (10, 10, True), (0, 10_000, False), (None, 10_000, False)])
@@ -187,7 +205,7 @@ EXCLUDED = {"machine.cluster.x-k8s.io/exclude-node-draining": "", "machine.clust
     ],
 )
 def test_the_order_in_which_a_node_is_released(facts: Any, state: Any, row: str, reason: str | None) -> None:
-    decision = node_shutdown.NODE_SHUTDOWN.decide(ShutdownSnapshot(machine=a_machine(**facts), now=NOW, **state))
+    decision = node_shutdown.NODE_SHUTDOWN.decide(ShutdownSnapshot(machine=a_machine(**facts), host=HOST, now=NOW, **state))
 
     assert decision.row == row
     assert (decision.outcome.reason if decision.outcome else None) == reason
@@ -266,4 +284,4 @@ def test_what_remains_of_an_object(lookup: Lookup, state: Remains) -> None:
 
 
 def test_what_was_not_tried_is_untried() -> None:
-    assert ShutdownSnapshot(machine=a_machine(), now=NOW).drain == Untried()
+    assert ShutdownSnapshot(machine=a_machine(), host=HOST, now=NOW).drain == Untried()

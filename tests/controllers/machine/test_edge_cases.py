@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from clusterwright.api import codec
 from clusterwright.runtime.errors import ApiError
 
 CHECK_LOGS = "Please check controller logs for errors"
@@ -456,22 +457,38 @@ def test_25_with_everything_gone_and_a_hook_left_ready_is_still_well_formed(a: A
 
 # --------------------------------------------------------------------------------------------------------- deletion
 
-KCP_HOOK = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/kcp-cleanup"
+PRE_DRAIN = "pre-drain.delete.hook.machine.cluster.x-k8s.io/backup"
+PRE_TERMINATE = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/kcp-cleanup"
 
 
-@pytest.mark.parametrize("hook", [False, True], ids=["26-without-the-hook-no-drain", "26-with-the-hook-drained"])
-def test_26_machines_of_a_kubeadm_control_plane(a: Any, hook: bool) -> None:
+@pytest.mark.parametrize("kind", ["KubeadmControlPlane", "RKE2ControlPlane"])
+@pytest.mark.parametrize("waited", [False, True])
+def test_11591_a_control_plane_machine_is_not_drained_again_after_its_pre_terminate_wait(a: Any, kind: str, waited: bool) -> None:
+    """Its etcd member is gone by then, and its API server with it: an eviction would never be answered."""
     machine = a.deleted(
         metadata={
             "labels": {"cluster.x-k8s.io/control-plane": ""},
-            "annotations": {KCP_HOOK: ""} if hook else {},
-            "ownerReferences": [a.owner("KubeadmControlPlane", "kcp", "uid-kcp", "controlplane.cluster.x-k8s.io")],
-        }
+            "ownerReferences": [a.owner(kind, "kcp", "uid-kcp", "controlplane.cluster.x-k8s.io")],
+        },
+        status={"deletion": {"waitForPreTerminateHookStartTime": a.ago(seconds=90)}} if waited else {},
     )
     answer = a.Build(machine=machine, remote=[a.pod("web")], more=[a.other_control_plane()]).decide()
 
-    assert (("create", "Eviction", "web") in answer.actions) is hook
-    assert ("nodeDrainStartTime" in answer.status.get("deletion", {})) is hook
+    assert (("create", "Eviction", "web") in answer.actions) is not waited
+    assert ("nodeDrainStartTime" in answer.status.get("deletion", {})) is not waited
+
+
+@pytest.mark.parametrize(
+    ("hook", "field"), [(PRE_DRAIN, "waitForPreDrainHookStartTime"), (PRE_TERMINATE, "waitForPreTerminateHookStartTime")]
+)
+async def test_11590_the_start_of_a_wait_for_hooks_is_written_down_once(a: Any, hook: str, field: str) -> None:
+    running = a.Build(machine=a.deleted(metadata={"annotations": {hook: ""}}), more=[a.other_control_plane()]).start()
+
+    await running.run()
+    first = codec.to_json((await running.machine()).status.deletion)[field]
+    await running.run(seconds=30)
+
+    assert codec.to_json((await running.machine()).status.deletion)[field] == first == a.ago()
 
 
 @pytest.mark.parametrize(

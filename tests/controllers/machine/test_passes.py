@@ -176,18 +176,18 @@ async def test_a_dead_workload_cluster_holds_the_deletion_only_until_the_timeout
     running = a.Build(
         machine=a.deleted(spec={"deletion": limits}),
         bootstrap=None,
-        infra=None,
+        infra=a.infra(metadata={"finalizers": None}),
         workload={"connected": False},
         more=[a.other_control_plane()],
     ).start()
     stages = []
-    for seconds in (0, 61, 61):
+    for seconds in (0, 61, 61, 1):
         with pytest.raises(Exception, match="connection to the workload cluster is down"):
             await running.run(seconds=seconds)
         found = await running.world.client.find(Machine, KEY)
         stages.append(next(c.reason for c in found.status.conditions if c.type == "Deleting") if found else "gone")
 
-    assert stages == ["DrainingNode", "WaitingForVolumeDetach", "gone"]
+    assert stages == ["DrainingNode", "WaitingForVolumeDetach", "WaitingForInfrastructureDeletion", "gone"]
 
 
 async def test_deleting_a_whole_cluster_never_asks_its_api_server(a: Any) -> None:
@@ -317,7 +317,7 @@ async def test_what_fails_on_the_node_is_told(a: Any, faults: Any, reason: str) 
     running = a.Build(
         machine=a.deleted(metadata={"finalizers": ["machine.cluster.x-k8s.io", "x/y"]}),
         bootstrap=None,
-        infra=None,
+        infra=None if reason == "FailedDeleteNode" else a.infra(),
         more=[a.other_control_plane()],
         workload=faults,
     ).start()

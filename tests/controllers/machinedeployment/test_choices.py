@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from clusterwright.api.core import Machine, MachineDeployment, MachineSet
@@ -20,7 +22,7 @@ from clusterwright.controllers import field_ownership
 from clusterwright.controllers.machinedeployment import inplace
 from clusterwright.controllers.machinedeployment.desired import Maker, new_machine_set, new_name, updated_machine_set
 from clusterwright.controllers.machinedeployment.revisions import Revision, next_revision
-from clusterwright.controllers.machinedeployment.rollout import Limits, Rollout, Sized
+from clusterwright.controllers.machinedeployment.rollout import Limits, Rollout, Sized, grow_new
 from clusterwright.controllers.machinedeployment.templates import divide
 from clusterwright.controllers.update_patches import patched
 from clusterwright.golang.jsonpatch import PatchFailed
@@ -178,15 +180,54 @@ def test_moved_machines_count_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("growth", "surge", "going_on", "expected"),
-    [(1, 1, False, 1), (1, 1, True, 0), (4, 3, True, 1), (3, 3, False, 1), (2, 0, True, 2), (0, 1, False, 0)],
+    ("missing", "growth", "surge", "going_on", "expected"),
+    [(0, 1, 1, False, 1), (0, 1, 1, True, 0), (1, 4, 3, True, 1), (0, 3, 3, False, 1), (2, 2, 0, True, 2), (0, 0, 1, False, 0)],
 )
-def test_d23_what_is_moved_needs_no_surge(growth: int, surge: int, going_on: bool, expected: int) -> None:
-    rollout = Rollout(9, Limits(surge, 0), Sized("new", 2, 2, 2, 2), intents={"new": 2 + growth} if growth else {})
+def test_d23_what_is_moved_needs_no_surge(missing: int, growth: int, surge: int, going_on: bool, expected: int) -> None:
+    old = 9 - 2 - missing
+    rollout = Rollout(9, Limits(surge, 0), Sized("new", 2, 2, 2, 2), (Sized("old", old, old, old),), {"new": 2 + growth} if growth else {})
 
     inplace.limit_growth(rollout, going_on=going_on)
 
     assert rollout.intent(rollout.new) == 2 + expected
+
+
+@pytest.mark.parametrize(
+    ("replicas", "new", "old", "surge", "expected"),
+    [
+        pytest.param(
+            6, Sized("new", 3, 3, 3, 3), Sized("old", 1, 1, 1), 3, 5, id="two are missing, and the growth is no more than the surge"
+        ),
+        pytest.param(6, Sized("new", 3, 3, 3, 3), Sized("old", 3, 3, 3), 3, 4, id="none is missing, and one sets things going"),
+        pytest.param(6, Sized("new", 3, 3, 3, 3), Sized("old", 4, 4, 4), 3, 4, id="the surge has begun already"),
+        pytest.param(6, Sized("new", 3, 3, 3, 3), Sized("old", 1, 3, 3), 3, 3, id="Machines of the old one are still there"),
+        pytest.param(6, Sized("new", 3, 3, 3, 3), Sized("old", 3, 1, 1), 3, 3, id="Machines of the old one are being made"),
+    ],
+)
+def test_13983_what_is_missing_is_counted_by_machines(replicas: int, new: Sized, old: Sized, surge: int, expected: int) -> None:
+    rollout = Rollout(replicas, Limits(surge, 0), new, (old,))
+    grow_new(rollout)
+
+    inplace.limit_growth(rollout, going_on=old.wanted != old.actual)
+
+    assert rollout.intent(rollout.new) == expected
+
+
+@given(st.integers(0, 12), st.integers(0, 4), st.tuples(*[st.integers(0, 8)] * 4), st.booleans())
+def test_13983_an_update_in_place_never_exceeds_the_surge_nor_leaves_machines_missing(
+    replicas: int, surge: int, sizes: tuple[int, int, int, int], going_on: bool
+) -> None:
+    new, old = Sized("new", sizes[0], sizes[1]), Sized("old", sizes[2], sizes[3])
+    rollout = Rollout(replicas, Limits(surge, 0), new, (old,))
+    grow_new(rollout)
+    most = rollout.intent(new)
+
+    inplace.limit_growth(rollout, going_on=going_on)
+
+    there = max(rollout.intent(new), new.actual) + max(old.wanted, old.actual)
+    assert rollout.intent(new) <= most
+    if most > new.wanted:
+        assert min(replicas, max(most, new.actual) + max(old.wanted, old.actual)) <= there <= replicas + surge
 
 
 def test_something_goes_on_while_machines_are_made_shrunk_or_updated() -> None:

@@ -8,8 +8,7 @@ from clusterwright.api.bootstrap import KubeadmConfig
 from clusterwright.api.core import Cluster
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import GroupVersionKind, OwnerReference
-from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CORE_GROUP
-from clusterwright.controllers.kubeadmconfig.snapshot import Owner
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.kubeadm.certificates import SECRET_TYPE
 
 DATA_KEYS: Final = frozenset({"value", "format"})
@@ -17,7 +16,7 @@ DATA_KEYS: Final = frozenset({"value", "format"})
 _KEY_PAIR: Final = frozenset({"tls.crt", "tls.key"})
 
 
-def why_foreign(secret: Secret, config: KubeadmConfig, owner: Owner, cluster: Cluster) -> str:
+def why_foreign(secret: Secret, config: KubeadmConfig, cluster: Cluster) -> str:
     """Return why the Secret must not be owned, replaced or deleted for the config; empty if it is the config's bootstrap data.
 
     The name of a config is a user's choice. Without this check, whoever may create a KubeadmConfig and a Machine, but no Secret,
@@ -30,7 +29,7 @@ def why_foreign(secret: Secret, config: KubeadmConfig, owner: Owner, cluster: Cl
         return "it holds a certificate or its key"
     controller = secret.metadata.controller
     if controller is not None:
-        return "" if _is_ours(controller, config, owner) else f"{controller.kind} {controller.name} controls it"
+        return "" if _is_ours(controller, config) else f"{controller.kind} {controller.name} controls it"
     if not keys:
         return ""
     label = secret.metadata.labels.get(CLUSTER_NAME_LABEL, "")
@@ -39,14 +38,7 @@ def why_foreign(secret: Secret, config: KubeadmConfig, owner: Owner, cluster: Cl
     return "" if keys == DATA_KEYS else "nothing controls it and it does not hold bootstrap data (the keys value and format)"
 
 
-def _is_ours(controller: OwnerReference, config: KubeadmConfig, owner: Owner) -> bool:
-    """Return whether a reference names the config, or the Machine or MachinePool that owned the Secret in older versions.
-
-    The uid does not count: it changes when objects are moved or restored.
-    """
-    group = GroupVersionKind.of(controller.api_version, controller.kind).group
-    ours = GroupVersionKind.of(config.api_version, config.kind).group
-    if (group, controller.kind) == (ours, config.kind):
-        return controller.name == config.metadata.name
-    names = {config.metadata.name, owner.object.metadata.name}
-    return group == CORE_GROUP and controller.kind in {"Machine", "MachinePool"} and controller.name in names
+def _is_ours(controller: OwnerReference, config: KubeadmConfig) -> bool:
+    """Return whether a reference names the config. The uid does not count: it changes when objects are moved or restored."""
+    found, ours = (GroupVersionKind.of(r.api_version, r.kind) for r in (controller, config))
+    return (found.group, controller.kind, controller.name) == (ours.group, config.kind, config.metadata.name)

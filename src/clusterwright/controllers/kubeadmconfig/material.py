@@ -39,12 +39,12 @@ class OutcomeUnknown(MaterialFailed):
 
 
 class SecretInTheWay(MaterialFailed):
-    """The bootstrap data cannot be stored, because another Secret has its name."""
+    """The bootstrap data cannot be stored, because another Secret has its name. `advice` says so with the next step."""
 
-    def __init__(self, config: KubeadmConfig, why: str) -> None:
-        super().__init__(
-            f'Secret "{config.key}" is in the way: it is not the bootstrap data of this KubeadmConfig, because {why}. '
-            "It is left as it is: delete it if nobody needs it, or use another name for the KubeadmConfig and its Machine"
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.advice = (
+            f"{text}. It is left as it is: delete it if nobody needs it, or use another name for the KubeadmConfig and its Machine"
         )
 
 
@@ -175,7 +175,7 @@ def data_secret(config: KubeadmConfig, cluster: Cluster, data: bytes) -> Json:
     }
 
 
-async def store(client: Client, config: KubeadmConfig, owner: Owner, cluster: Cluster, data: bytes) -> None:
+async def store(client: Client, config: KubeadmConfig, cluster: Cluster, data: bytes) -> None:
     """Create the Secret, or replace one that an earlier pass left. Raises MaterialFailed; SecretInTheWay if it is not ours."""
     secret, what = data_secret(config, cluster, data), "create"
     try:
@@ -184,8 +184,9 @@ async def store(client: Client, config: KubeadmConfig, owner: Owner, cluster: Cl
         except AlreadyExists:
             what = "update"
             present = await client.live.get(Secret, config.key)
-            if why := why_foreign(present, config, owner, cluster):
-                raise SecretInTheWay(config, why) from None
+            if why := why_foreign(present, config, cluster):
+                text = f'Secret "{config.key}" is in the way: it is not the bootstrap data of this KubeadmConfig, because {why}'
+                raise SecretInTheWay(text) from None
             secret["metadata"]["resourceVersion"] = present.metadata.resource_version  # this very Secret, or none
             await client.update(secret)
     except SecretInTheWay:
@@ -225,14 +226,20 @@ async def discard_unused(client: Client, config: KubeadmConfig) -> bool:
     return True
 
 
-async def ensure_owner(client: Client, config: KubeadmConfig, owner: Owner, cluster: Cluster) -> None:
-    """Make the config the controller of its Secret, if there is one and it is ours. Raises MaterialFailed."""
+async def ensure_owner(client: Client, config: KubeadmConfig, cluster: Cluster) -> None:
+    """Make the config the controller of its Secret, if there is one and it is ours.
+
+    Raises MaterialFailed; SecretInTheWay if an object of another kind controls it.
+    """
     what = f"KubeadmConfig {config.metadata.name} as ownerReference to bootstrap Secret {config.metadata.name}"
     try:
         secret = await client.find(Secret, config.key)
     except ApiError as error:
         raise MaterialFailed(f"failed to add {what}: {error}") from error
-    if secret is None or why_foreign(secret, config, owner, cluster):
+    controller = secret.metadata.controller if secret is not None else None
+    if controller is not None and controller.kind != config.kind:
+        raise SecretInTheWay(f"could not add {what}, it is already controlled by {controller.kind} {controller.name}")
+    if secret is None or why_foreign(secret, config, cluster):
         return
     owners = repaired_owners(secret.metadata.owner_references, config)
     if owners == secret.metadata.owner_references:

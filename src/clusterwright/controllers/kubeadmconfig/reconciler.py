@@ -118,8 +118,17 @@ class KubeadmConfigs(Kind[KubeadmConfig, Home, Snapshot]):
                     return  # the row of a condition has this error
                 raise error if isinstance(error, ApiError) else PassFailed(str(error)) from error
 
+    async def _own_secret(self, run: ConfigPass) -> None:
+        """Make the config the controller of its Secret. Raises MaterialFailed, and says so of a config that waits for its data."""
+        try:
+            await material.ensure_owner(self._client, run.object, run.seen.cluster)
+        except material.SecretInTheWay as error:
+            if not run.object.status.data_secret_name and not run.seen.owner.data_secret_name:
+                note(run, data=Data.SECRET_IN_THE_WAY, detail=error.advice, cause=error)
+            raise
+
     async def _step(self, run: ConfigPass) -> None:
-        await material.ensure_owner(self._client, run.object, run.seen.owner, run.seen.cluster)
+        await self._own_secret(run)
         match run.decide(STEP).chosen(Step):
             case Step.AWAIT_INFRASTRUCTURE:
                 log.info("Cluster infrastructure is not ready, waiting", kubeadmconfig=str(run.object.key))
@@ -273,9 +282,9 @@ class KubeadmConfigs(Kind[KubeadmConfig, Home, Snapshot]):
         node = Node.of(run.object.spec, role, documents=texts, files=(*certificate_files, *files), users=users)
         data = ignition.render(node).data if run.object.spec.format == "ignition" else cloudinit.render(node)
         try:
-            await material.store(self._client, run.object, run.seen.owner, run.seen.cluster, data)
+            await material.store(self._client, run.object, run.seen.cluster, data)
         except material.SecretInTheWay as error:
-            note(run, data=Data.SECRET_IN_THE_WAY, detail=str(error), cause=error)
+            note(run, data=Data.SECRET_IN_THE_WAY, detail=error.advice, cause=error)
             raise
         run.become(with_data_secret(run.object, run.object.metadata.name))
         note(run, data=Data.AVAILABLE)

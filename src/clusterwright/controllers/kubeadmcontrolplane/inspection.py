@@ -315,20 +315,17 @@ async def _ask_etcd(hands: Hands, run: Run, nodes: Mapping[str, Node]) -> EtcdFa
     except (EtcdError, ApiError) as error:
         return EtcdFacts(asked=True, connect_error=root_cause(error))
     try:
-        endpoint = str(getattr(etcd, "endpoint", f"etcd-{ordered[0]}"))
-        if etcd.status.errors:
-            return EtcdFacts(asked=True, endpoint=endpoint, status_errors=tuple(etcd.status.errors))
         try:
             members = await etcd.members()
         except (EtcdError, ApiError) as error:
-            return EtcdFacts(asked=True, endpoint=endpoint, members_error=root_cause(error))
+            return EtcdFacts(asked=True, members_error=root_cause(error))
         try:
             alarms = await etcd.alarms()
         except (EtcdError, ApiError) as error:
-            return EtcdFacts(asked=True, endpoint=endpoint, alarms_error=root_cause(error))
+            return EtcdFacts(asked=True, alarms_error=root_cause(error))
     finally:
         await etcd.close()
-    return EtcdFacts(asked=True, endpoint=endpoint, members=with_alarms(members, alarms), silent=await _silent(hands, run, candidates))
+    return EtcdFacts(asked=True, members=with_alarms(members, alarms), silent=await _silent(hands, run, candidates))
 
 
 async def _silent(hands: Hands, run: Run, machines: Sequence[ControlPlaneMachine]) -> dict[str, str]:

@@ -99,7 +99,8 @@ class Deletion:
         """Take the Node out of service; False if something must be waited for."""
         key, now = run.object.key, run.seen.now
         rest = self._wakes.resting(key, now, _sight(run))
-        state = node_shutdown.ShutdownSnapshot(machine=run.object, now=now, resting=rest is not None and _may_rest(rest.stage, run))
+        resting = rest is not None and _may_rest(rest.stage, run)
+        state = node_shutdown.ShutdownSnapshot(machine=run.object, host=run.seen.infrastructure, now=now, resting=resting)
         while True:
             decision = node_shutdown.NODE_SHUTDOWN.decide(state)
             run.rows[decision.table] = decision.row
@@ -115,7 +116,9 @@ class Deletion:
                     run.mark(v1beta1.false("DrainingSucceeded", "Draining", "Info", decision.outcome.message if decision.outcome else ""))
                 case Shutdown.REST:
                     run.vote(rest.until - now if rest is not None else None)
-                case Shutdown.AWAIT_HOOKS | Shutdown.AWAIT_VOLUMES | Shutdown.TRY_AGAIN | Shutdown.DONE | None:
+                case Shutdown.AWAIT_HOOKS:
+                    _note_start(run, "wait_for_pre_drain_hook_start_time")
+                case Shutdown.AWAIT_VOLUMES | Shutdown.TRY_AGAIN | Shutdown.DONE | None:
                     pass
                 case never:
                     assert_never(never)
@@ -155,22 +158,16 @@ class Deletion:
 
     async def _start_drain(self, run: MachinePass) -> None:
         """Note when the drain starts, before anything is done: no crash shall start the clock again."""
-        machine, status = run.object, run.object.status.deletion or MachineDeletionStatus()
-        if status.node_drain_start_time is not None:
+        if not _note_start(run, "node_drain_start_time"):
             return
-        now = run.seen.now.replace(microsecond=0)
-        run.become(with_status(machine, deletion=replace_struct(status, node_drain_start_time=now)))
-        if v1beta1.get(v1beta1_conditions(machine), "DrainingSucceeded") is None:
+        if v1beta1.get(v1beta1_conditions(run.object), "DrainingSucceeded") is None:
             run.mark(v1beta1.false("DrainingSucceeded", "Draining", "Info", "Draining the node before deletion"))
         await run.save(with_v1beta1_ready(run.object, run.seen.now))
 
     async def _look_at_volumes(self, run: MachinePass) -> node_access.Failed | volumes.VolumeWait:
         """Find out which volumes are attached to the Node."""
         cluster, machine, node_name = run.seen.cluster, run.object, _node_name(run)
-        status = machine.status.deletion or MachineDeletionStatus()
-        if status.wait_for_node_volume_detach_start_time is None:
-            now = run.seen.now.replace(microsecond=0)
-            run.become(with_status(machine, deletion=replace_struct(status, wait_for_node_volume_detach_start_time=now)))
+        _note_start(run, "wait_for_node_volume_detach_start_time")
         if v1beta1.get(v1beta1_conditions(machine), "VolumeDetachSucceeded") is None:
             text = "Waiting for node volumes to be detached"
             run.mark(v1beta1.false("VolumeDetachSucceeded", "WaitingForVolumeDetach", "Info", text))
@@ -221,6 +218,7 @@ class Deletion:
                     state = replace(state, node=await self._delete_node(run), now=self._clock.now())
                     continue
                 case Removal.AWAIT_HOOKS:
+                    _note_start(run, "wait_for_pre_terminate_hook_start_time")
                     run.mark(v1beta1.false("PreTerminateDeleteHookSucceeded", "WaitingExternalHook", "Info"))
                 case Removal.AWAIT_OBJECT | Removal.TRY_AGAIN | None:
                     _mark_what_is_gone(run, state)
@@ -254,12 +252,22 @@ class Deletion:
         return node_access.Done() if error is None else node_access.Failed(error)
 
 
+def _note_start(run: MachinePass, field: str) -> bool:
+    """Write down when a part of the deletion began, unless that is known; return whether it begins now."""
+    status = run.object.status.deletion or MachineDeletionStatus()
+    if getattr(status, field) is not None:
+        return False
+    now = run.seen.now.replace(microsecond=0)
+    run.become(with_status(run.object, deletion=replace_struct(status, **{field: now})))
+    return True
+
+
 def _may_rest(stage: Shutdown, run: MachinePass) -> bool:
     """Return whether what the deletion rests in may still go on; a time limit may be over."""
     machine, now = run.object, run.seen.now
     if stage is Shutdown.AWAIT_PODS:
-        return node_access.drain_is_allowed(machine, now)
-    return node_access.volume_wait_is_allowed(machine, now)
+        return node_access.drain_is_allowed(machine, run.seen.infrastructure, now)
+    return node_access.volume_wait_is_allowed(machine, run.seen.infrastructure, now)
 
 
 def _mark_what_is_gone(run: MachinePass, state: host_deletion.HostSnapshot) -> None:

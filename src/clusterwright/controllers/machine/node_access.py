@@ -14,14 +14,12 @@ from clusterwright.api.core import Machine
 from clusterwright.api.wellknown import (
     EXCLUDE_NODE_DRAINING_ANNOTATION,
     EXCLUDE_WAIT_FOR_NODE_VOLUME_DETACH_ANNOTATION,
-    KCP_PRE_TERMINATE_HOOK,
     PRE_DRAIN_HOOK_PREFIX,
     PRE_TERMINATE_HOOK_PREFIX,
 )
 from clusterwright.controllers.kit.conditions import CHECK_LOGS
-from clusterwright.controllers.kit.lookup import Found, Lookup, NotReferenced, Unreadable
+from clusterwright.controllers.kit.lookup import Found, Lookup, Missing, NotReferenced, Unreadable
 from clusterwright.controllers.machine.snapshot import Stage
-from clusterwright.controllers.machine.status import is_control_plane
 from clusterwright.tables import KEEP, OTHERWISE, Row, Table, guard, message
 
 STARTED = Stage("Deleting", "Deletion started")
@@ -49,23 +47,23 @@ def _hooks(machine: Machine, prefix: str) -> tuple[str, ...]:
 # ------------------------------------------------------------------------------------------------ whether and how long
 
 
-def drain_is_allowed(machine: Machine, now: datetime) -> bool:
-    """Return whether the Node is to be drained: unless it is excluded, its time is over, or its control plane is gone already."""
+def drain_is_allowed(machine: Machine, host: Lookup, now: datetime) -> bool:
+    """Return whether the Node is to be drained: unless it is excluded, its time is over, or something later has begun."""
     limit = machine.spec.deletion.node_drain_timeout_seconds if machine.spec.deletion else None
     started = machine.status.deletion.node_drain_start_time if machine.status.deletion else None
     return (
-        not _without_etcd(machine)
+        not _is_past_the_node(machine, host)
         and EXCLUDE_NODE_DRAINING_ANNOTATION not in machine.metadata.annotations
         and not is_over(started, limit, now)
     )
 
 
-def volume_wait_is_allowed(machine: Machine, now: datetime) -> bool:
+def volume_wait_is_allowed(machine: Machine, host: Lookup, now: datetime) -> bool:
     """Return whether to wait until volumes are detached: on the same terms."""
     limit = machine.spec.deletion.node_volume_detach_timeout_seconds if machine.spec.deletion else None
     started = machine.status.deletion.wait_for_node_volume_detach_start_time if machine.status.deletion else None
     return (
-        not _without_etcd(machine)
+        not _is_past_the_node(machine, host)
         and EXCLUDE_WAIT_FOR_NODE_VOLUME_DETACH_ANNOTATION not in machine.metadata.annotations
         and not is_over(started, limit, now)
     )
@@ -83,10 +81,15 @@ def node_may_stay(machine: Machine, now: datetime) -> bool:
     return bool(limit) and deleted is not None and now >= deleted + timedelta(seconds=limit or 0)
 
 
-def _without_etcd(machine: Machine) -> bool:
-    """A KubeadmControlPlane has taken this Machine out of etcd already: its API server answers no more."""
-    owned = any(o.kind == "KubeadmControlPlane" and o.api_version.startswith("controlplane.") for o in machine.metadata.owner_references)
-    return is_control_plane(machine) and owned and KCP_PRE_TERMINATE_HOOK not in machine.metadata.annotations
+def _is_past_the_node(machine: Machine, host: Lookup) -> bool:
+    """Return whether what comes after the Node has begun, so that nobody may be left to drain it or to detach its volumes.
+
+    Owners of pre-terminate hooks take the Machine out of the control plane: its API server may have stopped already. An infrastructure
+    machine that is being deleted, or gone, takes the kubelet with it.
+    """
+    if machine.status.deletion is not None and machine.status.deletion.wait_for_pre_terminate_hook_start_time is not None:
+        return True
+    return isinstance(host, (Missing, NotReferenced)) or (isinstance(host, Found) and host.object.metadata.deletion_timestamp is not None)
 
 
 # -------------------------------------------------------------------------------------------------------- node handling

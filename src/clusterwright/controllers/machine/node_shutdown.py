@@ -11,6 +11,7 @@ from datetime import datetime
 from enum import Enum
 
 from clusterwright.api.core import Machine
+from clusterwright.controllers.kit.lookup import Lookup
 from clusterwright.controllers.machine import drain, volumes
 from clusterwright.controllers.machine.drain import DrainProgress
 from clusterwright.controllers.machine.node_access import Done, Failed, Untried, drain_is_allowed, pre_drain_hooks, volume_wait_is_allowed
@@ -33,9 +34,13 @@ class Shutdown(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShutdownSnapshot:
-    """How far a Node is out of service. `resting`: the last look is not long ago, and nothing has changed that we know of."""
+    """How far a Node is out of service. `host` is the infrastructure machine.
+
+    `resting`: the last look is not long ago, and nothing has changed that we know of.
+    """
 
     machine: Machine
+    host: Lookup
     now: datetime
     resting: bool = False
     drain: Untried | Failed | DrainProgress | Done = field(default_factory=Untried)
@@ -54,7 +59,7 @@ def resting(s: ShutdownSnapshot) -> bool:
 
 @guard("the drain is allowed")
 def drains(s: ShutdownSnapshot) -> bool:
-    return drain_is_allowed(s.machine, s.now)
+    return drain_is_allowed(s.machine, s.host, s.now)
 
 
 @guard("not drained in this pass")
@@ -79,7 +84,7 @@ def drain_over(s: ShutdownSnapshot) -> bool:
 
 @guard("waiting for volumes is allowed")
 def waits_for_volumes(s: ShutdownSnapshot) -> bool:
-    return volume_wait_is_allowed(s.machine, s.now)
+    return volume_wait_is_allowed(s.machine, s.host, s.now)
 
 
 @guard("volumes not looked at in this pass")

@@ -46,15 +46,17 @@ def is_going_on(rollout: Rollout, machines: Collection[Machine]) -> bool:
 
 
 def limit_growth(rollout: Rollout, *, going_on: bool) -> None:
-    """Machines that are moved need no surge: the new MachineSet grows by what is beyond it only, or by one to set things going."""
+    """Let the new MachineSet grow only by Machines that are missing, or by one to set things going: those that are moved need no surge.
+
+    Missing is what `spec.replicas` asks for beyond the Machines that there are, and that are being made.
+    """
     new = rollout.new
-    growth = rollout.intent(new) - new.wanted
-    if growth <= 0 or rollout.limits.surge == 0:
+    if rollout.intent(new) <= new.wanted:
         return
-    allowed = growth - rollout.limits.surge
-    if allowed <= 0:
-        allowed = 0 if going_on else 1
-    rollout.intents[new.name] = new.wanted + allowed
+    here = max(new.wanted, new.actual)
+    missing = rollout.replicas - here - sum(max(rollout.intent(s), s.actual) for s in rollout.old)
+    least = new.wanted if going_on else new.wanted + 1
+    rollout.intents[new.name] = min(rollout.intent(new), here + missing if missing > 0 else least)
 
 
 # ----------------------------------------------------------------------------------------------------- asking

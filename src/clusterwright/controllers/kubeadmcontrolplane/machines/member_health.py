@@ -18,13 +18,11 @@ _LEARNER = "Waiting for learner etcd member to be promoted"
 class EtcdFacts:
     """What asking etcd found, in the order of asking; the first failure ends it.
 
-    `members` is None if the list was not got; `endpoint` is who answered. `asked` is False where no Node could be asked.
+    `members` is None if the list was not got. `asked` is False where no Node could be asked.
     """
 
     asked: bool = False
     connect_error: str | None = None
-    endpoint: str = ""
-    status_errors: tuple[str, ...] = ()
     members_error: str | None = None
     alarms_error: str | None = None
     members: tuple[EtcdMember, ...] | None = None
@@ -82,11 +80,6 @@ def etcd_unconnected(f: MemberFacts) -> bool:
     return f.etcd.connect_error is not None
 
 
-@guard("endpoint status carries errors")
-def etcd_status_errors(f: MemberFacts) -> bool:
-    return bool(f.etcd.status_errors)
-
-
 @guard("member list failed")
 def etcd_members_failed(f: MemberFacts) -> bool:
     return f.etcd.members_error is not None
@@ -140,11 +133,6 @@ def connect_error(f: MemberFacts) -> str:
 @message("Failed to connect to etcd: <error>")
 def silence(f: MemberFacts) -> str:
     return f"Failed to connect to etcd: {f.etcd.silent[f.machine.node]}"
-
-
-@message("Etcd endpoint <endpoint> reports errors: <errors>")
-def status_errors(f: MemberFacts) -> str:
-    return f"Etcd endpoint {f.etcd.endpoint} reports errors: {', '.join(f.etcd.status_errors)}"
 
 
 @message("Failed to get etcd members: <error>")
@@ -206,7 +194,6 @@ MEMBER_HEALTHY: Table[MemberFacts] = Table(
     Row("waiting-for-infra", member_no_node,                      unknown("InspectionFailed", member_waiting_for_infra)),
     Row("not-included",      etcd_not_asked,                      false("NotHealthy", not_included), v1beta1=_unhealthy(member_not_included)),
     Row("unconnected",       etcd_unconnected,                    unknown("InspectionFailed", connect_error), v1beta1=unknown("MemberInspectionFailed", pod_connect_error)),
-    Row("endpoint-errors",   etcd_status_errors,                  false("NotHealthy", status_errors), v1beta1=_unhealthy(status_errors)),
     Row("members-unlisted",  etcd_members_failed,                 unknown("InspectionFailed", members_error), v1beta1=_unhealthy("Failed to get etcd members")),
     Row("alarms-unlisted",   etcd_alarms_failed,                  unknown("InspectionFailed", alarms_error), v1beta1=_unhealthy("Failed to get etcd alarms")),
     Row("learner",           member_learner,                      false("NotHealthy", _LEARNER), v1beta1=_unhealthy(_LEARNER)),
@@ -214,9 +201,9 @@ MEMBER_HEALTHY: Table[MemberFacts] = Table(
     Row("silent",            member_silent,                       unknown("InspectionFailed", silence), v1beta1=unknown("MemberInspectionFailed", silence)),
     Row("healthy",           OTHERWISE,                           true("Healthy"), v1beta1=true("")),
     about="the health of the etcd member on a Machine, as etcd itself reports it",
-    at_most_one=[(etcd_not_asked, etcd_unconnected, etcd_status_errors, etcd_members_failed, etcd_alarms_failed, member_absent),
-                 (etcd_not_asked, etcd_unconnected, etcd_status_errors, etcd_members_failed, etcd_alarms_failed, member_learner),
-                 (etcd_not_asked, etcd_unconnected, etcd_status_errors, etcd_members_failed, etcd_alarms_failed, member_alarms)],
+    at_most_one=[(etcd_not_asked, etcd_unconnected, etcd_members_failed, etcd_alarms_failed, member_absent),
+                 (etcd_not_asked, etcd_unconnected, etcd_members_failed, etcd_alarms_failed, member_learner),
+                 (etcd_not_asked, etcd_unconnected, etcd_members_failed, etcd_alarms_failed, member_alarms)],
     assuming=[~(member_no_node & (member_absent | member_learner | member_alarms | member_silent)), ~(member_absent & (member_learner | member_alarms))],
 )
 # fmt: on
