@@ -81,7 +81,7 @@ DISK = {"device": "/dev/a"}
         {"users": [{"name": "u", "passwdFrom": SOURCE}]},
     ],
 )
-async def test_edge_106_valid(spec: Any) -> None:
+async def test_valid_specs_are_accepted(spec: Any) -> None:
     assert await _verdicts(spec, OFF) == set()
 
 
@@ -93,13 +93,13 @@ async def test_edge_106_valid(spec: Any) -> None:
         ({"users": [{"name": "u", "passwd": "x", "passwdFrom": SOURCE}]}, {"spec.users[0]"}),
     ],
 )
-async def test_edge_107_invalid(spec: Any, fields: set[str]) -> None:
+async def test_invalid_specs_are_refused(spec: Any, fields: set[str]) -> None:
     assert await _verdicts(spec, OFF) == fields
 
 
 @pytest.mark.parametrize("what", ["files", "users"])
 @pytest.mark.parametrize("missing", ["name", "key"])
-def test_edge_107_a_source_must_be_complete(what: str, missing: str) -> None:
+def test_a_source_must_be_complete(what: str, missing: str) -> None:
     """The schema says so first; the rule stands for itself."""
     key = {"files": "contentFrom", "users": "passwdFrom"}[what]
     secret = {k: v for k, v in SOURCE["secret"].items() if k != missing}
@@ -133,7 +133,7 @@ def test_edge_107_a_source_must_be_complete(what: str, missing: str) -> None:
         ({"format": "cloud-config", "bootCommands": ["x"]}, set()),
     ],
 )
-async def test_edge_108_gate_on(spec: Any, fields: set[str]) -> None:
+async def test_fields_behind_a_gate_are_accepted_while_it_is_on(spec: Any, fields: set[str]) -> None:
     assert await _verdicts(spec, ON) == fields
 
 
@@ -141,7 +141,7 @@ async def test_edge_108_gate_on(spec: Any, fields: set[str]) -> None:
     ("spec", "fields"),
     [({"format": "ignition"}, {"spec.format"}), ({"ignition": {"containerLinuxConfig": {"strict": True}}}, {"spec.ignition"})],
 )
-async def test_edge_109_gate_off(spec: Any, fields: set[str]) -> None:
+async def test_fields_behind_a_gate_are_refused_while_it_is_off(spec: Any, fields: set[str]) -> None:
     assert await _verdicts(spec, OFF) == fields
 
 
@@ -150,19 +150,19 @@ def _timeouts(**seconds: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("spec", [_timeouts(init=1), _timeouts(join=1), _timeouts(init=1, join=1), _timeouts(init=1, join=2)])
-async def test_edge_110_health_checks_may_differ_here(spec: Any) -> None:
+async def test_health_checks_may_differ_here(spec: Any) -> None:
     assert await _verdicts(spec, OFF) == set()
 
 
 @pytest.mark.parametrize(
     ("spec", "bad"), [(_timeouts(init=1), True), (_timeouts(init=1, join=2), True), (_timeouts(init=1, join=1), False), ({}, False)]
 )
-def test_edge_110_but_not_for_control_planes(spec: Any, bad: bool) -> None:
+def test_health_checks_of_control_planes_may_not_differ(spec: Any, bad: bool) -> None:
     assert bool(problems(spec, control_plane=True)) is bad
 
 
 @pytest.mark.parametrize(("parts", "bad"), [((60, 40), False), ((50,), False), ((60, 50), True)])
-async def test_edge_111_disk_layouts(parts: tuple[int, ...], bad: bool) -> None:
+async def test_disk_layouts_of_a_node_are_rendered(parts: tuple[int, ...], bad: bool) -> None:
     layout = [{"percentage": p} for p in parts]
     expected = {"spec.diskSetup.partitions[0].diskLayout"} if bad else set()
 
@@ -179,7 +179,7 @@ async def test_edge_111_disk_layouts(parts: tuple[int, ...], bad: bool) -> None:
         ({"annotations": {"/invalid-key": "foo"}}, True),
     ],
 )
-async def test_edge_112_metadata_of_templates(metadata: Any, bad: bool) -> None:
+async def test_metadata_of_templates_are_validated(metadata: Any, bad: bool) -> None:
     client = await _server(OFF)
     obj = _object(None, "KubeadmConfigTemplate")
     obj["spec"] = {"template": {"metadata": metadata} if metadata else {"spec": {"verbosity": 1}}}
@@ -193,7 +193,7 @@ async def test_edge_112_metadata_of_templates(metadata: Any, bad: bool) -> None:
 
 @pytest.mark.parametrize("dry_run", [True, False])
 @pytest.mark.parametrize("annotated", [True, False])
-async def test_edge_112_former_defaults_only_for_the_topology_s_dry_run(dry_run: bool, annotated: bool) -> None:
+async def test_former_defaults_only_for_the_topology_s_dry_run(dry_run: bool, annotated: bool) -> None:
     client = await _server(OFF)
     obj = _object({"verbosity": 1}, "KubeadmConfigTemplate", **({"annotations": {TOPOLOGY_DRY_RUN_ANNOTATION: ""}} if annotated else {}))
     path = "/apis/bootstrap.cluster.x-k8s.io/v1beta2/namespaces/default/kubeadmconfigtemplates"

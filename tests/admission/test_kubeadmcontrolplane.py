@@ -67,7 +67,7 @@ async def causes(write: Any) -> set[tuple[str, str]]:
     return set()
 
 
-async def test_87_defaults_are_filled_in() -> None:
+async def test_defaults_are_filled_in() -> None:
     """KCP-D1 to KCP-D4."""
     client = await server()
 
@@ -130,14 +130,14 @@ CREATE: list[tuple[str, Json, set[tuple[str, str]]]] = [
 
 
 @pytest.mark.parametrize(("name", "obj", "refused"), CREATE, ids=[c[0] for c in CREATE])
-async def test_87_a_control_plane_is_refused_for(name: str, obj: Json, refused: set[tuple[str, str]]) -> None:
+async def test_a_control_plane_is_refused_for(name: str, obj: Json, refused: set[tuple[str, str]]) -> None:
     client = await server()
 
     assert await causes(client.create(obj)) == refused
 
 
 @pytest.mark.parametrize("change", [{"replicas": 2}, {"rollout": surge(3)}, {"machineNaming": {"template": "x"}}])
-async def test_87_what_is_refused_when_it_is_made_is_refused_when_it_is_changed(change: Json) -> None:
+async def test_what_is_refused_when_it_is_made_is_refused_when_it_is_changed(change: Json) -> None:
     client = await server()
     await client.create(control_plane())
 
@@ -156,7 +156,7 @@ async def test_87_what_is_refused_when_it_is_made_is_refused_when_it_is_changed(
         ("-bad", "TNT-7"),
     ],
 )
-async def test_87_taints_that_belong_to_others_are_refused(key: str, text: str) -> None:
+async def test_taints_that_belong_to_others_are_refused(key: str, text: str) -> None:
     client = await server()
     obj = control_plane()
     obj["spec"]["machineTemplate"]["spec"]["taints"] = [{"key": key, "effect": "NoSchedule", "propagation": "Always"}]
@@ -165,7 +165,7 @@ async def test_87_taints_that_belong_to_others_are_refused(key: str, text: str) 
 
 
 @pytest.mark.parametrize(("features", "refused"), [(ON, set()), ({}, {("Forbidden", "spec.machineTemplate.spec.taints")})])
-async def test_87_taints_need_their_gate(features: Mapping[str, bool], refused: set[tuple[str, str]]) -> None:
+async def test_taints_need_their_gate(features: Mapping[str, bool], refused: set[tuple[str, str]]) -> None:
     """TNT-1; out-of-service and the control plane's own taint may be set."""
     client = await server(features)
     obj = control_plane()
@@ -200,7 +200,7 @@ UPDATE: list[tuple[str, Json, set[tuple[str, str]]]] = [
 
 
 @pytest.mark.parametrize(("name", "change", "refused"), UPDATE, ids=[c[0] for c in UPDATE])
-async def test_87_a_change_of_the_configuration(name: str, change: Json, refused: set[tuple[str, str]]) -> None:
+async def test_a_change_of_the_configuration(name: str, change: Json, refused: set[tuple[str, str]]) -> None:
     client = await server()
     await client.create(control_plane(BEFORE))
 
@@ -209,7 +209,7 @@ async def test_87_a_change_of_the_configuration(name: str, change: Json, refused
     assert await causes(patch) == refused
 
 
-async def test_87_coredns_is_not_looked_at_when_it_is_skipped() -> None:
+async def test_coredns_is_not_looked_at_when_it_is_skipped() -> None:
     client = await server()
     await client.create(control_plane(BEFORE))
     skip = {"metadata": {"annotations": {"controlplane.cluster.x-k8s.io/skip-coredns": ""}}}
@@ -218,7 +218,7 @@ async def test_87_coredns_is_not_looked_at_when_it_is_skipped() -> None:
     assert await causes(client.patch(KubeadmControlPlane, KEY, skip | change)) == set()
 
 
-async def test_87_a_version_of_coredns_that_nobody_knows_may_stay() -> None:
+async def test_a_version_of_coredns_that_nobody_knows_may_stay() -> None:
     client = await server()
     await client.create(control_plane({"dns": {"imageTag": "v1.99.0"}}))
 
@@ -237,7 +237,7 @@ async def test_87_a_version_of_coredns_that_nobody_knows_may_stay() -> None:
         ("x", {("Invalid", "spec.version"), ("InternalError", "spec.version")}),
     ],
 )
-async def test_87_a_version_rises_by_one_minor_at_most(version: str, refused: set[tuple[str, str]]) -> None:
+async def test_a_version_rises_by_one_minor_at_most(version: str, refused: set[tuple[str, str]]) -> None:
     """KCP-23, KCP-24."""
     client = await server()
     await client.create(control_plane())
@@ -246,7 +246,7 @@ async def test_87_a_version_rises_by_one_minor_at_most(version: str, refused: se
 
 
 @pytest.mark.parametrize("what", ["clusterConfiguration", "initConfiguration", "joinConfiguration", None])
-async def test_87_whole_parts_are_not_taken_away(what: str | None) -> None:
+async def test_whole_parts_are_not_taken_away(what: str | None) -> None:
     client = await server()
     config = {"clusterConfiguration": {"certificatesDir": "/pki"}, "initConfiguration": {"skipPhases": ["a"]}}
     config["joinConfiguration"] = {"skipPhases": ["a"]}
@@ -258,7 +258,7 @@ async def test_87_whole_parts_are_not_taken_away(what: str | None) -> None:
     assert await causes(client.patch(KubeadmControlPlane, KEY, patch)) == {("Forbidden", field)}
 
 
-def test_87_what_may_change_may_change_below_as_well_and_what_may_not_has_no_such_parent() -> None:
+def test_what_may_change_may_change_below_as_well_and_what_may_not_has_no_such_parent() -> None:
     assert all(is_mutable((*path, "below")) for path in MUTABLE)
     assert not is_mutable(("spec",))
     assert not is_mutable(("metadata",))
@@ -275,7 +275,7 @@ def test_a_change_is_known_by_its_leaves() -> None:
 # --------------------------------------------------------------------------------------------------------- templates
 
 
-async def test_88_a_template_needs_the_gate() -> None:
+async def test_a_template_needs_the_gate() -> None:
     client = await server({})
 
     with pytest.raises(ApiError, match="ClusterTopology") as refused:
@@ -299,7 +299,7 @@ async def test_88_a_template_needs_the_gate() -> None:
         ),
     ],
 )
-async def test_88_a_template_follows_the_same_rules(spec: Json, metadata: Json | None, refused: set[tuple[str, str]]) -> None:
+async def test_a_template_follows_the_same_rules(spec: Json, metadata: Json | None, refused: set[tuple[str, str]]) -> None:
     client = await server()
 
     assert await causes(client.create(template(spec, metadata))) == refused
@@ -322,7 +322,7 @@ FORMER = {"initConfiguration": {"nodeRegistration": {"imagePullPolicy": "IfNotPr
         ({"rollout": surge(0), "kubeadmConfigSpec": {"verbosity": 1}}, {"kubeadmConfigSpec": {"verbosity": 1}}, True),
     ],
 )
-async def test_88_a_template_does_not_change_but_for_what_was_filled_in_once(before: Json, after: Json, is_change: bool) -> None:
+async def test_a_template_does_not_change_but_for_what_was_filled_in_once(before: Json, after: Json, is_change: bool) -> None:
     client = await server()
     made = await client.create(template(before))
     changed = template(after, {"labels": {"new": "label"}})
@@ -331,7 +331,7 @@ async def test_88_a_template_does_not_change_but_for_what_was_filled_in_once(bef
     assert await causes(client.update(changed)) == ({("Invalid", "spec.template.spec")} if is_change else set())
 
 
-async def test_88_the_metadata_of_a_template_may_change() -> None:
+async def test_the_metadata_of_a_template_may_change() -> None:
     client = await server()
     await client.create(template({"rollout": surge(1)}))
 
@@ -347,7 +347,7 @@ async def test_88_the_metadata_of_a_template_may_change() -> None:
     ("configuration", "replicas", "code"),
     [(None, 0, 403), (None, 2, 403), (None, 3, None), (EXTERNAL, 2, None), (EXTERNAL, 0, 403), (None, -1, 422)],
 )
-async def test_89_scale(configuration: Json | None, replicas: int, code: int | None) -> None:
+async def test_a_scale_of_a_control_plane_is_validated(configuration: Json | None, replicas: int, code: int | None) -> None:
     """SC-1, SC-2; nothing changes where it is refused."""
     client = await server()
     await client.create(control_plane(configuration))

@@ -55,7 +55,7 @@ class InThread:
 
 
 @pytest.mark.parametrize("gates", GATES)
-def test_edge_113_recorded_answers_of_the_webhooks(gates: str) -> None:
+def test_recorded_answers_of_the_webhooks(gates: str) -> None:
     """Of KubeadmConfig; and edge cases 87 to 89 of KubeadmControlPlane: as recorded, on create, update and scale."""
     scenarios = [s for s in replay.load([CORPUS / "admission.jsonl"]) if s.get("gates", "on") == gates]
     server = InThread(GATES[gates])

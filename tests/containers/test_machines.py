@@ -21,11 +21,10 @@ from clusterwright.containers.site import Site
 from clusterwright.engine import Container, Engine
 from clusterwright.provider import Gone, ProvisionFailed, Server
 from support import engines
-from support.engines import IMAGE
+from support.engines import IMAGE, INIT
 
 engines.demand()
 SECRET = "s3cret-of-the-user-data"
-INIT = ("/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1 & wait $!; done")
 
 
 class Objects:

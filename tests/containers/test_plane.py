@@ -23,9 +23,7 @@ from clusterwright.runtime.clock import SystemClock
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.testing import NAMESPACE
 from support import engines
-from support.engines import HAPROXY_IMAGE, IMAGE
-
-from .test_machines import INIT
+from support.engines import HAPROXY_IMAGE, IMAGE, INIT
 
 engines.demand()
 WITHIN = 60.0

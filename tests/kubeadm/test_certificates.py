@@ -37,7 +37,7 @@ def ca(request: pytest.FixtureRequest) -> pki.KeyPair:
 # ---------------------------------------------------------------------------------- the spec's edge cases
 
 
-def test_edge_070_external_etcd_has_no_key_file() -> None:
+def test_external_etcd_has_no_key_file() -> None:
     stacked = {s.purpose: s for s in pki.control_plane_slots()}
     external = {s.purpose: s for s in pki.control_plane_slots("", pki.ExternalEtcd(ca_file="/etcd/ca"))}
 
@@ -47,12 +47,12 @@ def test_edge_070_external_etcd_has_no_key_file() -> None:
     assert pki.Purpose.API_SERVER_ETCD_CLIENT not in stacked
 
 
-def test_edge_071_nothing_looked_up_means_no_files() -> None:
+def test_nothing_looked_up_means_no_files() -> None:
     assert pki.files(pki.control_plane_slots(), {}) == ()
 
 
 @pytest.mark.parametrize(("days", "expected"), [(0, 3650), (10, 10), (36500, 36500)])
-def test_edge_072_validity_of_the_ca(days: int, expected: int) -> None:
+def test_the_ca_is_valid_for_ten_years(days: int, expected: int) -> None:
     made = pki.decode_certificate(pki.new_ca(KEYS["ECDSA-P256"], now=NOW, serial=1, days=days).certificate)
 
     assert made.not_valid_after_utc == NOW + timedelta(days=expected)
@@ -61,7 +61,7 @@ def test_edge_072_validity_of_the_ca(days: int, expected: int) -> None:
 
 @pytest.mark.parametrize("form", ["TraditionalOpenSSL", "PKCS8"])
 @pytest.mark.parametrize("algorithm", KEYS)
-def test_edge_073_private_keys_are_read_in_every_form(form: str, algorithm: str) -> None:
+def test_private_keys_are_read_in_every_form(form: str, algorithm: str) -> None:
     key = KEYS[algorithm]
     pem = key.private_bytes(serialization.Encoding.PEM, getattr(serialization.PrivateFormat, form), serialization.NoEncryption())
 
@@ -69,14 +69,14 @@ def test_edge_073_private_keys_are_read_in_every_form(form: str, algorithm: str)
 
 
 @pytest.mark.parametrize("text", [b"", b"plain text", b"-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----\n"])
-def test_edge_073_what_is_no_key_is_refused_without_being_quoted(text: bytes) -> None:
+def test_a_text_that_is_not_a_key_is_refused_without_being_quoted(text: bytes) -> None:
     with pytest.raises(pki.CertificateError) as caught:
         pki.decode_private_key(text)
 
     assert str(caught.value) == "unable to decode PEM data"
 
 
-def test_edge_073_plain_text_is_no_certificate() -> None:
+def test_plain_text_is_no_certificate() -> None:
     with pytest.raises(pki.CertificateError):
         pki.decode_certificate(b"plain text")
 
@@ -85,18 +85,18 @@ def test_edge_073_plain_text_is_no_certificate() -> None:
     ("name", "expected"),
     [("test-kubeconfig", ("test", "kubeconfig")), ("test-capa-ca", ("test-capa", "ca")), ("a-b-etcd", ("a-b", "etcd"))],
 )
-def test_edge_074_secret_names(name: str, expected: tuple[str, str]) -> None:
+def test_names_of_secrets_are_parsed(name: str, expected: tuple[str, str]) -> None:
     assert pki.parse_secret_name(name) == expected
 
 
 @pytest.mark.parametrize("name", ["foo", "foo-bar", "x-apiserver-etcd-client", "ca", "-ca", ""])
-def test_edge_074_other_names_are_refused(name: str) -> None:
+def test_other_names_of_secrets_are_refused(name: str) -> None:
     with pytest.raises(pki.CertificateError):
         pki.parse_secret_name(name)
 
 
 @pytest.mark.parametrize("directory", ["/k8s/pki", "/k8s/pki/"])
-def test_edge_075_certificates_directory(directory: str) -> None:
+def test_the_certificates_directory_can_be_changed(directory: str) -> None:
     paths = {p for s in pki.control_plane_slots(directory) for p in (s.certificate_file, s.key_file)}
 
     assert {"/k8s/pki/etcd/ca.crt", "/k8s/pki/etcd/ca.key", "/k8s/pki/ca.crt", "/k8s/pki/front-proxy-ca.key", "/k8s/pki/sa.pub"} <= paths

@@ -36,7 +36,7 @@ def parsed(node: Node) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("role", CONTROL_PLANE)
-def test_edge_086_attributes_of_files(a_node: MakeNode, role: Role) -> None:
+def test_attributes_of_files_are_rendered(a_node: MakeNode, role: Role) -> None:
     files = (
         File(path="/tmp/a", encoding="base64", content="aGk="),
         File(path="/tmp/b", content="hi"),
@@ -51,7 +51,7 @@ def test_edge_086_attributes_of_files(a_node: MakeNode, role: Role) -> None:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_edge_087_commands(a_node: MakeNode, role: Role) -> None:
+def test_commands_are_rendered(a_node: MakeNode, role: Role) -> None:
     node = a_node(
         role, boot_commands=('echo "boot"',), pre_kubeadm_commands=('"echo $(date) ": hello world!"',), post_kubeadm_commands=("echo post",)
     )
@@ -64,7 +64,7 @@ def test_edge_087_commands(a_node: MakeNode, role: Role) -> None:
     assert f'runcmd:\n  - "\\"echo $(date) \\": hello world!\\""\n  - {quote}{kubeadm}{quote}\n  - "echo post"\n' in out
 
 
-def test_edge_088_disks(a_node: MakeNode) -> None:
+def test_disks_are_rendered(a_node: MakeNode) -> None:
     disks = DiskSetup(
         partitions=(Partition(device="test-device", layout=True, overwrite=False, table_type="gpt"),),
         filesystems=(
@@ -82,7 +82,7 @@ def test_edge_088_disks(a_node: MakeNode) -> None:
     assert "mounts:\n  - - test_disk\n    - /var/lib/testdir\n" in out
 
 
-def test_edge_089_disk_layouts(a_node: MakeNode) -> None:
+def test_disk_layouts_of_a_node_are_rendered(a_node: MakeNode) -> None:
     guid = "0FC63DAF-8483-4772-8E79-3D69D8477DE4"
     layout = tuple(
         PartitionSpec(percentage=p, partition_type=t) for p, t in ((30, "Linux"), (20, ""), (25, "LinuxRAID"), (5, "LinuxSwap"), (20, guid))
@@ -94,7 +94,7 @@ def test_edge_089_disk_layouts(a_node: MakeNode) -> None:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_edge_090_empty_lists_are_as_nothing(a_node: MakeNode, role: Role) -> None:
+def test_empty_lists_are_left_out(a_node: MakeNode, role: Role) -> None:
     names = ("files", "users", "boot_commands", "pre_kubeadm_commands", "post_kubeadm_commands", "mounts")
     bare = text(a_node(role))
 
@@ -103,24 +103,24 @@ def test_edge_090_empty_lists_are_as_nothing(a_node: MakeNode, role: Role) -> No
     assert text(with_user) == text(a_node(role, users=(User(name="a"),)))
 
 
-def test_edge_091_number_of_files_of_a_worker(a_node: MakeNode) -> None:
+def test_a_worker_gets_two_files(a_node: MakeNode) -> None:
     assert len(parsed(a_node(files=(File(path="/a", content="x"),)))["write_files"]) == 3
     assert len(parsed(a_node())["write_files"]) == 2
 
 
-def test_edge_092_every_line_is_indented(a_node: MakeNode) -> None:
+def test_every_line_is_indented(a_node: MakeNode) -> None:
     assert "    content: |\n      a\n      \n      b\n      \n-   path" in text(a_node(files=(File(path="/a", content="a\n\nb\n"),)))
 
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize(("verbosity", "flag"), [(5, " --v 5 "), (0, " --v 0 "), (None, "  ")])
-def test_edge_093_verbosity(a_node: MakeNode, role: Role, verbosity: int | None, flag: str) -> None:
+def test_the_verbosity_reaches_kubeadm(a_node: MakeNode, role: Role, verbosity: int | None, flag: str) -> None:
     (command,) = parsed(a_node(role, verbosity=verbosity))["runcmd"]
 
     assert f"{cloudinit.CONFIG_PATH[role]}{flag}&& echo" in command
 
 
-def test_edge_094_pem_is_identical_on_the_node(a_node: MakeNode) -> None:
+def test_pem_is_identical_on_the_node(a_node: MakeNode) -> None:
     pem = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 
     assert parsed(a_node(files=(File(path="/a", content=pem),)))["write_files"][0]["content"] == pem

@@ -56,7 +56,7 @@ def with_health_check(seconds: int) -> AdditionalData:
 NETWORK = {"dnsDomain": "myDNSDomain", "podSubnet": "myPodSubnet", "serviceSubnet": "myServiceSubnet"}
 
 
-def test_edge_077_cluster_document_of_v1beta3() -> None:
+def test_the_cluster_document_of_v1beta3_is_rendered() -> None:
     assert cluster_document(None, with_health_check(30), "v1beta3") == EMPTY | {
         "apiVersion": "kubeadm.k8s.io/v1beta3",
         "kind": "ClusterConfiguration",
@@ -67,7 +67,7 @@ def test_edge_077_cluster_document_of_v1beta3() -> None:
     }
 
 
-def test_edge_078_cluster_document_of_v1beta4() -> None:
+def test_the_cluster_document_of_v1beta4_is_rendered() -> None:
     assert cluster_document(None, with_health_check(30), "v1beta4") == EMPTY | {
         "apiVersion": "kubeadm.k8s.io/v1beta4",
         "kind": "ClusterConfiguration",
@@ -79,7 +79,7 @@ def test_edge_078_cluster_document_of_v1beta4() -> None:
     }
 
 
-def test_edge_079_init_document_of_v1beta3_drops_timeouts() -> None:
+def test_init_document_of_v1beta3_drops_timeouts() -> None:
     config = init(
         nodeRegistration={"ignorePreflightErrors": ["some-preflight-check"]}, timeouts={"controlPlaneComponentHealthCheckSeconds": 50}
     )
@@ -92,7 +92,7 @@ def test_edge_079_init_document_of_v1beta3_drops_timeouts() -> None:
     }
 
 
-def test_edge_080_timeouts_of_v1beta4() -> None:
+def test_timeouts_of_v1beta4_are_rendered() -> None:
     timeouts = {"controlPlaneComponentHealthCheckSeconds": 50}
 
     assert init_document(init(timeouts=timeouts), "v1beta4")["timeouts"] == {"controlPlaneComponentHealthCheck": "50s"}
@@ -100,14 +100,14 @@ def test_edge_080_timeouts_of_v1beta4() -> None:
 
 
 @pytest.mark.parametrize("api", ["v1beta3", "v1beta4"])
-def test_edge_081_empty_join_document(api: Any) -> None:
+def test_an_empty_join_document_is_rendered(api: Any) -> None:
     expected = {"apiVersion": f"kubeadm.k8s.io/{api}", "kind": "JoinConfiguration", "discovery": {}, "nodeRegistration": {"taints": None}}
 
     assert join_document(None, api) == expected
     assert join_document(join(discovery={}, timeouts={}), api) == expected
 
 
-def test_edge_082_reading_back() -> None:
+def test_documents_are_read_back() -> None:
     config = cluster(
         controlPlaneEndpoint="h:1",
         apiServer={"certSANs": ["a"], "extraArgs": [{"name": "z", "value": "1"}, {"name": "a", "value": ""}]},
@@ -123,7 +123,7 @@ def test_edge_082_reading_back() -> None:
         assert yaml.safe_load(again) == yaml.safe_load(text)
 
 
-def test_edge_083_additional_data_is_propagated() -> None:
+def test_additional_data_is_propagated() -> None:
     data = AdditionalData(
         kubernetes_version="v1.23.0",
         cluster_name="mycluster",
@@ -140,7 +140,7 @@ def test_edge_083_additional_data_is_propagated() -> None:
     assert document["apiServer"] == {"timeoutForControlPlane": "10s"}
 
 
-def test_edge_085_an_empty_list_of_taints_is_not_null() -> None:
+def test_an_empty_list_of_taints_is_not_null() -> None:
     assert init_document(init(nodeRegistration={"taints": []}), "v1beta4")["nodeRegistration"] == {"taints": []}
     assert init_document(init(nodeRegistration={}), "v1beta4")["nodeRegistration"] == {"taints": None}
 

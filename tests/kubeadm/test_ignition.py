@@ -105,7 +105,7 @@ def conforms(value: Any, schema: Any, where: str) -> None:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_edge_095_no_document_no_data(role: Role) -> None:
+def test_without_a_document_there_are_no_data(role: Role) -> None:
     """Our input cannot be null: a node without its documents cannot be made."""
     with pytest.raises(TypeError):
         Node(role=role)  # type: ignore[call-arg]
@@ -115,11 +115,11 @@ def test_edge_095_no_document_no_data(role: Role) -> None:
 EXTRA = "storage:\n  files:\n  - path: /etc/extra.conf\n{mode}    contents:\n      inline: a=b\n"
 
 
-def test_edge_096_additional_config_is_appended(a_node: MakeNode, clc: MakeClc) -> None:
+def test_additional_config_is_appended(a_node: MakeNode, clc: MakeClc) -> None:
     assert content(files(a_node(ignition=clc(EXTRA.format(mode="    mode: 0600\n"))))["/etc/extra.conf"]) == b"a=b"
 
 
-def test_edge_096_a_missing_mode_is_a_warning_and_an_error_if_strict(a_node: MakeNode, clc: MakeClc) -> None:
+def test_a_missing_mode_is_a_warning_and_an_error_if_strict(a_node: MakeNode, clc: MakeClc) -> None:
     loose = ignition.render(a_node(ignition=clc(EXTRA.format(mode=""))))
 
     assert loose.data
@@ -128,7 +128,7 @@ def test_edge_096_a_missing_mode_is_a_warning_and_an_error_if_strict(a_node: Mak
         ignition.render(a_node(ignition=clc(EXTRA.format(mode=""), strict=True)))
 
 
-def test_edge_096_a_colon_in_a_partition_label_is_a_warning(a_node: MakeNode, clc: MakeClc) -> None:
+def test_a_colon_in_a_partition_label_is_a_warning(a_node: MakeNode, clc: MakeClc) -> None:
     text = "storage:\n  disks:\n  - device: /dev/sda\n    partitions:\n    - label: foo:bar\n"
 
     assert ignition.render(a_node(ignition=clc(text))).findings
@@ -136,7 +136,7 @@ def test_edge_096_a_colon_in_a_partition_label_is_a_warning(a_node: MakeNode, cl
         ignition.render(a_node(ignition=clc(text, strict=True)))
 
 
-def test_edge_097_full_render(a_full_node: MakeNode) -> None:
+def test_a_whole_node_is_rendered(a_full_node: MakeNode) -> None:
     node = a_full_node(
         Role.JOIN_WORKER,
         files=(File(path="/etc/testfile", content="Zm9vCg==", encoding="base64", owner="nobody:nobody", permissions="0600"),),
@@ -161,7 +161,7 @@ def test_edge_097_full_render(a_full_node: MakeNode) -> None:
     assert "server 0.pool.ntp.org\nserver 1.pool.ntp.org\n" in content(made["storage"]["files"][4]).decode()
 
 
-def test_edge_098_password_login(a_node: MakeNode) -> None:
+def test_password_login_is_allowed_where_a_password_is_set(a_node: MakeNode) -> None:
     made = files(
         a_node(users=(User(name="foo", lock_password=False), User(name="bar", lock_password=False), User(name="baz", lock_password=True)))
     )
@@ -170,7 +170,7 @@ def test_edge_098_password_login(a_node: MakeNode) -> None:
     assert not any(path.startswith("/etc/sudoers.d") for path in made)
 
 
-def test_edge_099_base64_and_plain_give_the_same_source(a_node: MakeNode) -> None:
+def test_base64_and_plain_give_the_same_source(a_node: MakeNode) -> None:
     made = files(a_node(files=(File(path="/a", content="Zm9vCg==", encoding="base64"), File(path="/b", content="foo"))))
 
     assert made["/a"]["contents"]["source"] == made["/b"]["contents"]["source"] == "data:,foo%0A"
@@ -186,14 +186,14 @@ def test_edge_099_base64_and_plain_give_the_same_source(a_node: MakeNode) -> Non
         ("", {}),
     ],
 )
-def test_edge_100_owners(a_node: MakeNode, owner: str, expected: dict[str, Any]) -> None:
+def test_owners_of_files_are_rendered(a_node: MakeNode, owner: str, expected: dict[str, Any]) -> None:
     made = files(a_node(files=(File(path="/a", owner=owner),)))["/a"]
 
     assert {k: v for k, v in made.items() if k in ("user", "group")} == expected
     assert made["contents"]["source"] == "data:,"
 
 
-def test_edge_101_commands_keep_their_lines(a_node: MakeNode) -> None:
+def test_commands_keep_their_lines(a_node: MakeNode) -> None:
     node = a_node(pre_kubeadm_commands=("cat <<EOF\n  x\nEOF", "b"), post_kubeadm_commands=("if true; then\n  echo y\nfi",))
 
     assert content(files(node)["/etc/kubeadm.sh"]).decode() == (
@@ -204,7 +204,7 @@ def test_edge_101_commands_keep_their_lines(a_node: MakeNode) -> None:
 
 
 @pytest.mark.parametrize("settings", [None, ContainerLinuxConfig(), ContainerLinuxConfig(strict=True)])
-def test_edge_102_empty_settings(a_node: MakeNode, settings: ContainerLinuxConfig | None) -> None:
+def test_empty_settings_are_left_out(a_node: MakeNode, settings: ContainerLinuxConfig | None) -> None:
     assert config(a_node(ignition=settings))
 
 

@@ -18,7 +18,7 @@ TTL = tokens.DEFAULT_TTL
 
 
 @pytest.mark.parametrize("text", ["abcdef.1234567890123456", "123456.aabbccddeeffgghh"])
-def test_edge_052_well_formed_tokens(text: str) -> None:
+def test_well_formed_tokens_are_accepted(text: str) -> None:
     assert ".".join(tokens.parse_token(text)) == text
 
 
@@ -30,7 +30,7 @@ def test_edge_052_well_formed_tokens(text: str) -> None:
         "abcdef.1234567890123456\n",
     ],
 )  # fmt: skip
-def test_edge_052_other_texts_are_refused_without_their_secret(text: str) -> None:
+def test_malformed_tokens_are_refused_without_their_secret(text: str) -> None:
     with pytest.raises(tokens.TokenError) as caught:
         tokens.parse_token(text)
 
@@ -39,7 +39,7 @@ def test_edge_052_other_texts_are_refused_without_their_secret(text: str) -> Non
     assert len(secret) < 4 or secret not in str(caught.value)
 
 
-def test_edge_053_a_token_is_one_string_on_the_wire() -> None:
+def test_a_token_is_one_string_on_the_wire() -> None:
     token = BootstrapToken(token="abcdef.1234567890123456")
 
     assert json.dumps(to_json(token)["token"]) == '"abcdef.1234567890123456"'
@@ -86,7 +86,7 @@ def test_secret_of_a_token() -> None:
         (-timedelta(hours=1), True, True),
     ],
 )
-def test_edge_051_thresholds(left: timedelta, refresh: bool, rotate: bool) -> None:
+def test_tokens_are_prolonged_and_replaced_at_their_thresholds(left: timedelta, refresh: bool, rotate: bool) -> None:
     end = tokens.read_expiration({"expiration": (NOW + left).isoformat().encode()})
 
     assert (end.needs_refresh(NOW, TTL), end.needs_rotation(NOW, TTL)) == (refresh, rotate)

@@ -38,7 +38,7 @@ def test_a_version_reads_as_what_it_prints(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["1.12.0", "1.14.99", "v1.21.5"])
-def test_edge_076_old_versions_are_refused(text: str) -> None:
+def test_old_versions_are_refused(text: str) -> None:
     with pytest.raises(UnsupportedVersion, match=r"doesn't support Kubernetes version lower than v1\.22\.0"):
         api_version_for(parse_version(text))
 
@@ -56,5 +56,5 @@ def test_edge_076_old_versions_are_refused(text: str) -> None:
         ("99.99.99", "v1beta4"),
     ],
 )
-def test_edge_076_versions_choose_the_api(text: str, api: str) -> None:
+def test_versions_choose_the_api(text: str, api: str) -> None:
     assert api_version_for(parse_version(text)) == api

@@ -144,7 +144,7 @@ def test_both_forms_of_410_lead_to_a_new_list(gone):
     assert known == {"b": "40"}
 
 
-def test_410_again_and_again_does_not_become_a_storm_of_lists():
+def test_repeated_expiries_do_not_become_a_storm_of_lists():
     asked, _ = play([], [failure(410, "Expired")] * 100, seconds=60)
 
     assert len(lists(asked)) < 12

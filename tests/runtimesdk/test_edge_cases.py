@@ -83,7 +83,7 @@ class Passes:
 # ---------------------------------------------------------------------------------------------------------- the CA
 
 
-async def test_01_a_secret_that_comes_later_wakes_the_config_and_is_taken_over() -> None:
+async def test_a_secret_that_comes_later_wakes_the_config_and_is_taken_over() -> None:
     p = Passes(server=found(handler("h")), inject="ns/ca")
     first = await p.run()
     assert 'failed to get secret "ns/ca"' in first
@@ -95,7 +95,7 @@ async def test_01_a_secret_that_comes_later_wakes_the_config_and_is_taken_over()
     assert ((await p.config()).spec.client_config.ca_bundle, p.registry.names) == (b"CA", ("h.ext",))
 
 
-async def test_02_a_new_ca_is_of_the_generation_that_the_conditions_speak_of() -> None:
+async def test_a_new_ca_is_of_the_generation_that_the_conditions_speak_of() -> None:
     p = Passes(secret({"ca.crt": "one"}), server=found(handler("h")), inject="ns/ca")
     await p.run()
     before = (await p.config()).metadata.generation
@@ -115,14 +115,14 @@ async def test_02_a_new_ca_is_of_the_generation_that_the_conditions_speak_of() -
         ("a/b/c", 'failed to get secret "a/b/c"'),
     ],
 )
-async def test_03_an_annotation_that_names_no_secret(value: str, text: str) -> None:
+async def test_an_annotation_that_does_not_name_a_secret_is_an_error(value: str, text: str) -> None:
     p = Passes(server=found(handler("h")), inject=value)
 
     assert text in await p.run()
     assert p.world.canned.calls == [], "nobody is asked"
 
 
-async def test_04_an_empty_ca_empties_the_bundle() -> None:
+async def test_an_empty_ca_empties_the_bundle() -> None:
     config = extension_config("ext", URL, base64.b64encode(b"old").decode())
     p = Passes(secret({"ca.crt": ""}), server=found(handler("h")), config=config, inject="ns/ca")
 
@@ -142,14 +142,14 @@ async def test_04_an_empty_ca_empties_the_bundle() -> None:
         ({"url": "https://h?z=1&a=2"}, f"https://h/{HOOKS}/x/h?a=2&timeout=10s&z=1"),
     ],
 )
-def test_05_where_a_handler_is_called(client_config: dict[str, Any], url: str) -> None:
+def test_a_handler_is_called_at_its_path(client_config: dict[str, Any], url: str) -> None:
     config = extension_config("ext", "", "", {"h": "X"}, spec={"clientConfig": client_config})
 
     assert url_of(handlers_of(config)[0]) == url
 
 
 @pytest.mark.parametrize("code", [204, 301, 404, 503])
-async def test_06_a_status_code_other_than_200_is_told_with_the_body(code: int) -> None:
+async def test_a_status_code_other_than_200_is_told_with_the_body(code: int) -> None:
     p = Passes(server={"code": code, "text": 'say "no"\n'})
     await p.run()
 
@@ -166,7 +166,7 @@ async def test_06_a_status_code_other_than_200_is_told_with_the_body(code: int) 
         ('{"status": "Failure", "message": "no quota left"}', "got failure response with message: no quota left"),
     ],
 )
-async def test_07_a_body_that_is_no_success(body: str, text: str) -> None:
+async def test_a_body_that_does_not_say_success_is_a_failure(body: str, text: str) -> None:
     p = Passes(server={"code": 200, "text": body})
     error = await p.run()
 
@@ -174,7 +174,7 @@ async def test_07_a_body_that_is_no_success(body: str, text: str) -> None:
     assert p.registry.names == ()
 
 
-async def test_08_all_that_is_wrong_is_told_and_the_same_once() -> None:
+async def test_all_faults_are_reported_once() -> None:
     thrice = Passes(server=found(*[handler("h")] * 3))
     await thrice.run()
     assert (await thrice.discovered())[1].endswith("failed to validate discovery response: duplicate name for handler h found")
@@ -190,13 +190,13 @@ async def test_08_all_that_is_wrong_is_told_and_the_same_once() -> None:
     assert listed.endswith(f"handler UPPER requestHook {HOOKS}/Nothing is not in the Runtime SDK catalog]")
 
 
-async def test_09_a_handler_of_discovery_itself_is_accepted() -> None:
+async def test_a_handler_of_discovery_itself_is_accepted() -> None:
     p = Passes(server=found(handler("h", "Discovery")))
 
     assert (await p.run(), p.registry.names) == ("", ("h.ext",))
 
 
-async def test_10_handlers_that_vanish_are_called_no_more() -> None:
+async def test_handlers_that_vanish_are_called_no_more() -> None:
     p = Passes(server=found(handler("a"), handler("b")))
     seen = []
     for server in (found(handler("a"), handler("b")), found(handler("b")), found()):
@@ -207,7 +207,7 @@ async def test_10_handlers_that_vanish_are_called_no_more() -> None:
     assert seen == [(["a.ext", "b.ext"], ["a.ext", "b.ext"], "True"), (["b.ext"], ["b.ext"], "True"), ([], [], "True")]
 
 
-async def test_11_an_extension_that_fails_later_stays_registered() -> None:
+async def test_an_extension_that_fails_later_stays_registered() -> None:
     p = Passes(server=found(handler("h")))
     await p.run()
     p.answer({"error": "connection refused"})
@@ -217,7 +217,7 @@ async def test_11_an_extension_that_fails_later_stays_registered() -> None:
     assert (p.registry.names, [h.name for h in (await p.config()).status.handlers]) == (("h.ext",), ["h.ext"])
 
 
-async def test_12_paused_it_stays_registered_and_deleted_it_does_not() -> None:
+async def test_a_paused_extension_stays_registered_and_a_deleted_one_does_not() -> None:
     p = Passes(server=found(handler("h")))
     await p.run()
     await p.world.client.patch(
@@ -232,7 +232,7 @@ async def test_12_paused_it_stays_registered_and_deleted_it_does_not() -> None:
     assert p.registry.names == ()
 
 
-async def test_13_a_selector_that_is_none_registers_nothing() -> None:
+async def test_an_invalid_selector_registers_nothing() -> None:
     selector = {"matchExpressions": [{"key": "a", "operator": "Nonsense"}]}
     p = Passes(server=found(handler("h")), config=extension_config("ext", URL, spec={"namespaceSelector": selector}))
 
@@ -243,14 +243,14 @@ async def test_13_a_selector_that_is_none_registers_nothing() -> None:
 # ---------------------------------------------------------------------------------------------------------- registry
 
 
-def test_14_two_configs_may_have_handlers_of_one_name() -> None:
+def test_two_configs_may_have_handlers_of_one_name() -> None:
     registry = Registry()
     registry.warm_up(extension_config(name, URL, "", {"h": "BeforeClusterUpgrade"}) for name in ("b", "a"))
 
     assert [h.name for h in registry.list("BeforeClusterUpgrade")] == ["h.a", "h.b"]
 
 
-def test_15_a_config_with_dots_in_its_name_is_called_by_the_handler_alone() -> None:
+def test_a_config_with_dots_in_its_name_is_called_by_the_handler_alone() -> None:
     (registered,) = handlers_of(extension_config("ext.one.two", URL, "", {"h": "BeforeClusterUpgrade"}))
 
     assert registered.name == "h.ext.one.two"
@@ -284,21 +284,21 @@ UPGRADE = CallAll("BeforeClusterUpgrade", CLUSTER, {"cluster": CLUSTER})
 
 
 @pytest.mark.parametrize("answer", [{"error": "connection refused"}, {"code": 500, "text": "oops"}, {"code": 200, "text": "<html>"}])
-async def test_17_ignore_makes_a_success_of_what_is_no_answer(answer: dict[str, Any]) -> None:
+async def test_ignore_makes_a_success_of_a_missing_answer(answer: dict[str, Any]) -> None:
     calls, _ = client(dict.fromkeys("abc", answer), three(failurePolicy="Ignore"))
 
     assert await calls.call_all(UPGRADE) == {"status": "Success", "message": "", "retryAfterSeconds": 0}
 
 
 @pytest.mark.parametrize("status", ["Failure", "", "Maybe"])
-async def test_17_and_of_no_answer_that_is_no_success(status: str) -> None:
+async def test_ignore_does_not_make_a_success_of_a_failure(status: str) -> None:
     calls, _ = client({name: {"response": {"status": status}} for name in "abc"}, three(failurePolicy="Ignore"))
 
     with pytest.raises(ExtensionError):
         await calls.call_all(UPGRADE)
 
 
-async def test_18_after_the_first_failure_nobody_else_is_called() -> None:
+async def test_after_the_first_failure_nobody_else_is_called() -> None:
     calls, canned = client({"a": success(message="fine"), "b": {"error": "no"}, "c": success()}, three())
 
     with pytest.raises(ExtensionError, match="failed to call extension handlers for hook"):
@@ -313,7 +313,7 @@ async def test_18_after_the_first_failure_nobody_else_is_called() -> None:
         (((0, ""), (0, ""), (0, "")), (0, "")),
     ],
 )
-async def test_19_answers_of_several_become_one(answers: tuple[tuple[int, str], ...], together: tuple[int, str]) -> None:
+async def test_answers_of_several_become_one(answers: tuple[tuple[int, str], ...], together: tuple[int, str]) -> None:
     canned = {name: success(retryAfterSeconds=r, message=m) for name, (r, m) in zip("abc", answers, strict=True)}
     calls, _ = client(canned, three())
     answer = await calls.call_all(UPGRADE)
@@ -321,14 +321,14 @@ async def test_19_answers_of_several_become_one(answers: tuple[tuple[int, str], 
     assert (answer["retryAfterSeconds"], answer["message"]) == together
 
 
-async def test_20_settings_of_the_request_go_over_those_of_the_config() -> None:
+async def test_settings_of_the_request_go_over_those_of_the_config() -> None:
     calls, canned = client({"a": success()}, three(spec={"settings": {"a": "1"}}))
     await calls.call(CallHandler("BeforeClusterUpgrade", "a.ext", CLUSTER, {}, settings={"a": "2", "b": "3"}))
 
     assert canned.calls[0]["body"]["settings"] == {"a": "2", "b": "3"}
 
 
-async def test_21_a_namespace_that_is_not_meant_or_not_there() -> None:
+async def test_a_namespace_that_is_not_selected_or_missing_calls_nothing() -> None:
     selective = three(spec={"namespaceSelector": {"matchLabels": {"team": "x"}}})
     listing = ListHandlers("BeforeClusterUpgrade", CLUSTER)
     by_name = CallHandler("BeforeClusterUpgrade", "a.ext", CLUSTER, {})
@@ -344,7 +344,7 @@ async def test_21_a_namespace_that_is_not_meant_or_not_there() -> None:
     assert canned.calls == []
 
 
-async def test_22_a_timeout_of_nothing_is_ten_seconds() -> None:
+async def test_a_missing_timeout_is_ten_seconds() -> None:
     calls, canned = client(dict.fromkeys("abc", success()), three(timeoutSeconds=0))
     await calls.call_all(UPGRADE)
 

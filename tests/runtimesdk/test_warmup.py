@@ -70,7 +70,7 @@ async def test_without_configs_the_registry_is_ready_at_once() -> None:
     assert registry.list("BeforeClusterUpgrade") == ()
 
 
-async def test_16_one_extension_that_is_not_discovered_holds_up_its_own_hooks_alone() -> None:
+async def test_one_extension_that_is_not_discovered_holds_up_its_own_hooks_alone() -> None:
     async with idle() as p:
         await store(p, registered())
         paused = extension_config("paused", "https://other.example.com/", "Y2E=", {"del": "BeforeClusterDelete"})

@@ -182,7 +182,7 @@ def _other_template() -> Json:
     }
 
 
-def test_x34_a_machine_deployment_that_is_changed_back_in_the_middle_ends_where_it_began(settled: Moment[World]) -> None:
+def test_a_machine_deployment_that_is_changed_back_in_the_middle_ends_where_it_began(settled: Moment[World]) -> None:
     async def scenario(w: World) -> None:
 
         async def one_is_updating() -> bool:
@@ -207,7 +207,7 @@ def test_a_machine_deployment_that_is_scaled_while_it_is_updated_has_what_it_ask
     settled.then(scenario)
 
 
-def test_x33_an_update_that_fails_stops_the_rollout_and_is_told() -> None:
+def test_an_update_that_fails_stops_the_rollout_and_is_told() -> None:
     async def scenario() -> None:
         module = example_module()
         extension, updates = module.Extension(), module.Updates()

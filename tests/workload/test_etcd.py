@@ -298,7 +298,7 @@ async def test_a_leaving_leader_hands_over_and_is_removed(etcd: EtcdCluster) -> 
     assert sorted(await members_of(etcd, heir)) == sorted(n for n in NODES if n != leaving)
 
 
-async def test_12711_a_leader_that_only_its_peers_reach_is_removed_and_they_elect_another(etcd: EtcdCluster) -> None:
+async def test_a_leader_that_only_its_peers_reach_is_removed_and_they_elect_another(etcd: EtcdCluster) -> None:
     leader = await etcd.leader(NODES)
     others = [n for n in NODES if n != leader]
     members = await members_of(etcd, leader)

@@ -108,7 +108,7 @@ def variables(*made: Json) -> Json:
 # ---------------------------------------------------------------------------------------------------------- templates
 
 
-async def test_01_every_template_is_owned_once() -> None:
+async def test_every_template_is_owned_once() -> None:
     objects = samples.cluster_class()
     workers = objects[-1]["spec"]["workers"]["machineDeployments"]
     workers.append({**workers[0], "class": "second"})
@@ -120,7 +120,7 @@ async def test_01_every_template_is_owned_once() -> None:
     assert (await p.run()).written == []
 
 
-async def test_02_an_old_reference_to_the_class_becomes_a_new_one() -> None:
+async def test_an_old_reference_to_the_class_becomes_a_new_one() -> None:
     objects = samples.cluster_class()
     old = {"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "ClusterClass", "name": "in-memory", "uid": "uid-6"}
     objects[0]["metadata"]["ownerReferences"] = [old]
@@ -130,7 +130,7 @@ async def test_02_an_old_reference_to_the_class_becomes_a_new_one() -> None:
     assert [o["apiVersion"] for o in owners] == ["cluster.x-k8s.io/v1beta2"]
 
 
-async def test_03_two_classes_own_one_template() -> None:
+async def test_two_classes_own_one_template() -> None:
     second = copy.deepcopy(samples.cluster_class()[-1])
     second["metadata"] |= {"name": "second", "uid": "uid-second", "generation": 1}
     second["status"] = {"conditions": [NOT_PAUSED]}
@@ -139,7 +139,7 @@ async def test_03_two_classes_own_one_template() -> None:
     assert {o["name"] for o in await p.owners("DevClusterTemplate", "in-memory-cluster")} == {"in-memory", "second"}
 
 
-async def test_04_05_a_missing_template_keeps_nothing_else_and_is_found_when_it_comes() -> None:
+async def test_a_missing_template_keeps_nothing_else_and_is_found_when_it_comes() -> None:
     objects = samples.cluster_class(variables=[variable("a")])
     missing = objects.pop(0)
     p = await Passes(objects).run()
@@ -158,7 +158,7 @@ async def test_04_05_a_missing_template_keeps_nothing_else_and_is_found_when_it_
     assert (await p.object()).status.observed_generation == 1
 
 
-async def test_06_a_kind_without_contract_is_an_error() -> None:
+async def test_a_kind_without_contract_is_an_error() -> None:
     made = [c for c in crds() if "devclustertemplates" not in c["metadata"]["name"]]
     (bare,) = [c for c in crds() if "devclustertemplates" in c["metadata"]["name"]]
     bare["metadata"]["labels"] = {}
@@ -168,7 +168,7 @@ async def test_06_a_kind_without_contract_is_an_error() -> None:
     assert (await p.condition("RefVersionsUpToDate"))[:2] == ("Unknown", "InternalError")
 
 
-async def test_07_a_reference_to_an_old_version_is_told_and_left() -> None:
+async def test_a_reference_to_an_old_version_is_told_and_left() -> None:
     made = crds()
     (definition,) = [c for c in made if c["metadata"]["name"] == "devclustertemplates.infrastructure.cluster.x-k8s.io"]
     definition["metadata"]["labels"]["cluster.x-k8s.io/v1beta2"] = "v1beta2_v1beta3"
@@ -185,7 +185,7 @@ async def test_07_a_reference_to_an_old_version_is_told_and_left() -> None:
 # ---------------------------------------------------------------------------------------------------------- variables
 
 
-async def test_08_09_variables_are_published_in_order_and_go_with_the_spec() -> None:
+async def test_variables_are_published_in_order_and_go_with_the_spec() -> None:
     p = await Passes(samples.cluster_class(variables=[variable("b"), variable("a")])).run()
     published = (await p.object()).status.variables
     assert [(v.name, v.definitions_conflict, [d.from_ for d in v.definitions]) for v in published] == [
@@ -205,7 +205,7 @@ async def test_08_09_variables_are_published_in_order_and_go_with_the_spec() -> 
         (11, {"type": "array", "items": {"type": "string"}, "description": "another"}, True),
     ],
 )
-async def test_10_11_one_variable_of_two_origins(number: int, theirs: Json, conflict: bool) -> None:
+async def test_one_variable_may_have_two_origins(number: int, theirs: Json, conflict: bool) -> None:
     ours = {"type": "array", "items": {"type": "string"}}
     inline = [variable("x", schema={"openAPIV3Schema": ours})]
     objects = samples.cluster_class(variables=inline, patches=discovering("v"))
@@ -219,7 +219,7 @@ async def test_10_11_one_variable_of_two_origins(number: int, theirs: Json, conf
     assert ((await p.object()).status.observed_generation == 1) is not conflict
 
 
-async def test_12_after_the_first_failure_nothing_is_judged() -> None:
+async def test_after_the_first_failure_nothing_is_judged() -> None:
     objects = samples.cluster_class(variables=[variable("a")], patches=discovering("one", "two", "three"))
     answers = {"one": {"error": "no"}, "two": variables(), "three": variables(variable("bad", schema=schema(type="nonsense")))}
     p = await Passes(objects, config("one", "two", "three"), answers=answers).run()
@@ -230,7 +230,7 @@ async def test_12_after_the_first_failure_nothing_is_judged() -> None:
     assert (await p.object()).status.variables == ()
 
 
-async def test_13_a_name_that_is_discovered_twice_is_an_error() -> None:
+async def test_a_name_that_is_discovered_twice_is_an_error() -> None:
     objects = samples.cluster_class(patches=discovering("v"))
     p = await Passes(objects, config("v"), answers={"v": variables(variable("x"), variable("x"))}).run()
 
@@ -238,21 +238,21 @@ async def test_13_a_name_that_is_discovered_twice_is_an_error() -> None:
     assert (await p.object()).status.variables == ()
 
 
-async def test_14_a_failure_is_one_whatever_the_policy() -> None:
+async def test_a_failure_is_one_whatever_the_policy() -> None:
     ignoring = extension_config("ext", "https://h/", "", {"v": "DiscoverVariables"}, failurePolicy="Ignore")
     p = await Passes(samples.cluster_class(patches=discovering("v")), ignoring, answers={"v": {"response": {"status": "Failure"}}}).run()
 
     assert (await p.condition("VariablesReady"))[0] == "False"
 
 
-async def test_15_with_the_gate_off_nobody_is_asked() -> None:
+async def test_with_the_gate_off_nobody_is_asked() -> None:
     p = await Passes(samples.cluster_class(variables=[variable("a")], patches=discovering("v")), config("v"), gate=False).run()
 
     assert (p.error, p.world.canned.calls) == ("", [])
     assert [v.name for v in (await p.object()).status.variables] == ["a"]
 
 
-async def test_16_the_same_question_is_asked_once_until_the_config_changes() -> None:
+async def test_the_same_question_is_asked_once_until_the_config_changes() -> None:
     second = copy.deepcopy(samples.cluster_class("second", patches=discovering("v")))
     second[-1]["status"] = {"conditions": [NOT_PAUSED]}
     p = Passes(samples.cluster_class(patches=discovering("v")), *second, config("v"), answers={"v": variables(variable("x"))})
@@ -267,7 +267,7 @@ async def test_16_the_same_question_is_asked_once_until_the_config_changes() -> 
     assert len(p.world.canned.calls) == 2
 
 
-async def test_17_an_extension_that_is_not_meant_for_a_namespace_wakes_no_class_there() -> None:
+async def test_an_extension_that_is_not_meant_for_a_namespace_wakes_no_class_there() -> None:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": {"team": "a"}}}
     p = Passes(samples.cluster_class(patches=discovering("v")), namespace, config("v"))
 
@@ -283,7 +283,7 @@ async def test_17_an_extension_that_is_not_meant_for_a_namespace_wakes_no_class_
 # --------------------------------------------------------------------------------------------------- paused, deleting
 
 
-async def test_18_a_paused_class_says_so_and_nothing_else() -> None:
+async def test_a_paused_class_says_so_and_nothing_else() -> None:
     objects = samples.cluster_class(variables=[variable("a")])
     objects[-1]["metadata"]["annotations"] = {"cluster.x-k8s.io/paused": ""}
     p = await Passes(objects).run()
@@ -294,7 +294,7 @@ async def test_18_a_paused_class_says_so_and_nothing_else() -> None:
     assert (found.status.variables, found.status.observed_generation, p.written) == ((), 0, [])
 
 
-async def test_19_a_class_on_its_way_out_is_left_alone() -> None:
+async def test_a_class_on_its_way_out_is_left_alone() -> None:
     objects = samples.cluster_class()
     objects[-1]["metadata"] |= {"finalizers": ["example.com/stay"], "deletionTimestamp": "2026-05-01T11:00:00Z"}
     p = await Passes(objects).run()
@@ -303,7 +303,7 @@ async def test_19_a_class_on_its_way_out_is_left_alone() -> None:
     assert {c.type for c in (await p.object()).status.conditions} == {"Paused"}
 
 
-async def test_20_a_class_without_workers_and_machine_infrastructure_is_ready() -> None:
+async def test_a_class_without_workers_and_machine_infrastructure_is_ready() -> None:
     objects = samples.cluster_class(workers={})
     objects[-1]["spec"]["controlPlane"].pop("machineInfrastructure")
     p = await Passes(objects).run()

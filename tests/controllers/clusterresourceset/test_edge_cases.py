@@ -60,7 +60,7 @@ def other(name: str, kind: str = "ConfigMap") -> str:
     return MANIFEST.replace("name: w", f"name: {name}").replace("kind: ConfigMap", f"kind: {kind}")
 
 
-def test_38_an_empty_selector_selects_nobody() -> None:
+def test_an_empty_selector_selects_nobody() -> None:
     empty = resource_set()
     empty["spec"]["clusterSelector"] = {}
     answer = decide(empty, cluster(), config_map(MANIFEST), there())
@@ -69,13 +69,13 @@ def test_38_an_empty_selector_selects_nobody() -> None:
     assert [c["type"] for c in answer["object"]["status"]["conditions"]] == ["Paused"]
 
 
-def test_39_a_resource_that_is_missing_is_passed_over() -> None:
+def test_a_resource_that_is_missing_is_passed_over() -> None:
     answer = decide(resource_set("Reconcile", "missing", "cm"), cluster(), config_map(MANIFEST), there())
 
     assert (condition(answer), [e["name"] for e in entries(answer)]) == (("True", "Applied"), ["cm"])
 
 
-def test_40_a_secret_of_another_type_keeps_all_from_being_applied_and_nothing_from_being_owned() -> None:
+def test_a_secret_of_another_type_keeps_all_from_being_applied_and_nothing_from_being_owned() -> None:
     secret = {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -91,7 +91,7 @@ def test_40_a_secret_of_another_type_keeps_all_from_being_applied_and_nothing_fr
     assert [o["kind"] for o in answer["others"]["ConfigMap/cm"]["metadata"]["ownerReferences"]] == ["ClusterResourceSet"]
 
 
-def test_41_without_a_connection_the_binding_is_there_and_empty() -> None:
+def test_without_a_connection_the_binding_is_there_and_empty() -> None:
     answer = decide(resource_set(), cluster(), config_map(MANIFEST), observation(c1={"connected": False}))
 
     made = answer["others"]["ClusterResourceSetBinding/c1"]
@@ -100,7 +100,7 @@ def test_41_without_a_connection_the_binding_is_there_and_empty() -> None:
     assert (condition(answer), entries(answer)) == (("False", "InternalError"), [])
 
 
-def test_42_applied_once_what_is_there_is_left() -> None:
+def test_applied_once_what_is_there_is_left() -> None:
     present = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "w", "namespace": "default"}, "data": {"k": "other"}}
     answer = decide(resource_set("ApplyOnce"), cluster(), config_map(MANIFEST), there(present))
 
@@ -113,13 +113,13 @@ def _hash(text: str = MANIFEST) -> str:
 
 
 @pytest.mark.parametrize(("ok", "calls"), [(True, []), (False, [("create", "w")])])
-def test_43_44_the_same_content_is_applied_again_only_where_it_failed(ok: bool, calls: list[Any]) -> None:
+def test_the_same_content_is_applied_again_only_where_it_failed(ok: bool, calls: list[Any]) -> None:
     answer = decide(resource_set(), cluster(), config_map(MANIFEST), binding(applied(hash=_hash(), ok=ok)), there())
 
     assert remote(answer) == calls
 
 
-def test_45_one_object_that_fails_keeps_no_other() -> None:
+def test_one_object_that_fails_keeps_no_other() -> None:
     text = "---\n".join(other(n) for n in ("one", "two", "three"))
     answer = decide(resource_set(), cluster(), config_map(text), there(unwritable=[{"verb": "create", "kind": "ConfigMap", "name": "two"}]))
 
@@ -144,7 +144,7 @@ def test_what_fails_says_what_was_done(strategy: str, present: tuple[bool, ...],
     assert old["message"].startswith(words)
 
 
-def test_46_a_resource_that_is_named_twice_is_applied_once() -> None:
+def test_a_resource_that_is_named_twice_is_applied_once() -> None:
     answer = decide(resource_set("Reconcile", "cm", "cm"), cluster(), config_map(MANIFEST), there())
 
     assert (len(remote(answer)), len(entries(answer))) == (1, 1)
@@ -154,14 +154,14 @@ def test_46_a_resource_that_is_named_twice_is_applied_once() -> None:
     ("number", "refused"),
     [(47, {"verb": "patch", "kind": "ClusterResourceSetBinding"}), (49, {"verb": "patch", "kind": "ConfigMap", "name": "cm"})],
 )
-def test_47_49_a_conflict_is_tried_again_soon_and_is_no_error(number: int, refused: Json) -> None:
+def test_a_conflict_is_tried_again_soon_and_is_no_error(number: int, refused: Json) -> None:
     world = {**there(), "unwritable": [{**refused, "error": "Conflict"}]}
     answer = decide(resource_set(), cluster(), config_map(MANIFEST), binding(), world)
 
     assert (answer["requeueAfterSeconds"], answer["error"]) == (0.1, None)
 
 
-def test_48_a_conflict_beside_another_error_is_an_error() -> None:
+def test_a_conflict_beside_another_error_is_an_error() -> None:
     world = there(unwritable=[{"verb": "create", "kind": "ConfigMap"}])
     world["unwritable"] = [{"verb": "patch", "kind": "ClusterResourceSetBinding", "error": "Conflict"}]
     answer = decide(resource_set(), cluster(), config_map(MANIFEST), binding(), world)
@@ -176,7 +176,7 @@ def test_48_a_conflict_beside_another_error_is_an_error() -> None:
         ("# nothing but a comment that is longer than thirty-two bytes\n", []),
     ],
 )
-def test_50_lists_and_comments(text: str, names: list[Any]) -> None:
+def test_lists_and_comments_of_a_resource_are_read(text: str, names: list[Any]) -> None:
     answer = decide(resource_set(), cluster(), config_map(text), there())
 
     assert (remote(answer), [e["applied"] for e in entries(answer)]) == (names, [True])
@@ -188,7 +188,7 @@ def deleted() -> Json:
     return made
 
 
-def test_51_a_set_that_goes_takes_its_own_entry_and_no_other() -> None:
+def test_a_set_that_goes_takes_its_own_entry_and_no_other() -> None:
     answer = decide(deleted(), cluster(), binding(sets=("rs", "another")), there())
     left = answer["others"]["ClusterResourceSetBinding/c1"]
 
@@ -198,7 +198,7 @@ def test_51_a_set_that_goes_takes_its_own_entry_and_no_other() -> None:
     assert decide(deleted(), cluster(), there())["object"] is None, "a binding that is gone holds nothing up"
 
 
-def test_52_also_where_its_selector_does_not_match_any_more() -> None:
+def test_a_set_that_goes_takes_its_entry_although_its_selector_does_not_match_any_more() -> None:
     """Our ruling: bindings are looked at, not Clusters."""
     unlabelled = cluster()
     unlabelled["metadata"]["labels"] = {}
@@ -207,7 +207,7 @@ def test_52_also_where_its_selector_does_not_match_any_more() -> None:
     assert [b["clusterResourceSetName"] for b in answer["others"]["ClusterResourceSetBinding/c1"]["spec"]["bindings"]] == ["another"]
 
 
-def test_53_an_old_binding_that_the_cluster_owns_is_made_new() -> None:
+def test_an_old_binding_that_the_cluster_owns_is_made_new() -> None:
     old = binding()
     old["metadata"]["ownerReferences"].append({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "c1", "uid": "u-c1"})
     del old["spec"]["clusterName"]
@@ -219,7 +219,7 @@ def test_53_an_old_binding_that_the_cluster_owns_is_made_new() -> None:
 
 
 @pytest.mark.parametrize("allowed", [False, True])
-def test_54_a_binding_waits_until_the_cluster_may_go(allowed: bool) -> None:
+def test_a_binding_waits_until_the_cluster_may_go(allowed: bool) -> None:
     going = cluster()
     going["metadata"] |= {"deletionTimestamp": NOW, "finalizers": ["x/y"]}
     going["metadata"]["annotations"] = {"runtime.cluster.x-k8s.io/ok-to-delete": ""} if allowed else {}

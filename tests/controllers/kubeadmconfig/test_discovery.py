@@ -24,7 +24,7 @@ async def _join(world: Any, discovery: Any = None, **cluster: Any) -> Any:
     return requeue, join.discovery if join else None
 
 
-async def test_edge_054_hashes_given(world: Any) -> None:
+async def test_given_ca_hashes_are_kept(world: Any) -> None:
     _, found = await _join(world, {"bootstrapToken": {"caCertHashes": [HASH]}})
 
     token = found.bootstrap_token
@@ -33,7 +33,7 @@ async def test_edge_054_hashes_given(world: Any) -> None:
     assert (token.ca_cert_hashes, token.unsafe_skip_ca_verification) == ((HASH,), None)
 
 
-async def test_edge_055_a_file_that_the_user_brings(world: Any) -> None:
+async def test_a_discovery_file_of_the_user_is_kept(world: Any) -> None:
     requeue, found = await _join(world, {"file": {"kubeConfigPath": "/etc/discovery.conf"}})
 
     assert requeue == 300
@@ -45,7 +45,7 @@ async def test_edge_055_a_file_that_the_user_brings(world: Any) -> None:
 EXEC = {"file": {"kubeConfigPath": "/k", "kubeConfig": {"user": {"exec": {"command": "/bootstrap"}}}}}
 
 
-async def test_edge_056_a_kubeconfig_that_we_make(world: Any) -> None:
+async def test_a_kubeconfig_for_discovery_is_made(world: Any) -> None:
     _, found = await _join(world, EXEC)
 
     cluster = found.file.kube_config.cluster
@@ -56,7 +56,7 @@ async def test_edge_056_a_kubeconfig_that_we_make(world: Any) -> None:
     assert await world.tokens() == []
 
 
-async def test_edge_057_what_the_user_says_is_respected(world: Any) -> None:
+async def test_discovery_that_the_user_configured_is_kept(world: Any) -> None:
     given = {"apiServerEndpoint": "bar.com:6443", "token": "abcdef.0123456789abcdef", "caCertHashes": [HASH]}
     _, found = await _join(world, {"bootstrapToken": given})
 
@@ -66,7 +66,7 @@ async def test_edge_057_what_the_user_says_is_respected(world: Any) -> None:
 
 
 @pytest.mark.parametrize("discovery", [None, EXEC])
-async def test_edge_058_no_endpoint(world: Any, discovery: Any) -> None:
+async def test_discovery_waits_for_an_endpoint(world: Any, discovery: Any) -> None:
     requeue, _ = await _join(world, discovery, endpoint=None)
 
     assert requeue == 10
@@ -80,14 +80,14 @@ async def test_edge_058_no_endpoint(world: Any, discovery: Any) -> None:
         ({"unsafeSkipCAVerification": False}, False),
     ],
 )
-async def test_edge_059_skipping_verification_is_never_changed(world: Any, section: Any, expected: Any) -> None:
+async def test_skipping_verification_is_never_changed(world: Any, section: Any, expected: Any) -> None:
     _, found = await _join(world, {"bootstrapToken": section})
 
     assert found.bootstrap_token.unsafe_skip_ca_verification is expected
     assert len(found.bootstrap_token.ca_cert_hashes) == 1
 
 
-async def test_edge_060_the_kubeconfig_file(world: Any) -> None:
+async def test_the_kubeconfig_file_of_discovery_is_written(world: Any) -> None:
     exec_ = {"command": "/usr/bin/bootstrap", "env": [{"name": "ENV_TEST", "value": "value"}]}
     await _join(world, {"file": {"kubeConfigPath": "/etc/k.conf", "kubeConfig": {"user": {"exec": exec_}}}})
 
@@ -115,7 +115,7 @@ async def test_edge_060_the_kubeconfig_file(world: Any) -> None:
     assert set(made) == {"clusters", "contexts", "current-context", "users"}
 
 
-async def test_edge_061_a_bundle_of_two_certificates(world: Any) -> None:
+async def test_a_bundle_of_two_certificates_gives_two_hashes(world: Any) -> None:
     await world.cluster(initialized=True)
     await world.certificates()
     ca = await world.judge.get(Secret, ObjectKey("default", "c1-ca"))
@@ -129,7 +129,7 @@ async def test_edge_061_a_bundle_of_two_certificates(world: Any) -> None:
     assert len(found.ca_cert_hashes) == 2
 
 
-async def test_edge_062_an_ipv6_endpoint(world: Any) -> None:
+async def test_an_ipv6_endpoint_is_put_in_brackets(world: Any) -> None:
     _, found = await _join(world, endpoint=("fd00::1", 6443))
 
     assert found.bootstrap_token.api_server_endpoint == "[fd00::1]:6443"

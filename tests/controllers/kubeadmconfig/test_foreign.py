@@ -66,7 +66,7 @@ async def test_a_secret_of_somebody_else_is_left_alone_and_named(world: Any, wha
     for _ in range(3):
         with pytest.raises(
             Exception,
-            match='Secret "default/m1" is in the way|could not add KubeadmConfig m1 as ownerReference to bootstrap Secret m1, it is already controlled by',
+            match=r'Secret "default/m1" is in the way|could not add KubeadmConfig m1 as ownerReference to bootstrap Secret m1, it is already controlled by',
         ):
             await world.reconciler.reconcile(ObjectKey(NS, "m1"))
 
@@ -82,7 +82,7 @@ async def test_a_secret_of_somebody_else_is_left_alone_and_named(world: Any, wha
 
 
 @pytest.mark.parametrize("generated", [True, False])
-async def test_13937_a_secret_that_another_object_controls_is_an_error(world: Any, generated: bool) -> None:
+async def test_a_secret_that_another_object_controls_is_an_error(world: Any, generated: bool) -> None:
     await a_worker(world)
     if generated:
         status = {"dataSecretName": "m1", "initialization": {"dataSecretCreated": True}}

@@ -19,7 +19,7 @@ async def _cluster(world: Any) -> Cluster:
     return convert(await world.cluster(), Cluster)
 
 
-async def test_edge_063_a_free_lock_is_taken(world: Any) -> None:
+async def test_a_free_lock_is_taken(world: Any) -> None:
     cluster = await _cluster(world)
 
     assert await InitLock(world.client).acquire(cluster, "m1") is Lock.FREE
@@ -34,7 +34,7 @@ async def test_edge_063_a_free_lock_is_taken(world: Any) -> None:
 @pytest.mark.parametrize(
     "data", [{}, {"lock-information": "no json"}, {"lock-information": "[]"}, {"lock-information": '{"machineName": 5}'}]
 )
-async def test_edge_064_a_lock_that_says_nothing_is_respected(world: Any, data: dict[str, str]) -> None:
+async def test_a_lock_that_says_nothing_is_respected(world: Any, data: dict[str, str]) -> None:
     cluster = await _cluster(world)
     await world.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": NS, "name": "c1-lock"}, "data": data})
 
@@ -43,14 +43,14 @@ async def test_edge_064_a_lock_that_says_nothing_is_respected(world: Any, data: 
 
 
 @pytest.mark.parametrize(("code", "reason"), [(500, "InternalError"), (409, "AlreadyExists"), (0, "")])
-async def test_edge_065_a_lock_that_cannot_be_created_is_not_held(world: Any, code: int, reason: str) -> None:
+async def test_a_lock_that_cannot_be_created_is_not_held(world: Any, code: int, reason: str) -> None:
     cluster = await _cluster(world)
     world.refuse("POST", "/configmaps$", code, reason)
 
     assert await InitLock(world.client).acquire(cluster, "m1") is Lock.DENIED
 
 
-async def test_edge_066_a_living_holder_keeps_the_lock(world: Any) -> None:
+async def test_a_living_holder_keeps_the_lock(world: Any) -> None:
     cluster = await _cluster(world)
     await world.machine("m1")
     lock = InitLock(world.client)
@@ -60,7 +60,7 @@ async def test_edge_066_a_living_holder_keeps_the_lock(world: Any) -> None:
     assert await world.holder() == "m1"
 
 
-async def test_edge_066_a_deleting_holder_keeps_the_lock_until_it_is_gone(world: Any) -> None:
+async def test_a_deleting_holder_keeps_the_lock_until_it_is_gone(world: Any) -> None:
     """Ruling: never steal from a live one."""
     cluster = await _cluster(world)
     machine = await world.machine("m1")
@@ -73,7 +73,7 @@ async def test_edge_066_a_deleting_holder_keeps_the_lock_until_it_is_gone(world:
     assert machine
 
 
-async def test_edge_067_the_lock_of_a_machine_that_is_gone_is_taken_over_at_once(world: Any) -> None:
+async def test_the_lock_of_a_machine_that_is_gone_is_taken_over_at_once(world: Any) -> None:
     cluster = await _cluster(world)
     await world.put(lock_config_map(cluster, "gone"))
 
@@ -85,7 +85,7 @@ async def test_edge_067_the_lock_of_a_machine_that_is_gone_is_taken_over_at_once
     ("method", "code", "reason", "expected"),
     [("", 0, "", True), ("GET", 500, "InternalError", False), ("DELETE", 500, "InternalError", False), ("DELETE", 404, "NotFound", True)],
 )
-async def test_edge_068_unlock(world: Any, method: str, code: int, reason: str, expected: bool) -> None:
+async def test_unlocking_frees_the_lock(world: Any, method: str, code: int, reason: str, expected: bool) -> None:
     cluster = await _cluster(world)
     await world.put(lock_config_map(cluster, "m1"))
     if method:
@@ -94,11 +94,11 @@ async def test_edge_068_unlock(world: Any, method: str, code: int, reason: str, 
     assert await InitLock(world.client).release(cluster) is expected
 
 
-async def test_edge_068_nothing_to_unlock(world: Any) -> None:
+async def test_unlocking_a_free_lock_does_nothing(world: Any) -> None:
     assert await InitLock(world.client).release(await _cluster(world)) is True
 
 
-async def test_edge_069_the_holder_may_lock_again(world: Any) -> None:
+async def test_the_holder_may_lock_again(world: Any) -> None:
     cluster = await _cluster(world)
     lock = InitLock(world.client)
 

@@ -21,13 +21,13 @@ async def _machine(world: Any, name: str = "m1", **how: Any) -> Machine:
     return convert(await world.machine(name, **how), Machine)
 
 
-async def test_edge_001_a_machine_wakes_the_config_that_it_refers_to(world: Any) -> None:
+async def test_a_machine_wakes_the_config_that_it_refers_to(world: Any) -> None:
     machine = await _machine(world, "my-config-1")
 
     assert await build.owner_to_config(machine, world.judge) == (ObjectKey(NS, "my-config-1"),)
 
 
-async def test_edge_001_a_machine_of_another_provider_wakes_nothing(world: Any) -> None:
+async def test_a_machine_of_another_provider_wakes_nothing(world: Any) -> None:
     await world.machine()
     change = {"spec": {"bootstrap": {"configRef": {"kind": "OtherConfig", "apiGroup": "bootstrap.example.com"}}}}
     await world.judge.patch(Machine, ObjectKey(NS, "m1"), change)
@@ -36,7 +36,7 @@ async def test_edge_001_a_machine_of_another_provider_wakes_nothing(world: Any) 
     assert await build.owner_to_config(machine, world.judge) == ()
 
 
-async def test_edge_002_a_cluster_wakes_the_configs_of_machines_and_pools(world: Any) -> None:
+async def test_a_cluster_wakes_the_configs_of_machines_and_pools(world: Any) -> None:
     cluster = convert(await world.cluster(), Cluster)
     for n in range(3):
         await world.machine(f"m{n}")
@@ -48,7 +48,7 @@ async def test_edge_002_a_cluster_wakes_the_configs_of_machines_and_pools(world:
     assert {k.name for k in keys} == {"m0", "m1", "m2", "p0", "p1", "p2"}
 
 
-async def test_edge_003_what_an_owning_machine_says(world: Any) -> None:
+async def test_the_facts_of_an_owning_machine_are_read(world: Any) -> None:
     owner = Owner(await _machine(world, control_plane=True, data_secret="my-data-secret", version="v1.19.6"))
 
     assert (owner.cluster, owner.version, owner.data_secret_name) == (ObjectKey(NS, "c1"), "v1.19.6", "my-data-secret")
@@ -56,7 +56,7 @@ async def test_edge_003_what_an_owning_machine_says(world: Any) -> None:
     assert not owner.is_machine_pool
 
 
-async def test_edge_004_a_pool_with_the_control_plane_label_is_no_control_plane(world: Any) -> None:
+async def test_a_pool_with_the_control_plane_label_is_no_control_plane(world: Any) -> None:
     await world.pool(version="v1.30.1")
     await world.judge.patch(MachinePool, ObjectKey(NS, "mp1"), {"metadata": {"labels": {"cluster.x-k8s.io/control-plane": ""}}})
     owner = Owner(await world.judge.get(MachinePool, ObjectKey(NS, "mp1")))
@@ -65,7 +65,7 @@ async def test_edge_004_a_pool_with_the_control_plane_label_is_no_control_plane(
     assert (owner.version, owner.data_secret_name) == ("v1.30.1", "")
 
 
-async def test_edge_005_an_owner_that_does_not_exist_is_waited_for(world: Any) -> None:
+async def test_an_owner_that_does_not_exist_is_waited_for(world: Any) -> None:
     await world.cluster()
     owner = await world.machine()
     await world.config(owner=owner)
@@ -75,13 +75,13 @@ async def test_edge_005_an_owner_that_does_not_exist_is_waited_for(world: Any) -
     assert world.transport.writes == []
 
 
-async def test_edge_006_no_owner(world: Any) -> None:
+async def test_a_config_without_an_owner_is_left_alone(world: Any) -> None:
     config = convert(await world.config(), KubeadmConfig)
 
     assert await find_owner(world.judge, config, {}) is None
 
 
-async def test_edge_007_node_refs_of_a_machine(world: Any) -> None:
+async def test_node_refs_of_a_machine_are_read(world: Any) -> None:
     assert not Owner(await _machine(world, "a")).has_node_refs
     assert Owner(await _machine(world, "b", node="n")).has_node_refs
 
@@ -89,13 +89,13 @@ async def test_edge_007_node_refs_of_a_machine(world: Any) -> None:
 @pytest.mark.parametrize(
     ("replicas", "nodes", "expected"), [(None, 0, False), (1, 0, False), (2, 1, False), (None, 1, True), (2, 2, True), (0, 0, True)]
 )
-async def test_edge_008_node_refs_of_a_pool(world: Any, replicas: int | None, nodes: int, expected: bool) -> None:
+async def test_node_refs_of_a_pool_are_read(world: Any, replicas: int | None, nodes: int, expected: bool) -> None:
     pool = convert(await world.pool(replicas=replicas, nodes=nodes), MachinePool)
 
     assert Owner(pool).has_node_refs is expected
 
 
-async def test_edge_009_a_pool_counts_only_with_its_gate(new_world: Any) -> None:
+async def test_a_pool_counts_only_with_its_gate(new_world: Any) -> None:
     world = await new_world(features={"MachinePool": False})
     await world.cluster(initialized=True)
     await world.certificates()
@@ -105,7 +105,7 @@ async def test_edge_009_a_pool_counts_only_with_its_gate(new_world: Any) -> None
     assert world.transport.writes == []
 
 
-async def test_edge_010_the_version_of_the_reference_does_not_matter(world: Any) -> None:
+async def test_the_version_of_the_reference_does_not_matter(world: Any) -> None:
     await world.cluster(initialized=True)
     await world.certificates()
     owner = await world.machine()
@@ -114,7 +114,7 @@ async def test_edge_010_the_version_of_the_reference_does_not_matter(world: Any)
     assert await world.reconcile() == 300
 
 
-async def test_edge_011_other_owners_are_passed_over(world: Any) -> None:
+async def test_other_owners_are_passed_over(world: Any) -> None:
     machine = await world.machine()
     config = await world.config(owner=machine)
     foreign = {"apiVersion": "foo/v1", "kind": "Foo", "name": "foo", "uid": "1"}

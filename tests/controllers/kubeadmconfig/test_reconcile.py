@@ -23,7 +23,7 @@ async def _joinable(world: Any, **how: Any) -> None:
     await world.certificates()
 
 
-async def test_edge_012_generated_config_is_left_alone(world: Any) -> None:
+async def test_generated_config_is_left_alone(world: Any) -> None:
     await _joinable(world)
     await world.config(owner=await world.machine(), status=GENERATED)
 
@@ -31,7 +31,7 @@ async def test_edge_012_generated_config_is_left_alone(world: Any) -> None:
 
 
 @pytest.mark.parametrize("infrastructure", [True, False])
-async def test_edge_013_a_secret_without_owner_becomes_ours(world: Any, infrastructure: bool) -> None:
+async def test_a_secret_without_owner_becomes_ours(world: Any, infrastructure: bool) -> None:
     await world.cluster(infrastructure=infrastructure)
     config = await world.worker()
     labels = {"cluster.x-k8s.io/cluster-name": "c1"}
@@ -46,7 +46,7 @@ async def test_edge_013_a_secret_without_owner_becomes_ours(world: Any, infrastr
     assert not any("secrets" in path for _, path in world.transport.writes)
 
 
-async def test_edge_014_references_that_do_not_control_stay(world: Any) -> None:
+async def test_references_that_do_not_control_stay(world: Any) -> None:
     await world.cluster(infrastructure=False)
     config = await world.worker()
     machine = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": "m1", "uid": "u"}
@@ -60,7 +60,7 @@ async def test_edge_014_references_that_do_not_control_stay(world: Any) -> None:
     assert [(o.kind, o.uid) for o in owners] == [("Machine", "u"), ("KubeadmConfig", config["metadata"]["uid"])]
 
 
-async def test_edge_015_status_is_restored_from_the_owner(world: Any) -> None:
+async def test_status_is_restored_from_the_owner(world: Any) -> None:
     await _joinable(world)
     await world.worker(data_secret="something")
 
@@ -68,7 +68,7 @@ async def test_edge_015_status_is_restored_from_the_owner(world: Any) -> None:
     assert (await world.conditions())["DataSecretAvailable"] == TRUE
 
 
-async def test_edge_016_infrastructure_not_provisioned(world: Any) -> None:
+async def test_data_wait_for_the_infrastructure(world: Any) -> None:
     await world.cluster(infrastructure=None)
     await world.worker()
 
@@ -76,13 +76,13 @@ async def test_edge_016_infrastructure_not_provisioned(world: Any) -> None:
     assert (await world.conditions())["DataSecretAvailable"][:2] == ("False", "NotAvailable")
 
 
-async def test_edge_017_no_cluster_no_error(world: Any) -> None:
+async def test_a_config_without_a_cluster_is_left_alone_without_an_error(world: Any) -> None:
     await world.worker()
 
     assert await world.reconcile() is None
 
 
-async def test_edge_018_a_worker_waits_for_the_control_plane(world: Any) -> None:
+async def test_a_worker_waits_for_the_control_plane(world: Any) -> None:
     await world.cluster()
     await world.worker()
 
@@ -90,7 +90,7 @@ async def test_edge_018_a_worker_waits_for_the_control_plane(world: Any) -> None
     assert (await world.conditions())["DataSecretAvailable"] == WAITING
 
 
-async def test_edge_019_and_020_of_two_control_plane_machines_one_gets_data(world: Any) -> None:
+async def test_of_two_control_plane_machines_only_one_gets_data(world: Any) -> None:
     await world.cluster()
     await world.certificates()
     await world.control_plane_machine("m1")
@@ -104,7 +104,7 @@ async def test_edge_019_and_020_of_two_control_plane_machines_one_gets_data(worl
 
 
 @pytest.mark.parametrize("spec", [None, {"joinConfiguration": {"nodeRegistration": {"name": "n"}}}])
-async def test_edge_021_control_plane_join(world: Any, spec: Any) -> None:
+async def test_a_joining_control_plane_machine_gets_its_data(world: Any, spec: Any) -> None:
     await _joinable(world)
     await world.control_plane_machine(spec=spec)
 
@@ -117,7 +117,7 @@ async def test_edge_021_control_plane_join(world: Any, spec: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["worker", "pool_config"])
-async def test_edge_022_worker_and_pool_join(world: Any, kind: str) -> None:
+async def test_joining_workers_and_pools_get_their_data(world: Any, kind: str) -> None:
     await _joinable(world)
     name = {"worker": "m1", "pool_config": "mp1"}[kind]
     await getattr(world, kind)(name)
@@ -126,7 +126,7 @@ async def test_edge_022_worker_and_pool_join(world: Any, kind: str) -> None:
     assert len(await world.tokens()) == 1
 
 
-async def test_edge_023_no_endpoint_yet(world: Any) -> None:
+async def test_a_joining_machine_waits_for_the_endpoint(world: Any) -> None:
     await _joinable(world, endpoint=None)
     await world.worker()
 
@@ -136,7 +136,7 @@ async def test_edge_023_no_endpoint_yet(world: Any) -> None:
     assert "DataSecretAvailable" not in said
 
 
-async def test_edge_024_a_second_pass_after_a_join_changes_nothing(world: Any) -> None:
+async def test_a_second_pass_after_a_join_changes_nothing(world: Any) -> None:
     await _joinable(world)
     token = {"bootstrapToken": {"caCertHashes": ["sha256:" + "0" * 64]}}
     await world.control_plane_machine(spec={"joinConfiguration": {"controlPlane": {}, "discovery": token}})
@@ -151,7 +151,7 @@ async def test_edge_024_a_second_pass_after_a_join_changes_nothing(world: Any) -
     assert "sha256:" + "0" * 64 in data
 
 
-async def test_edge_025_certificates_without_tls_crt_at_init(world: Any) -> None:
+async def test_certificates_without_tls_crt_at_init(world: Any) -> None:
     await world.cluster()
     await world.secret("c1-ca", {"tls.key": "k"})
     await world.control_plane_machine()
@@ -161,7 +161,7 @@ async def test_edge_025_certificates_without_tls_crt_at_init(world: Any) -> None
     assert await world.lock() is None
 
 
-async def test_edge_026_garbage_in_a_certificate_is_not_looked_at_at_init(world: Any) -> None:
+async def test_garbage_in_a_certificate_is_not_looked_at_at_init(world: Any) -> None:
     await world.cluster()
     await world.certificates("ca", "proxy", "sa")
     await world.secret("c1-etcd", {"tls.crt": "garbage", "tls.key": "garbage"})
@@ -171,7 +171,7 @@ async def test_edge_026_garbage_in_a_certificate_is_not_looked_at_at_init(world:
     assert (await world.files())["/etc/kubernetes/pki/etcd/ca.crt"]["content"] == "garbage\n"
 
 
-async def test_edge_027_a_secret_of_an_unfinished_pass_is_overwritten(world: Any) -> None:
+async def test_a_secret_of_an_unfinished_pass_is_overwritten(world: Any) -> None:
     await _joinable(world)
     await world.worker()
     await world.secret("m1", None, type="cluster.x-k8s.io/secret")
@@ -183,7 +183,7 @@ async def test_edge_027_a_secret_of_an_unfinished_pass_is_overwritten(world: Any
 
 @pytest.mark.parametrize("form", ["cloud-config", "ignition", None])
 @pytest.mark.parametrize("role", ["init", "control-plane", "worker"])
-async def test_edge_028_formats(world: Any, form: str | None, role: str) -> None:
+async def test_data_are_rendered_in_every_format(world: Any, form: str | None, role: str) -> None:
     await world.cluster(initialized=role != "init")
     await world.certificates()
     spec = {"format": form} if form else None
@@ -208,7 +208,7 @@ SETTLED = {
 }
 
 
-async def test_edge_029_conditions_after_a_join(world: Any) -> None:
+async def test_conditions_are_true_after_a_join(world: Any) -> None:
     await _joinable(world)
     await world.worker()
     await world.reconcile()
@@ -219,7 +219,7 @@ async def test_edge_029_conditions_after_a_join(world: Any) -> None:
 
 
 @pytest.mark.parametrize("status", [{}, {"initialization": {"dataSecretCreated": True}}])
-async def test_edge_030_conditions_after_a_restore_and_an_upgrade(world: Any, status: Any) -> None:
+async def test_conditions_are_kept_after_a_restore_and_an_upgrade(world: Any, status: Any) -> None:
     await _joinable(world)
     await world.config(owner=await world.machine(data_secret="m1"), status=status)
 
@@ -233,7 +233,7 @@ async def test_edge_030_conditions_after_a_restore_and_an_upgrade(world: Any, st
     }
 
 
-async def test_edge_031_paused(world: Any) -> None:
+async def test_a_paused_config_is_left_alone(world: Any) -> None:
     await world.cluster(paused=True)
     await world.worker()
 
@@ -242,7 +242,7 @@ async def test_edge_031_paused(world: Any) -> None:
     assert (await world.read()).status.observed_generation == 0
 
 
-async def test_edge_032_deleting(world: Any) -> None:
+async def test_a_config_that_is_deleted_is_left_alone(world: Any) -> None:
     await _joinable(world)
     await world.config(owner=await world.machine(), finalizers=["example.com/x"])
     await world.delete(KubeadmConfig, "m1")
@@ -251,7 +251,7 @@ async def test_edge_032_deleting(world: Any) -> None:
     assert world.transport.writes == []  # ruling: no further condition changes
 
 
-async def test_edge_033_a_failing_init_releases_the_lock(world: Any) -> None:
+async def test_a_failing_init_releases_the_lock(world: Any) -> None:
     await world.cluster()
     await world.control_plane_machine(version="bogus")
 
@@ -260,7 +260,7 @@ async def test_edge_033_a_failing_init_releases_the_lock(world: Any) -> None:
     assert "CertificatesAvailable" not in await world.conditions()
 
 
-async def test_edge_034_a_lock_that_cannot_be_released_is_said(world: Any) -> None:
+async def test_a_lock_that_cannot_be_released_is_said(world: Any) -> None:
     await world.cluster()
     await world.control_plane_machine(version="bogus")
     world.refuse("DELETE", "/configmaps/")
@@ -270,7 +270,7 @@ async def test_edge_034_a_lock_that_cannot_be_released_is_said(world: Any) -> No
     assert "bogus" in error
 
 
-async def test_edge_035_a_control_plane_provider_brings_its_own_certificates(world: Any) -> None:
+async def test_a_control_plane_provider_brings_its_own_certificates(world: Any) -> None:
     await world.cluster(control_plane_ref=True)
     await world.control_plane_machine()
 
@@ -279,7 +279,7 @@ async def test_edge_035_a_control_plane_provider_brings_its_own_certificates(wor
     assert (await world.conditions())["CertificatesAvailable"] == TRUE
 
 
-async def test_edge_036_a_stand_alone_control_plane_gets_certificates_once(world: Any) -> None:
+async def test_a_stand_alone_control_plane_gets_certificates_once(world: Any) -> None:
     await world.cluster(control_plane_ref=False)
     config = await world.control_plane_machine("m1")
     await world.control_plane_machine("m2")
@@ -295,7 +295,7 @@ async def test_edge_036_a_stand_alone_control_plane_gets_certificates_once(world
     assert (await world.files("m2"))["/etc/kubernetes/pki/ca.key"]["content"] == made["c1-ca"].data["tls.key"].decode()
 
 
-async def test_edge_037_a_worker_with_a_control_plane_section(world: Any) -> None:
+async def test_a_worker_with_a_control_plane_section_is_an_error(world: Any) -> None:
     await _joinable(world)
     await world.worker(spec={"joinConfiguration": {"controlPlane": {}}})
 
@@ -303,7 +303,7 @@ async def test_edge_037_a_worker_with_a_control_plane_section(world: Any) -> Non
     assert set(await world.conditions()) == {"Ready", "CertificatesAvailable", "Paused"}
 
 
-async def test_edge_038_the_uninitialized_taint_is_not_doubled(world: Any) -> None:
+async def test_the_uninitialized_taint_is_not_doubled(world: Any) -> None:
     await _joinable(world)
     taint = {"key": "node.cluster.x-k8s.io/uninitialized", "effect": "NoSchedule", "value": "x"}
     await world.worker(spec={"joinConfiguration": {"nodeRegistration": {"taints": [taint]}}})
@@ -314,7 +314,7 @@ async def test_edge_038_the_uninitialized_taint_is_not_doubled(world: Any) -> No
     assert len((await world.read()).spec.join_configuration.node_registration.taints) == 1
 
 
-async def test_edge_039_infrastructure_that_goes_away_again(world: Any) -> None:
+async def test_infrastructure_that_goes_away_again(world: Any) -> None:
     await _joinable(world)
     await world.worker()
     await world.reconcile()
@@ -327,7 +327,7 @@ async def test_edge_039_infrastructure_that_goes_away_again(world: Any) -> None:
     assert (await world.read()).status.data_secret_name == "m1"
 
 
-async def test_edge_040_old_and_new_versions(world: Any) -> None:
+async def test_every_kubernetes_version_gets_its_kubeadm_api(world: Any) -> None:
     await _joinable(world)
     await world.worker("old", version="v1.21.5")
     await world.worker("new", version="1.31.0-rc.1")
@@ -338,7 +338,7 @@ async def test_edge_040_old_and_new_versions(world: Any) -> None:
     assert (await world.documents("new"))[0]["apiVersion"] == "kubeadm.k8s.io/v1beta4"
 
 
-async def test_edge_084_networks_and_endpoint_of_the_cluster(world: Any) -> None:
+async def test_networks_and_endpoint_of_the_cluster_reach_the_configuration(world: Any) -> None:
     network = {
         "pods": {"cidrBlocks": ["10.0.0.0/16", "fd00::/56"]},
         "services": {"cidrBlocks": ["10.1.0.0/16"]},
@@ -358,7 +358,7 @@ async def test_edge_084_networks_and_endpoint_of_the_cluster(world: Any) -> None
 FROM = {"secret": {"name": "s", "key": "k"}}
 
 
-async def test_edge_103_contents_from_secrets(world: Any) -> None:
+async def test_contents_of_files_come_from_secrets(world: Any) -> None:
     await _joinable(world)
     await world.secret("s", {"k": "from the secret"})
     files = [
@@ -376,7 +376,7 @@ async def test_edge_103_contents_from_secrets(world: Any) -> None:
     assert (kept.content, kept.content_from.secret.name) == ("", "s")
 
 
-async def test_edge_104_passwords_from_secrets(world: Any) -> None:
+async def test_passwords_of_users_come_from_secrets(world: Any) -> None:
     await _joinable(world)
     await world.secret("s", {"k": "$6$hash"})
     await world.worker(spec={"users": [{"name": "a", "passwd": "inline"}, {"name": "b", "passwdFrom": FROM}]})
@@ -392,7 +392,7 @@ async def test_edge_104_passwords_from_secrets(world: Any) -> None:
 @pytest.mark.parametrize(
     ("data", "text"), [(None, "secret not found: default/s"), ({"other": "x"}, 'secret references non-existent secret key: "k"')]
 )
-async def test_edge_105_missing_secrets(world: Any, role: str, what: str, data: Any, text: str) -> None:
+async def test_missing_secrets_are_named(world: Any, role: str, what: str, data: Any, text: str) -> None:
     await world.cluster(initialized=role != "init")
     await world.certificates()
     if data is not None:

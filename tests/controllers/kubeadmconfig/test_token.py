@@ -32,7 +32,7 @@ async def _left(world: Any, token: str, left: timedelta) -> None:
     await world.set_expiration(token, rfc3339(world.clock.now() + left))
 
 
-async def test_edge_041_every_config_has_its_own_token(world: Any) -> None:
+async def test_every_config_has_its_own_token(world: Any) -> None:
     await _joined(world)
     await world.control_plane_machine("m2")
 
@@ -40,7 +40,7 @@ async def test_edge_041_every_config_has_its_own_token(world: Any) -> None:
     assert len(await world.tokens()) == 2
 
 
-async def test_edge_042_a_fresh_token_is_left_alone(world: Any) -> None:
+async def test_a_fresh_token_is_left_alone(world: Any) -> None:
     token = await _joined(world)
     before = await world.expiration(token)
 
@@ -49,7 +49,7 @@ async def test_edge_042_a_fresh_token_is_left_alone(world: Any) -> None:
 
 
 @pytest.mark.parametrize("provider_id", ["", "dev://1"])
-async def test_edge_043_a_token_is_prolonged_until_the_node_has_joined(world: Any, provider_id: str) -> None:
+async def test_a_token_is_prolonged_until_the_node_has_joined(world: Any, provider_id: str) -> None:
     token = await _joined(world, provider_id=provider_id)
     await _left(world, token, TTL / 2)
 
@@ -57,7 +57,7 @@ async def test_edge_043_a_token_is_prolonged_until_the_node_has_joined(world: An
     assert await world.expiration(token) == world.clock.now() + TTL
 
 
-async def test_edge_044_a_token_whose_node_has_joined_is_left_to_expire(world: Any) -> None:
+async def test_a_token_whose_node_has_joined_is_left_to_expire(world: Any) -> None:
     token = await _joined(world)
     await _left(world, token, TTL / 2)
     before = await world.expiration(token)
@@ -67,7 +67,7 @@ async def test_edge_044_a_token_whose_node_has_joined_is_left_to_expire(world: A
     assert await world.expiration(token) == before
 
 
-async def test_edge_045_a_pool_that_waits_for_nodes_keeps_its_token(world: Any) -> None:
+async def test_a_pool_that_waits_for_nodes_keeps_its_token(world: Any) -> None:
     token = await _joined(world, "pool_config", replicas=2, nodes=1)
     await _left(world, token, TTL * 3 / 4)
 
@@ -76,7 +76,7 @@ async def test_edge_045_a_pool_that_waits_for_nodes_keeps_its_token(world: Any) 
     assert await world.token("mp1") == token
 
 
-async def test_edge_046_a_complete_pool_keeps_its_token_for_half_of_its_life(world: Any) -> None:
+async def test_a_complete_pool_keeps_its_token_for_half_of_its_life(world: Any) -> None:
     token = await _joined(world, "pool_config", replicas=1, nodes=1)
     await _left(world, token, TTL * 3 / 4)
     before = await world.expiration(token)
@@ -85,7 +85,7 @@ async def test_edge_046_a_complete_pool_keeps_its_token_for_half_of_its_life(wor
     assert await world.expiration(token) == before
 
 
-async def test_edge_047_a_complete_pool_gets_a_new_token_after_half_of_its_life(world: Any) -> None:
+async def test_a_complete_pool_gets_a_new_token_after_half_of_its_life(world: Any) -> None:
     token = await _joined(world, "pool_config", replicas=1, nodes=1)
     await _left(world, token, TTL * 4 / 10)
 
@@ -97,7 +97,7 @@ async def test_edge_047_a_complete_pool_gets_a_new_token_after_half_of_its_life(
     assert new in await world.data("mp1")
 
 
-async def test_edge_048_a_lost_token_of_a_machine_that_is_being_built_is_an_error_that_says_what_to_do(world: Any) -> None:
+async def test_a_lost_token_of_a_machine_that_is_being_built_is_an_error_that_says_what_to_do(world: Any) -> None:
     token = await _joined(world, provider_id="dev://1")
     await world.remote.delete(Secret, ObjectKey("kube-system", tokens.secret_name(token)))
 
@@ -109,7 +109,7 @@ async def test_edge_048_a_lost_token_of_a_machine_that_is_being_built_is_an_erro
 
 
 @pytest.mark.parametrize("kind", ["worker", "control_plane_machine"])
-async def test_edge_048_a_lost_token_that_nobody_has_used_is_made_anew(world: Any, kind: str) -> None:
+async def test_a_lost_token_that_nobody_has_used_is_made_anew(world: Any, kind: str) -> None:
     """Ruling: token and data are recreated while the infrastructure has not consumed them."""
     token = await _joined(world, kind)
     await world.remote.delete(Secret, ObjectKey("kube-system", tokens.secret_name(token)))
@@ -121,7 +121,7 @@ async def test_edge_048_a_lost_token_that_nobody_has_used_is_made_anew(world: An
     assert ("controlPlane" in (await world.documents())[0]) == (kind == "control_plane_machine")
 
 
-async def test_edge_049_a_lost_token_of_a_pool_is_made_anew(world: Any) -> None:
+async def test_a_lost_token_of_a_pool_is_made_anew(world: Any) -> None:
     token = await _joined(world, "pool_config")
     await world.remote.delete(Secret, ObjectKey("kube-system", tokens.secret_name(token)))
 
@@ -130,7 +130,7 @@ async def test_edge_049_a_lost_token_of_a_pool_is_made_anew(world: Any) -> None:
     assert len(await world.tokens()) == 1
 
 
-async def test_edge_050_a_token_without_end_is_given_one(world: Any) -> None:
+async def test_a_token_without_end_is_given_one(world: Any) -> None:
     token = await _joined(world)
     await world.set_expiration(token, None)
 
@@ -139,7 +139,7 @@ async def test_edge_050_a_token_without_end_is_given_one(world: Any) -> None:
     assert await world.expiration(token) == world.clock.now() + TTL
 
 
-async def test_edge_050_a_complete_pool_with_a_token_without_end_is_an_error(world: Any) -> None:
+async def test_a_complete_pool_with_a_token_without_end_is_an_error(world: Any) -> None:
     token = await _joined(world, "pool_config", replicas=1, nodes=1)
     await world.set_expiration(token, None)
 
@@ -148,7 +148,7 @@ async def test_edge_050_a_complete_pool_with_a_token_without_end_is_an_error(wor
 
 
 @pytest.mark.parametrize(("seconds", "prolonged"), [(0, False), (-1, True)])
-async def test_edge_051_at_exactly_five_sixths_a_token_is_not_yet_prolonged(world: Any, seconds: int, prolonged: bool) -> None:
+async def test_at_exactly_five_sixths_a_token_is_not_yet_prolonged(world: Any, seconds: int, prolonged: bool) -> None:
     token = await _joined(world)
     await _left(world, token, TTL * 5 / 6 + timedelta(seconds=seconds))
     before = await world.expiration(token)

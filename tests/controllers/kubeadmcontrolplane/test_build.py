@@ -34,7 +34,7 @@ def reference(group: str = GROUP, kind: str = "KubeadmControlPlane") -> Contract
     (reference(kind="Other"), []),
     (None, []),
 ])  # fmt: skip
-async def test_q11_a_cluster_wakes_its_control_plane_and_the_group_counts(ref: Any, expected: list[ObjectKey]) -> None:
+async def test_a_cluster_wakes_its_control_plane_and_the_group_counts(ref: Any, expected: list[ObjectKey]) -> None:
     assert list(await control_plane_of_cluster(cluster(control_plane_ref=ref), READER)) == expected
 
 

@@ -65,7 +65,7 @@ def test_a_node_whose_member_is_late() -> None:
 
 
 @pytest.mark.parametrize(("name", "expected"), [("", 91), ("n2", None)])
-def test_14197_an_unnamed_learner_beside_a_new_node(name: str, expected: float | None) -> None:
+def test_an_unnamed_learner_beside_a_new_node(name: str, expected: float | None) -> None:
     node = codec.convert({"metadata": {"name": "n", "creationTimestamp": h.ago(seconds=30)}}, Node)
     inspection = Inspection(nodes={"n": node}, members=(EtcdMember(id="1", name="n"), EtcdMember(id="2", name=name)))
 

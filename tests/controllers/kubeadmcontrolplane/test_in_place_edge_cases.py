@@ -91,7 +91,7 @@ def test_the_extension_is_told_configs_that_can_be_compared() -> None:
     assert current.keys() <= desired.keys()
 
 
-def test_27_a_beginning_that_was_interrupted_is_completed_with_what_is_wanted_now() -> None:
+def test_a_beginning_that_was_interrupted_is_completed_with_what_is_wanted_now() -> None:
     """The mark is all that was written; since then the spec has changed again, and nobody asks the extension any more."""
     machines = outdated()
     machines[1].annotations = {UPDATING: ""}
@@ -109,7 +109,7 @@ def test_27_a_beginning_that_was_interrupted_is_completed_with_what_is_wanted_no
 
 
 @pytest.mark.parametrize(("sick", "replaced"), [("m1", ["m1"]), ("m2", ["m2"])])
-def test_28_the_only_machine_that_is_not_well_is_replaced_and_not_updated(sick: str, replaced: list[str]) -> None:
+def test_the_only_machine_that_is_not_well_is_replaced_and_not_updated(sick: str, replaced: list[str]) -> None:
     machines = outdated()
     next(m for m in machines if m.name == sick).sick = {"SchedulerPodHealthy": ("False", 60)}
 
@@ -120,7 +120,7 @@ def test_28_the_only_machine_that_is_not_well_is_replaced_and_not_updated(sick: 
     assert answer.raw["calls"] == []
 
 
-def test_29_a_machine_that_falls_sick_while_it_is_updated_is_remediated() -> None:
+def test_a_machine_that_falls_sick_while_it_is_updated_is_remediated() -> None:
     machines = outdated()
     machines[1].annotations, machines[1].conditions = WHOLE, UNHEALTHY
 
@@ -131,7 +131,7 @@ def test_29_a_machine_that_falls_sick_while_it_is_updated_is_remediated() -> Non
 
 
 @pytest.mark.parametrize("replicas", [1, 3, 5])
-def test_30_whatever_the_replicas_an_update_that_runs_is_waited_for(replicas: int) -> None:
+def test_whatever_the_replicas_an_update_that_runs_is_waited_for(replicas: int) -> None:
     machines = outdated()
     machines[1].annotations, machines[1].version = WHOLE, NEW
 

@@ -46,7 +46,7 @@ def world(count: int = 3, **changes: Any) -> h.World:
 # -------------------------------------------------------------------------------------------- connection
 
 
-def test_25_before_initialization_every_condition_is_overwritten_and_nothing_fails() -> None:
+def test_before_initialization_every_condition_is_overwritten_and_nothing_fails() -> None:
     answer = h.run(world(1, initialized=False, initialized_condition=None, kubeadm_config=False))
 
     expected = ("Unknown", "InspectionFailed", "Waiting for Cluster control plane to be initialized")
@@ -65,7 +65,7 @@ def run_without(w: h.World, *types: str) -> h.Answer:
     return h.Answer(dict(clusterwright.decide(objects, "KubeadmControlPlane/ns/kcp1")))
 
 
-def test_26_never_probed_keeps_what_is_known() -> None:
+def test_never_probed_keeps_what_is_known() -> None:
     answer = h.run(world(connected=False, probed=None))
 
     assert answer.condition("EtcdClusterHealthy") == ("True", "Healthy", "")
@@ -73,7 +73,7 @@ def test_26_never_probed_keeps_what_is_known() -> None:
     assert answer.did("patch", "Machine") == []
 
 
-def test_26_never_probed_and_nothing_known_says_so() -> None:
+def test_never_probed_and_nothing_known_says_so() -> None:
     answer = run_without(world(connected=False, probed=None), *UNKNOWN_EVERYWHERE)
 
     expected = ("Unknown", "ConnectionDown", "Remote connection not established yet")
@@ -81,7 +81,7 @@ def test_26_never_probed_and_nothing_known_says_so() -> None:
     assert answer.on_machine("m2", "EtcdMemberHealthy") == expected
 
 
-def test_26_each_half_is_decided_for_itself() -> None:
+def test_each_half_is_decided_for_itself() -> None:
     answer = run_without(world(connected=False, probed=None), "EtcdClusterHealthy")
 
     assert answer.condition("ControlPlaneComponentsHealthy") == ("True", "Healthy", "")
@@ -90,7 +90,7 @@ def test_26_each_half_is_decided_for_itself() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "overwritten"), [(180, False), (299, False), (300, False), (301, True), (360, True)])
-def test_27_the_grace_period_ends_after_five_minutes(seconds: float, overwritten: bool) -> None:
+def test_the_grace_period_ends_after_five_minutes(seconds: float, overwritten: bool) -> None:
     probed = h.ago(seconds=seconds)
 
     answer = h.run(world(connected=False, probed=probed))
@@ -100,14 +100,14 @@ def test_27_the_grace_period_ends_after_five_minutes(seconds: float, overwritten
     assert answer.condition("ControlPlaneComponentsHealthy") == expected
 
 
-def test_27_nothing_is_scaled_or_remediated_while_the_cluster_cannot_be_reached() -> None:
+def test_nothing_is_scaled_or_remediated_while_the_cluster_cannot_be_reached() -> None:
     answer = h.run(world(connected=False, replicas=5))
 
     assert answer.did("create", "Machine") == []
     assert answer.error is None
 
 
-def test_28_without_the_etcd_authority_the_inspection_fails() -> None:
+def test_without_the_etcd_authority_the_inspection_fails() -> None:
     answer = h.run(world(missing_certificates=("etcd",)))
 
     expected = ("Unknown", "InspectionFailed", "Please check controller logs for errors")
@@ -115,7 +115,7 @@ def test_28_without_the_etcd_authority_the_inspection_fails() -> None:
     assert [answer.condition(t) for t in UNKNOWN_EVERYWHERE] == [expected] * 2
 
 
-def test_29_a_machine_that_is_updated_in_place_is_not_up_to_date_yet() -> None:
+def test_a_machine_that_is_updated_in_place_is_not_up_to_date_yet() -> None:
     machines = h.machines(3)
     machines[1].annotations = {
         "in-place-updates.internal.cluster.x-k8s.io/update-in-progress": "",
@@ -130,7 +130,7 @@ def test_29_a_machine_that_is_updated_in_place_is_not_up_to_date_yet() -> None:
 # -------------------------------------------------------------------------------------------- Nodes
 
 
-def test_30_nodes_that_cannot_be_listed_make_everything_unknown() -> None:
+def test_nodes_that_cannot_be_listed_make_everything_unknown() -> None:
     answer = h.run(world(workload={"unlistable": [{"kind": "Node", "error": "etcdserver: request timed out"}]}))
 
     assert answer.condition("ControlPlaneComponentsHealthy") == (
@@ -152,7 +152,7 @@ def stray_node(name: str = "n9") -> h.Json:
     return h.node(h.MachineSpec("m9", node=name))
 
 
-def test_31_a_stray_node_beside_a_provisioning_machine_is_no_error() -> None:
+def test_a_stray_node_beside_a_provisioning_machine_is_no_error() -> None:
     machines = [*h.machines(3), h.MachineSpec("m4", node=None, provider_id=False, missing=h.HEALTH, age=30)]
 
     answer = h.run(world(machines=machines, workload_objects=[*pods("n1", "n2", "n3"), stray_node()]))
@@ -160,7 +160,7 @@ def test_31_a_stray_node_beside_a_provisioning_machine_is_no_error() -> None:
     assert answer.condition("ControlPlaneComponentsHealthy") == ("True", "Healthy", "")
 
 
-def test_32_a_stray_node_without_machines_is_an_error() -> None:
+def test_a_stray_node_without_machines_is_an_error() -> None:
     answer = h.run(h.World([], replicas=3, inspected=False, members=None, workload_objects=[stray_node()]))
 
     assert answer.condition("ControlPlaneComponentsHealthy") == (
@@ -190,7 +190,7 @@ def relabelled(w: h.World, node: str, *, label: bool = True, taint: bool = True,
 ROLE = "node-role.kubernetes.io/control-plane"
 
 
-def test_33_a_node_without_the_label_still_has_its_pods_and_its_etcd_member_inspected() -> None:
+def test_a_node_without_the_label_still_has_its_pods_and_its_etcd_member_inspected() -> None:
     answer = relabelled(world(), "n1", label=False)
 
     assert answer.on_machine("m1", "NodeKubeadmLabelsAndTaintsSet") == ("False", "NotSet", f"Node n1 does not have the {ROLE} label")
@@ -202,7 +202,7 @@ def test_33_a_node_without_the_label_still_has_its_pods_and_its_etcd_member_insp
     (True, False, f"Node n1 does not have the {ROLE}:NoSchedule taint"),
     (False, False, f"Node n1 does not have the {ROLE} label and the {ROLE}:NoSchedule taint"),
 ])  # fmt: skip
-def test_34_what_is_missing_is_said_in_one_sentence(label: bool, taint: bool, text: str) -> None:
+def test_what_is_missing_is_said_in_one_sentence(label: bool, taint: bool, text: str) -> None:
     answer = relabelled(world(), "n1", label=label, taint=taint)
 
     assert answer.on_machine("m1", "NodeKubeadmLabelsAndTaintsSet") == ("False", "NotSet", text)
@@ -212,7 +212,7 @@ def test_34_what_is_missing_is_said_in_one_sentence(label: bool, taint: bool, te
     ("taints", "expected"),
     [(None, True), ([], False), ([{"key": ROLE, "effect": "NoSchedule"}], True), ([{"key": "x", "effect": "NoSchedule"}], False)],
 )
-def test_34_the_taint_is_expected_where_kubeadm_sets_it(taints: list[h.Json] | None, expected: bool) -> None:
+def test_the_taint_is_expected_where_kubeadm_sets_it(taints: list[h.Json] | None, expected: bool) -> None:
     from clusterwright.api.meta import Unstructured
     from clusterwright.controllers.kubeadmcontrolplane.machines.health import expects_control_plane_taint
     from support.control_planes import owned
@@ -251,7 +251,7 @@ POD_STATES: dict[str, tuple[dict[str, Any], tuple[str, str, str]]] = {
 
 @pytest.mark.parametrize("name", POD_STATES)
 @pytest.mark.parametrize("type", PODS)
-def test_35_pod_states(name: str, type: str) -> None:
+def test_states_of_pods_decide_the_condition(name: str, type: str) -> None:
     status, expected = POD_STATES[name]
     component = COMPONENT[type]
     found = [p for p in pods("n1") if p["metadata"]["name"] != f"{component}-n1"]
@@ -265,7 +265,7 @@ def test_35_pod_states(name: str, type: str) -> None:
 
 
 @pytest.mark.parametrize("type", PODS)
-def test_35_a_pod_that_does_not_exist_or_cannot_be_read(type: str) -> None:
+def test_a_pod_that_does_not_exist_or_cannot_be_read_is_reported(type: str) -> None:
     name = f"{COMPONENT[type]}-n1"
     gone = h.run(world(1, workload_objects=pods("n1", without=(name,))))
     unreadable = h.run(world(1, workload={"unreadable": [{"kind": "Pod", "namespace": "kube-system", "name": name}]}))
@@ -274,7 +274,7 @@ def test_35_a_pod_that_does_not_exist_or_cannot_be_read(type: str) -> None:
     assert unreadable.on_machine("m1", type) == ("Unknown", "InspectionFailed", "Please check controller logs for errors")
 
 
-def test_35_pods_of_a_node_that_nobody_hears_of_may_be_stale() -> None:
+def test_pods_of_a_node_that_nobody_hears_of_may_be_stale() -> None:
     stale = relabelled(world(), "n1", ready="Unknown")
     unreachable = relabelled(world(), "n1", taints=[{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}])
 
@@ -286,7 +286,7 @@ def test_35_pods_of_a_node_that_nobody_hears_of_may_be_stale() -> None:
     assert unreachable.on_machine("m1", "APIServerPodHealthy") == ("Unknown", "InspectionFailed", "Node n1 is unreachable")
 
 
-def test_36_four_equal_messages_collapse() -> None:
+def test_four_equal_messages_collapse() -> None:
     answer = relabelled(world(), "n1", ready="Unknown")
 
     assert answer.condition("ControlPlaneComponentsHealthy") == (
@@ -296,7 +296,7 @@ def test_36_four_equal_messages_collapse() -> None:
     )
 
 
-def test_37_groups_with_more_machines_come_first_and_unknown_is_still_listed() -> None:
+def test_groups_with_more_machines_come_first_and_unknown_is_still_listed() -> None:
     machines = h.machines(3)
     for machine in machines[:2]:
         machine.sick = {"SchedulerPodHealthy": ("False", 60)}
@@ -312,7 +312,7 @@ def test_37_groups_with_more_machines_come_first_and_unknown_is_still_listed() -
     )
 
 
-def test_38_unknown_without_provider_id_is_fine() -> None:
+def test_unknown_without_provider_id_is_fine() -> None:
     machine = h.MachineSpec("m1", node=None, provider_id=False, age=60)
     machine.sick = dict.fromkeys(h.HEALTH, ("Unknown", 30.0))
 
@@ -324,13 +324,13 @@ def test_38_unknown_without_provider_id_is_fine() -> None:
 # -------------------------------------------------------------------------------------------- etcd
 
 
-def test_13846_errors_in_the_status_of_an_endpoint_do_not_count() -> None:
+def test_errors_in_the_status_of_an_endpoint_do_not_count() -> None:
     answer = h.run(world(workload={"etcdErrors": {"status": ["memberID:1 alarm:NOSPACE"]}}))
 
     assert [answer.on_machine(f"m{n}", "EtcdMemberHealthy") for n in (1, 2, 3)] == [("True", "Healthy", "")] * 3
 
 
-def test_39_a_failed_member_list_is_unknown_here_and_false_in_the_deprecated_form() -> None:
+def test_a_failed_member_list_is_unknown_here_and_false_in_the_deprecated_form() -> None:
     answer = h.run(world(1, workload={"etcdErrors": {"members": "etcdserver: request timed out"}}))
 
     legacy = {c["type"]: c for c in answer.raw["others"]["Machine/m1"]["status"]["deprecated"]["v1beta1"]["conditions"]}
@@ -343,7 +343,7 @@ def test_39_a_failed_member_list_is_unknown_here_and_false_in_the_deprecated_for
 
 
 @pytest.mark.parametrize(("seconds", "matching"), [(60, True), (110, True), (120, True), (121, False), (3600, False)])
-def test_40_a_node_has_two_minutes_for_its_member(seconds: float, matching: bool) -> None:
+def test_a_node_has_two_minutes_for_its_member(seconds: float, matching: bool) -> None:
     import clusterwright
 
     w = world(members=[h.member("n1", leader=True), h.member("n2")])
@@ -358,7 +358,7 @@ def test_40_a_node_has_two_minutes_for_its_member(seconds: float, matching: bool
     assert (answer.raw["rows"]["Available"] != "etcd-mismatch") == matching
 
 
-def test_41_an_unnamed_member_is_an_error_and_a_mismatch_unless_a_machine_is_coming_up() -> None:
+def test_an_unnamed_member_is_an_error_and_a_mismatch_unless_a_machine_is_coming_up() -> None:
     members = [h.member("n1", leader=True), h.member("", id="99")]
     alone = h.run(world(1, members=members))
     machines = [*h.machines(1), h.MachineSpec("m2", node=None, provider_id=False, missing=h.HEALTH, age=30)]
@@ -371,7 +371,7 @@ def test_41_an_unnamed_member_is_an_error_and_a_mismatch_unless_a_machine_is_com
     assert joining.raw["rows"]["Available"] == "available"
 
 
-def test_42_external_etcd_has_no_conditions_on_machines() -> None:
+def test_external_etcd_has_no_conditions_on_machines() -> None:
     answer = h.run(
         world(external_etcd=True, workload_objects=[p for p in pods("n1", "n2", "n3") if not p["metadata"]["name"].startswith("etcd")])
     )

@@ -25,14 +25,14 @@ def members(*names: str) -> list[h.Json]:
 # ------------------------------------------------------------------------------------------- strays
 
 
-def test_43_a_stray_member_is_removed_when_that_is_safe_and_we_look_again_in_a_second() -> None:
+def test_a_stray_member_is_removed_when_that_is_safe_and_we_look_again_in_a_second() -> None:
     answer = h.run(h.World(h.machines(3), members=members("n1", "n2", "n3", "n9")))
 
     assert answer.did("delete", "EtcdMember") == ["n9"]
     assert answer.requeue == 1
 
 
-def test_43_an_unnamed_member_is_removed_without_a_projection() -> None:
+def test_an_unnamed_member_is_removed_without_a_projection() -> None:
     machines = h.machines(3)
     for machine in machines[:2]:
         machine.sick = {MEMBER: ("False", 60)}
@@ -44,9 +44,7 @@ def test_43_an_unnamed_member_is_removed_without_a_projection() -> None:
 
 @pytest.mark.parametrize(("node_age", "removed"), [(10, False), (110, False), (130, True)])
 @pytest.mark.parametrize("other", [None, "n9"])
-def test_14197_an_unnamed_learner_is_kept_for_two_minutes_after_its_node_registered(
-    node_age: float, removed: bool, other: str | None
-) -> None:
+def test_an_unnamed_learner_is_kept_for_two_minutes_after_its_node_registered(node_age: float, removed: bool, other: str | None) -> None:
     """A Node registers before the etcd Pod beside it starts: until then, kubeadm's learner has no name."""
     machines = h.machines(4)
     machines[3].node_age = node_age
@@ -58,7 +56,7 @@ def test_14197_an_unnamed_learner_is_kept_for_two_minutes_after_its_node_registe
     assert answer.error is None
 
 
-def test_14197_the_node_of_a_machine_that_is_being_deleted_keeps_no_learner() -> None:
+def test_the_node_of_a_machine_that_is_being_deleted_keeps_no_learner() -> None:
     machines = h.machines(4)
     machines[3].node_age, machines[3].deleting = 10, 5
 
@@ -67,7 +65,7 @@ def test_14197_the_node_of_a_machine_that_is_being_deleted_keeps_no_learner() ->
     assert answer.did("delete", "EtcdMember") == ["99"]
 
 
-def test_14197_a_new_node_keeps_no_member_with_a_name() -> None:
+def test_a_new_node_keeps_no_member_with_a_name() -> None:
     machines = h.machines(4)
     machines[3].node_age = 10
 
@@ -75,7 +73,7 @@ def test_14197_a_new_node_keeps_no_member_with_a_name() -> None:
 
 
 @pytest.mark.parametrize("stray", ["n9", ""])
-def test_43_a_provisioning_machine_blocks_both(stray: str) -> None:
+def test_a_provisioning_machine_blocks_both(stray: str) -> None:
     machines = [*h.machines(3), h.MachineSpec("m4", node=None, provider_id=False, age=30)]
 
     answer = h.run(h.World(machines, members=[*members("n1", "n2", "n3"), h.member(stray, id="99")]))
@@ -84,7 +82,7 @@ def test_43_a_provisioning_machine_blocks_both(stray: str) -> None:
     assert answer.error is None
 
 
-def test_44_an_unhealthy_remaining_member_forbids_the_removal() -> None:
+def test_an_unhealthy_remaining_member_forbids_the_removal() -> None:
     machines = h.machines(2)
     machines[1].sick = {MEMBER: ("False", 60)}
 
@@ -96,7 +94,7 @@ def test_44_an_unhealthy_remaining_member_forbids_the_removal() -> None:
 
 
 @pytest.mark.parametrize(("alarmed", "allowed"), [("na", True), ("nb", False)])
-def test_44_an_alarm_counts_on_a_stray_that_stays_and_not_on_the_one_that_goes(alarmed: str, allowed: bool) -> None:
+def test_an_alarm_counts_on_a_stray_that_stays_and_not_on_the_one_that_goes(alarmed: str, allowed: bool) -> None:
     strays = [h.member(n, alarms=["NOSPACE"] if n == alarmed else []) for n in ("na", "nb")]
 
     answer = h.run(h.World(h.machines(1), members=[*members("n1"), *strays]))
@@ -105,7 +103,7 @@ def test_44_an_alarm_counts_on_a_stray_that_stays_and_not_on_the_one_that_goes(a
     assert bool(answer.error) != allowed
 
 
-def test_45_the_first_stray_by_name_goes_first() -> None:
+def test_the_first_stray_by_name_goes_first() -> None:
     answer = h.run(h.World(h.machines(3), members=members("n1", "n2", "n3", "foo", "bar")))
 
     assert answer.did("delete", "EtcdMember") == ["bar"]
@@ -127,7 +125,7 @@ def hook_removed(answer: h.Answer, name: str) -> bool:
     return machine is not None and HOOK not in machine["metadata"].get("annotations", {})
 
 
-def test_46_a_deleting_machine_without_the_annotation_blocks_the_others() -> None:
+def test_a_deleting_machine_without_the_annotation_blocks_the_others() -> None:
     machines = [*h.machines(3), leaving("m4"), leaving("m5", annotations={HOOK: None})]
 
     answer = h.run(h.World(machines, replicas=3))
@@ -138,7 +136,7 @@ def test_46_a_deleting_machine_without_the_annotation_blocks_the_others() -> Non
 
 
 @pytest.mark.parametrize(("version", "waits"), [("v1.30.9", False), ("v1.31.0-rc.1", True), ("v1.31.0", True), ("v1.34.1", True)])
-def test_46_another_hook_is_waited_for_from_1_31(version: str, waits: bool) -> None:
+def test_another_hook_is_waited_for_from_1_31(version: str, waits: bool) -> None:
     other = {"pre-terminate.delete.hook.machine.cluster.x-k8s.io/other": ""}
     machines = [*h.machines(3), leaving("m4", annotations=other)]
     for machine in machines:
@@ -153,14 +151,14 @@ def test_46_another_hook_is_waited_for_from_1_31(version: str, waits: bool) -> N
 @pytest.mark.parametrize(
     ("status", "reason"), [("True", "DrainingNode"), ("False", "NotDeleting"), ("Unknown", "WaitingForPreTerminateHook")]
 )
-def test_46_a_machine_that_does_not_wait_for_the_hook_yet_is_left_alone(status: str, reason: str) -> None:
+def test_a_machine_that_does_not_wait_for_the_hook_yet_is_left_alone(status: str, reason: str) -> None:
     answer = h.run(h.World([*h.machines(3), leaving("m4", status=status, reason=reason)], replicas=3))
 
     assert not hook_removed(answer, "m4")
     assert answer.requeue == 30
 
 
-def test_47_the_leadership_moves_the_member_goes_the_annotation_goes() -> None:
+def test_the_leadership_moves_the_member_goes_the_annotation_goes() -> None:
     machines = [leaving("m1"), *h.machines(2)[1:]]
 
     answer = h.run(h.World(machines, replicas=1, members=members("n1", "n2")))
@@ -170,7 +168,7 @@ def test_47_the_leadership_moves_the_member_goes_the_annotation_goes() -> None:
 
 
 @pytest.mark.parametrize("type", ["APIServerPodHealthy", MEMBER])
-def test_47_an_unhealthy_survivor_keeps_the_annotation(type: str) -> None:
+def test_an_unhealthy_survivor_keeps_the_annotation(type: str) -> None:
     machines = [leaving("m1"), *h.machines(2)[1:]]
     machines[1].sick = {type: ("False", 60)}
 
@@ -181,7 +179,7 @@ def test_47_an_unhealthy_survivor_keeps_the_annotation(type: str) -> None:
     assert answer.requeue in {20, 30}
 
 
-def test_48_when_all_are_leaving_nobody_can_lead_but_the_oldest_still_goes() -> None:
+def test_when_all_are_leaving_nobody_can_lead_but_the_oldest_still_goes() -> None:
     machines = [leaving("m1", seconds=300), leaving("m2", seconds=200)]
 
     answer = h.run(h.World(machines, replicas=1, members=members("n1", "n2")))
@@ -192,7 +190,7 @@ def test_48_when_all_are_leaving_nobody_can_lead_but_the_oldest_still_goes() -> 
 
 
 @pytest.mark.parametrize("case", ["single", "external", "no-node"])
-def test_48_where_there_is_no_member_to_remove_only_the_annotation_goes(case: str) -> None:
+def test_where_there_is_no_member_to_remove_only_the_annotation_goes(case: str) -> None:
     if case == "single":
         world = h.World([leaving("m1")], replicas=1)
     elif case == "external":
@@ -207,7 +205,7 @@ def test_48_where_there_is_no_member_to_remove_only_the_annotation_goes(case: st
     assert [a for a in answer.actions if a[1] == "EtcdMember"] == []
 
 
-def test_48_the_member_is_found_by_the_provider_id_where_the_node_is_not_known() -> None:
+def test_the_member_is_found_by_the_provider_id_where_the_node_is_not_known() -> None:
     machine = leaving("m4", node=None)
     world = h.World(
         [*h.machines(3), machine], replicas=3, members=members("n1", "n2", "n3", "n4"), workload_objects=[h.node(h.MachineSpec("m4"))]
@@ -279,7 +277,7 @@ def membership(etcd: ScriptedEtcd | dict[str, ScriptedEtcd], nodes: Sequence[str
     return Membership(workload, ObjectKey("ns", "c1"), nodes)
 
 
-async def test_49_a_member_is_removed_through_another_one() -> None:
+async def test_a_member_is_removed_through_another_one() -> None:
     etcd = ScriptedEtcd(["n1", "n2"], "1")
     scope = membership(etcd, ["n1", "n2"])
 
@@ -305,7 +303,7 @@ async def test_a_member_is_removed_only_if_those_that_stay_and_answer_are_a_quor
     assert bool(etcd.did) == allowed
 
 
-async def test_49_a_member_that_is_gone_is_no_error() -> None:
+async def test_a_member_that_is_gone_is_no_error() -> None:
     etcd = ScriptedEtcd(["n1", "n2"], "1")
 
     await membership(etcd, ["n1", "n2"]).remove(EtcdMember(id="7", name="n7"))
@@ -313,7 +311,7 @@ async def test_49_a_member_that_is_gone_is_no_error() -> None:
     assert etcd.did == []
 
 
-async def test_49_the_last_member_is_never_removed() -> None:
+async def test_the_last_member_is_never_removed() -> None:
     etcd = ScriptedEtcd(["n1"], "1")
 
     with pytest.raises(MembershipError, match="cannot remove the last etcd member in the cluster"):
@@ -323,17 +321,17 @@ async def test_49_the_last_member_is_never_removed() -> None:
 
 
 @pytest.mark.parametrize("call", ["members", "remove"])
-async def test_49_failures_are_passed_on(call: str) -> None:
+async def test_failures_of_membership_are_passed_on(call: str) -> None:
     with pytest.raises(MembershipError, match=f"{call} failed"):
         await membership(ScriptedEtcd(["n1", "n2"], "1", fail=call), ["n1", "n2"]).remove(EtcdMember(id="1", name="n1"))
 
 
-async def test_49_no_node_to_ask_is_an_error() -> None:
+async def test_no_node_to_ask_is_an_error() -> None:
     with pytest.raises(MembershipError, match="failed to create etcd client"):
         await membership(ScriptedEtcd(["n1", "n2"], "1"), ["n1"]).remove(EtcdMember(id="1", name="n1"))
 
 
-async def test_13848_a_member_is_removed_through_the_next_one_if_the_first_is_cut_off() -> None:
+async def test_a_member_is_removed_through_the_next_one_if_the_first_is_cut_off() -> None:
     """A member without its majority still answers a status call."""
     cut_off, whole = ScriptedEtcd(["n1", "n2", "n3"], "1", fail="members"), ScriptedEtcd(["n1", "n2", "n3"], "1")
     scope = membership({"n1": cut_off, "n2": whole, "n3": whole}, ["n1", "n2", "n3"])
@@ -343,7 +341,7 @@ async def test_13848_a_member_is_removed_through_the_next_one_if_the_first_is_cu
     assert whole.did == [("remove", "3")]
 
 
-async def test_50_a_member_that_does_not_lead_hands_nothing_over() -> None:
+async def test_a_member_that_does_not_lead_hands_nothing_over() -> None:
     etcd = ScriptedEtcd(["n1", "n2"], "2")
 
     await membership(etcd, ["n1", "n2"]).forward_leadership("n1", ["n2"])
@@ -351,7 +349,7 @@ async def test_50_a_member_that_does_not_lead_hands_nothing_over() -> None:
     assert etcd.did == []
 
 
-async def test_50_the_leader_itself_is_asked_to_hand_over() -> None:
+async def test_the_leader_itself_is_asked_to_hand_over() -> None:
     etcd = ScriptedEtcd(["n1", "n2"], "1")
     scope = membership(etcd, ["n1", "n2"])
 
@@ -361,7 +359,7 @@ async def test_50_the_leader_itself_is_asked_to_hand_over() -> None:
     assert scope.workload.asked == [["n1"]]
 
 
-async def test_13848_candidates_are_tried_in_turn() -> None:
+async def test_candidates_are_tried_in_turn() -> None:
     etcd = ScriptedEtcd(["n1", "n2", "n3"], "1", refused=("2",))
 
     await membership(etcd, ["n1", "n2", "n3"]).forward_leadership("n1", ["n9", "n2", "n3"])
@@ -370,12 +368,12 @@ async def test_13848_candidates_are_tried_in_turn() -> None:
 
 
 @pytest.mark.parametrize(("candidates", "fail"), [(["n9"], ""), (["n2", "n3"], "move"), (["n2"], "members")])
-async def test_13848_an_error_is_raised_if_no_candidate_takes_over(candidates: list[str], fail: str) -> None:
+async def test_an_error_is_raised_if_no_candidate_takes_over(candidates: list[str], fail: str) -> None:
     with pytest.raises(MembershipError, match=r"^failed to move etcd leadership$"):
         await membership(ScriptedEtcd(["n1", "n2", "n3"], "1", fail=fail), ["n1", "n2", "n3"]).forward_leadership("n1", candidates)
 
 
-async def test_12711_a_leader_that_cannot_be_reached_keeps_the_leadership_until_others_remove_it() -> None:
+async def test_a_leader_that_cannot_be_reached_keeps_the_leadership_until_others_remove_it() -> None:
     """Its kubelet is dead, and with it the way to its etcd, which goes on: nobody but the leader itself can hand over."""
     etcd = ScriptedEtcd(["n1", "n2", "n3"], "1")
     scope = membership(etcd, ["n1", "n2", "n3"], dead=("n1",))
@@ -387,7 +385,7 @@ async def test_12711_a_leader_that_cannot_be_reached_keeps_the_leadership_until_
 
 
 @pytest.mark.parametrize(("dead", "fail"), [(("n1", "n2", "n3"), ""), (("n1",), "members")])
-async def test_12711_nobody_is_passed_over_while_no_other_member_answers(dead: tuple[str, ...], fail: str) -> None:
+async def test_a_leader_is_not_passed_over_while_no_other_member_answers(dead: tuple[str, ...], fail: str) -> None:
     etcd = ScriptedEtcd(["n1", "n2", "n3"], "1", fail=fail)
 
     with pytest.raises(MembershipError, match="failed to move etcd leadership"):

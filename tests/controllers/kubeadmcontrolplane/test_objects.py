@@ -41,7 +41,7 @@ def legacy(answer: h.Answer, type: str) -> dict[str, Any] | None:
     ("KubeadmConfig", "BootstrapTemplateCloningFailed"),
     ("Machine", "MachineGenerationFailed"),
 ])  # fmt: skip
-def test_76_a_refused_creation_leaves_nothing_behind_and_says_what_failed(kind: str, reason: str) -> None:
+def test_a_refused_creation_leaves_nothing_behind_and_says_what_failed(kind: str, reason: str) -> None:
     answer = h.run(h.World(h.machines(1), replicas=3, observation=refuse("create", kind)))
 
     created = {(k, n) for v, k, n in answer.actions if v == "create"}
@@ -53,7 +53,7 @@ def test_76_a_refused_creation_leaves_nothing_behind_and_says_what_failed(kind: 
     assert (condition["status"], condition["severity"], condition["reason"]) == ("False", "Error", reason)
 
 
-def test_76_the_three_objects_share_a_name_and_know_each_other() -> None:
+def test_the_three_objects_share_a_name_and_know_each_other() -> None:
     answer = h.run(h.World(h.machines(1), replicas=3))
 
     [name] = answer.did("create", "Machine")
@@ -79,7 +79,7 @@ def orphaned(world: h.World, version: str = "v1.34.1") -> list[h.Json]:
     return objects
 
 
-def test_77_machines_and_the_secrets_of_their_configs_are_adopted_and_nothing_else_happens() -> None:
+def test_machines_and_the_secrets_of_their_configs_are_adopted_and_nothing_else_happens() -> None:
     answer = decide(orphaned(h.World(h.machines(1), replicas=3)))
 
     assert answer.actions == [("patch", "Secret", "c1-ca"), ("patch", "Machine", "m1")]
@@ -90,14 +90,14 @@ def test_77_machines_and_the_secrets_of_their_configs_are_adopted_and_nothing_el
 @pytest.mark.parametrize(
     ("version", "adopted"), [("v1.32.0", False), ("v1.33.9", True), ("v1.35.0", True), ("v1.36.0", False), ("v2.34.0", False)]
 )
-def test_77_only_versions_within_one_minor_are_adopted(version: str, adopted: bool) -> None:
+def test_only_versions_within_one_minor_are_adopted(version: str, adopted: bool) -> None:
     answer = decide(orphaned(h.World(h.machines(1)), version))
 
     assert bool(answer.did("patch", "Machine")) == adopted
     assert answer.error is None
 
 
-def test_77_a_deleting_control_plane_adopts_nobody() -> None:
+def test_a_deleting_control_plane_adopts_no_machines() -> None:
     answer = decide(orphaned(h.World(h.machines(1), deleting=True)))
 
     assert answer.did("patch", "Machine") == []
@@ -117,7 +117,7 @@ def test_mixed_ownership_is_refused() -> None:
 ALL = ("ca", "sa", "proxy", "etcd")
 
 
-def test_78_certificates_are_made_once() -> None:
+def test_certificates_are_made_once() -> None:
     fresh: h.Json = {"initialized": False, "initialized_condition": None, "kubeadm_config": False, "missing_certificates": ALL}
     answer = h.run(h.World([], replicas=1, members=None, **fresh))
 
@@ -127,7 +127,7 @@ def test_78_certificates_are_made_once() -> None:
         assert (secret["type"], secret["metadata"]["ownerReferences"]) == ("cluster.x-k8s.io/secret", [h.control_plane_owner()])
 
 
-def test_78_after_initialization_they_are_never_made_again() -> None:
+def test_certificates_are_never_made_again_after_initialization() -> None:
     one = h.run(h.World(h.machines(1), missing_certificates=("ca",)))
     two = h.run(h.World(h.machines(1), missing_certificates=("ca", "sa")))
 
@@ -153,7 +153,7 @@ def owned_by(world: h.World, purpose: str, references: list[h.Json], type: str) 
     return objects
 
 
-def test_78_secrets_of_users_and_of_foreign_controllers_keep_their_owners() -> None:
+def test_secrets_of_users_and_of_foreign_controllers_keep_their_owners() -> None:
     """Upstream takes Secrets of our type from any controller; we take them only from the kinds that make them."""
     foreign = [h.owner("x/v1", "Other", "o", "u")]
     other_plane = [h.owner("controlplane.cluster.x-k8s.io/v1beta1", "KubeadmControlPlane", "o", "u")]
@@ -174,7 +174,7 @@ def without_kubeconfig(world: h.World) -> list[h.Json]:
     return [o for o in world.objects() if o.get("metadata", {}).get("name") != "c1-kubeconfig"]
 
 
-def test_79_without_an_endpoint_there_is_no_kubeconfig() -> None:
+def test_without_an_endpoint_there_is_no_kubeconfig() -> None:
     answer = decide(without_kubeconfig(h.World([], replicas=1, members=None, endpoint=False)))
 
     assert answer.did("create", "Secret") == []
@@ -185,14 +185,14 @@ def test_79_without_an_endpoint_there_is_no_kubeconfig() -> None:
     )
 
 
-def test_79_without_the_authority_it_is_waited_for() -> None:
+def test_a_kubeconfig_waits_for_the_authority() -> None:
     answer = decide(without_kubeconfig(h.World(h.machines(1), external_etcd=True, missing_certificates=("ca",))))
 
     assert answer.requeue == 30
     assert answer.did("create", "Secret") == []
 
 
-def test_79_it_is_made_for_the_endpoint() -> None:
+def test_a_kubeconfig_is_made_for_the_endpoint() -> None:
     answer = decide(without_kubeconfig(h.World(h.machines(1))))
 
     text = answer.raw["data"]["Secret/c1-kubeconfig/value"]
@@ -221,7 +221,7 @@ def kubeconfig_of(days: float, server: str = "https://elsewhere:1") -> str:
     (183, "cluster.x-k8s.io/secret", False),
     (1, "Opaque", False),
 ])  # fmt: skip
-def test_79_it_is_renewed_in_time_with_its_server_kept_unless_it_is_the_users(days: float, type: str, rotated: bool) -> None:
+def test_a_kubeconfig_is_renewed_in_time_unless_the_user_made_it(days: float, type: str, rotated: bool) -> None:
     objects = h.World(h.machines(1)).objects()
     for obj in objects:
         if obj.get("metadata", {}).get("name") == "c1-kubeconfig":
@@ -239,7 +239,7 @@ def test_79_it_is_renewed_in_time_with_its_server_kept_unless_it_is_the_users(da
 # ------------------------------------------------------------------------------------------- expiries
 
 
-def test_80_expiries_are_written_where_they_are_missing_and_can_be_known() -> None:
+def test_expiries_are_written_where_they_are_missing_and_can_be_known() -> None:
     world = h.World(
         h.machines(3),
         workload={"apiServerCertificateExpiry": {"n1": "2027-01-01T00:00:00Z", "n2": "2027-01-01T00:00:00Z", "n3": "2027-01-01T00:00:00Z"}},
@@ -261,7 +261,7 @@ def test_80_expiries_are_written_where_they_are_missing_and_can_be_known() -> No
 # ----------------------------------------------------------------------------------------- metadata in place
 
 
-def test_81_labels_and_annotations_reach_all_three_objects_and_nothing_else_of_them() -> None:
+def test_labels_and_annotations_reach_all_three_objects_and_nothing_else_of_them() -> None:
     template = {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}}
     world = h.World(h.machines(1), spec={"machineTemplate": template})
     before = {
@@ -278,7 +278,7 @@ def test_81_labels_and_annotations_reach_all_three_objects_and_nothing_else_of_t
             assert found["spec"] == before[kind, "m1"]
 
 
-def test_81_a_deleting_machine_only_follows_timeouts() -> None:
+def test_a_deleting_machine_only_follows_timeouts() -> None:
     machines = h.machines(2)
     machines[1].deleting = 60
     template = {
@@ -355,7 +355,7 @@ def pool(name: str) -> h.Json:
     return {**worker(name), "kind": "MachinePool", "spec": {"clusterName": h.CLUSTER}}
 
 
-def test_82_all_machines_go_at_once_with_their_hooks() -> None:
+def test_all_machines_go_at_once_with_their_hooks() -> None:
     answer = h.run(h.World(h.machines(3), deleting=True))
 
     assert answer.did("delete", "Machine") == ["m1", "m2", "m3"]
@@ -363,7 +363,7 @@ def test_82_all_machines_go_at_once_with_their_hooks() -> None:
     assert [a for a in answer.actions if a[1] == "EtcdMember"] == []
 
 
-def test_82_workers_and_pools_block() -> None:
+def test_workers_and_pools_block_the_deletion_of_a_control_plane() -> None:
     extra = [*(worker(f"w{n}") for n in range(7)), pool("p1")]
 
     answer = h.run(h.World(h.machines(1), deleting=True, extra=extra))
@@ -376,7 +376,7 @@ def test_82_workers_and_pools_block() -> None:
     )
 
 
-def test_82_with_nothing_left_the_finalizer_goes() -> None:
+def test_with_nothing_left_the_finalizer_goes() -> None:
     assert h.run(h.World([], deleting=True, members=None)).raw["object"] is None
 
 
@@ -390,18 +390,18 @@ def rolled(**changes: Any) -> h.World:
 
 
 @pytest.mark.parametrize("broken", [False, "not: [yaml", "kind: Other\n"])
-def test_83_a_kubeadm_config_that_cannot_be_used_is_an_error(broken: bool | str) -> None:
+def test_a_kubeadm_config_that_cannot_be_used_is_an_error(broken: bool | str) -> None:
     answer = h.run(rolled(kubeadm_config=broken))
 
     assert answer.error
     assert answer.did("create", "Machine") == []
 
 
-def test_83_without_a_change_there_is_no_write() -> None:
+def test_without_a_change_there_is_no_write() -> None:
     assert h.run(rolled()).did("patch", "ConfigMap") == []
 
 
-def test_83_the_newer_form_keeps_what_it_does_not_know() -> None:
+def test_the_newer_form_keeps_what_it_does_not_know() -> None:
     old = h.KUBEADM_CONFIG.replace("v1beta4", "v1beta3").replace("v1.34.1", "v1.30.0")
 
     text = h.run(rolled(kubeadm_config=old)).raw["data"]["ConfigMap/kubeadm-config/ClusterConfiguration"]
@@ -431,7 +431,7 @@ DEFAULT = "registry.k8s.io/coredns/coredns"
     ("my.io/coredns:1.7.0", {"dns": {"imageTag": "v1.8.0"}}, "my.io/coredns:v1.8.0"),
     ("my.io/coredns:v1.8.0", {"imageRepository": "other.io/x/"}, "other.io/x/coredns:v1.8.0"),
 ])  # fmt: skip
-def test_84_which_image_coredns_gets(current: str, configuration: dict[str, Any], expected: str | None) -> None:
+def test_coredns_gets_the_image_of_its_repository(current: str, configuration: dict[str, Any], expected: str | None) -> None:
     assert upgrade(current, **configuration) == expected
 
 
@@ -441,7 +441,7 @@ def test_84_which_image_coredns_gets(current: str, configuration: dict[str, Any]
     (DEFAULT, "v1.12.0", "valid image tag"),
     (f"{DEFAULT}:latest", "v1.12.0", "failed to parse CoreDNS version"),
 ])  # fmt: skip
-def test_84_what_cannot_be_upgraded_is_an_error(current: str, tag: str, text: str) -> None:
+def test_a_coredns_that_cannot_be_upgraded_is_an_error(current: str, tag: str, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         upgrade(current, dns={"imageTag": tag})
 
@@ -462,7 +462,7 @@ OLD_COREFILE = """.:53 {
 """
 
 
-def test_84_a_corefile_is_migrated_through_all_versions() -> None:
+def test_a_corefile_is_migrated_through_all_versions() -> None:
     text = migrate(OLD_COREFILE, parse_version("1.2.0"), parse_version("1.12.0"))
 
     [server] = parse(text)
@@ -476,7 +476,7 @@ def test_84_a_corefile_is_migrated_through_all_versions() -> None:
     assert [(o.name, o.arguments) for o in plugins["transfer"].options] == [("to", ["1.2.3.4"])]
 
 
-def test_84_a_recent_corefile_is_left_as_it_is_but_for_its_form() -> None:
+def test_a_recent_corefile_is_left_as_it_is_but_for_its_form() -> None:
     recent = ".:53 {\n    errors\n    ready\n    kubernetes cluster.local {\n        pods insecure\n    }\n}\n"
 
     assert migrate(recent, parse_version("1.10.1"), parse_version("1.12.0")) == recent
@@ -484,12 +484,12 @@ def test_84_a_recent_corefile_is_left_as_it_is_but_for_its_form() -> None:
 
 
 @pytest.mark.parametrize("broken", ["a {", "}", 'a "b'])
-def test_84_a_corefile_that_cannot_be_read_is_not_guessed_at(broken: str) -> None:
+def test_a_corefile_that_cannot_be_read_is_not_guessed_at(broken: str) -> None:
     with pytest.raises(CannotMigrate):
         migrate(broken, parse_version("1.10.1"), parse_version("1.12.0"))
 
 
-def test_84_releases_are_in_order_and_only_upwards() -> None:
+def test_releases_are_in_order_and_only_upwards() -> None:
     versions = [parse_version(r) for r in RELEASES]
 
     assert versions == sorted(versions)
@@ -509,7 +509,7 @@ def test_84_releases_are_in_order_and_only_upwards() -> None:
     ("registry.k8s.io/kube-proxy:v1.33.0", "v1.34.1", "my.io/k8s/", "my.io/k8s/kube-proxy:v1.34.1"),
     ("localhost:5000/kube-proxy:v1", "v1.34.1", "", "localhost:5000/kube-proxy:v1.34.1"),
 ])  # fmt: skip
-def test_85_which_image_kube_proxy_gets(current: str, version: str, repository: str, expected: str) -> None:
+def test_kube_proxy_gets_the_image_of_its_repository(current: str, version: str, repository: str, expected: str) -> None:
     assert kube_proxy_image(current, version, repository) == expected
 
 
@@ -517,12 +517,12 @@ def test_85_which_image_kube_proxy_gets(current: str, version: str, repository: 
     ("current", "repository"),
     [("registry.k8s.io/kube-proxy@sha256:" + "a" * 64, ""), ("registry.k8s.io/kube-proxy:v1", "Not A Repository")],
 )
-def test_85_what_cannot_be_named_is_an_error(current: str, repository: str) -> None:
+def test_an_image_that_cannot_be_parsed_is_an_error(current: str, repository: str) -> None:
     with pytest.raises(ValueError, match="parse image name"):
         kube_proxy_image(current, "v1.34.1", repository)
 
 
-def test_85_images_survive_a_round_trip() -> None:
+def test_images_survive_a_round_trip() -> None:
     assert str(Image.parse("a.io:5000/b/c:v1")) == "a.io:5000/b/c:v1"
     assert tag_for("v1+x y") == "v1_x_y"
 
@@ -531,7 +531,7 @@ def test_85_images_survive_a_round_trip() -> None:
 
 
 @pytest.mark.parametrize(("version", "created"), [("v1.37.9", True), ("v1.38.0", False)])
-def test_86_bindings_are_made_below_1_38_only(version: str, created: bool) -> None:
+def test_bindings_are_made_below_1_38_only(version: str, created: bool) -> None:
     world = rolled(version=version)
     objects = world.objects()
     cluster = objects[-1]["workloadClusters"]["ns/c1"]
@@ -573,7 +573,7 @@ def test_a_machine_that_is_gone_when_its_conditions_are_written_is_no_failure() 
     ({"joinConfiguration": {"controlPlane": {"localAPIEndpoint": {"bindPort": 2}}}}, 2),
     ({"joinConfiguration": {"controlPlane": {}}}, 6443),
 ])  # fmt: skip
-def test_80_the_port_of_the_api_server_is_the_one_of_its_config(spec: dict[str, Any], port: int) -> None:
+def test_the_port_of_the_api_server_is_the_one_of_its_config(spec: dict[str, Any], port: int) -> None:
     from clusterwright.api.meta import Unstructured
     from clusterwright.controllers.kubeadmcontrolplane.addons.tending import api_server_port
 

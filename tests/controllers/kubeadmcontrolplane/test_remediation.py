@@ -56,7 +56,7 @@ def lock_of(answer: h.Answer) -> str | None:
     return found
 
 
-def test_52_a_machine_that_recovered_is_no_longer_marked_in_either_form() -> None:
+def test_a_machine_that_recovered_is_no_longer_marked_in_either_form() -> None:
     w = world(3)
     mark(w.machines[2], healthy=True)
 
@@ -67,13 +67,13 @@ def test_52_a_machine_that_recovered_is_no_longer_marked_in_either_form() -> Non
     assert answer.did("delete", "Machine") == []
 
 
-def test_53_while_a_remediation_is_in_progress_there_is_no_other() -> None:
+def test_while_a_remediation_is_in_progress_there_is_no_other() -> None:
     answer = h.run(world(3, 3, annotations={LOCK: data(60)}))
 
     assert answer.did("delete", "Machine") == []
 
 
-def test_53_a_lock_older_than_a_machine_is_stale_and_cleaned_even_with_nothing_to_do() -> None:
+def test_a_lock_older_than_a_machine_is_stale_and_cleaned_even_with_nothing_to_do() -> None:
     idle = h.run(world(3, annotations={LOCK: data(200000)}))
     busy = h.run(world(3, 3, annotations={LOCK: data(200000)}))
 
@@ -81,11 +81,11 @@ def test_53_a_lock_older_than_a_machine_is_stale_and_cleaned_even_with_nothing_t
     assert busy.did("delete", "Machine") == ["m3"]
 
 
-def test_53_a_lock_that_cannot_be_read_is_an_error() -> None:
+def test_a_lock_that_cannot_be_read_is_an_error() -> None:
     assert h.run(world(3, annotations={LOCK: "{"})).error
 
 
-def test_54_a_machine_that_is_deleting_already_is_not_deleted_again() -> None:
+def test_a_machine_that_is_deleting_already_is_not_deleted_again() -> None:
     w = world(3, 3)
     w.machines[2].deleting = 30
 
@@ -95,7 +95,7 @@ def test_54_a_machine_that_is_deleting_already_is_not_deleted_again() -> None:
     assert lock_of(answer) is None
 
 
-def test_55_a_pending_topology_upgrade_defers() -> None:
+def test_a_pending_topology_upgrade_defers() -> None:
     answer = h.run(world(3, 3, topology="v1.35.0", features={"ClusterTopology": True}))
 
     assert answer.on_machine("m3", "OwnerRemediated") == (
@@ -106,7 +106,7 @@ def test_55_a_pending_topology_upgrade_defers() -> None:
 
 
 @pytest.mark.parametrize(("step", "deleted", "awaited"), [("v1.34.1", ["m3"], ""), ("v1.35.0", [], "v1.35.0"), ("", [], "v1.36.0")])
-def test_13869_a_machine_is_remediated_between_the_steps_of_a_chained_upgrade(step: str, deleted: list[str], awaited: str) -> None:
+def test_a_machine_is_remediated_between_the_steps_of_a_chained_upgrade(step: str, deleted: list[str], awaited: str) -> None:
     annotations = {"topology.internal.cluster.x-k8s.io/upgrade-step": step}
 
     answer = h.run(world(3, 3, topology="v1.36.0", features={"ClusterTopology": True}, cluster_annotations=annotations))
@@ -126,7 +126,7 @@ def test_13869_a_machine_is_remediated_between_the_steps_of_a_chained_upgrade(st
     (3599, 3, {"maxRetry": 3}, "CannotBeRemediated"),
     (120, 3, {"maxRetry": 3, "minHealthyPeriodSeconds": 100}, "MachineDeleting"),
 ])  # fmt: skip
-def test_56_retry_limits(seconds: float, retries: int, spec: dict[str, Any], reason: str) -> None:
+def test_remediation_stops_at_the_retry_limit(seconds: float, retries: int, spec: dict[str, Any], reason: str) -> None:
     w = world(3, 3, spec={"remediation": spec})
     w.machines[2].annotations = {FOR: data(seconds, retries)}
 
@@ -136,7 +136,7 @@ def test_56_retry_limits(seconds: float, retries: int, spec: dict[str, Any], rea
     assert found[1] == reason
 
 
-def test_56_the_counter_goes_on_within_the_healthy_period_and_restarts_after_it() -> None:
+def test_the_counter_goes_on_within_the_healthy_period_and_restarts_after_it() -> None:
     within, after = world(3, 3), world(3, 3)
     within.machines[2].annotations = {FOR: data(60, 1)}
     after.machines[2].annotations = {FOR: data(7200, 1)}
@@ -145,7 +145,7 @@ def test_56_the_counter_goes_on_within_the_healthy_period_and_restarts_after_it(
     assert RemediationData.parse(lock_of(h.run(after)) or "").retry_count == 0
 
 
-def test_57_the_only_machine_cannot_be_remediated_once_initialized() -> None:
+def test_the_only_machine_cannot_be_remediated_once_initialized() -> None:
     answer = h.run(world(1, 1))
 
     assert answer.did("delete", "Machine") == []
@@ -156,7 +156,7 @@ def test_57_the_only_machine_cannot_be_remediated_once_initialized() -> None:
     )
 
 
-def test_57_before_initialization_it_can_and_retries_are_counted() -> None:
+def test_before_initialization_the_only_machine_is_remediated_and_retries_are_counted() -> None:
     first = world(1, 1, initialized=False, initialized_condition=None, kubeadm_config=False)
     second = world(1, 1, initialized=False, initialized_condition=None, kubeadm_config=False)
     second.machines[0].annotations = {FOR: data(60, 0)}
@@ -169,7 +169,7 @@ def test_57_before_initialization_it_can_and_retries_are_counted() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 3, 4])
-def test_58_one_of_many_is_deleted_and_the_lock_names_it(count: int) -> None:
+def test_one_of_many_unhealthy_machines_is_deleted_and_the_lock_names_it(count: int) -> None:
     answer = h.run(world(count, count, replicas=1 if count == 2 else 3))
 
     assert answer.did("delete", "Machine") == [f"m{count}"]
@@ -177,14 +177,14 @@ def test_58_one_of_many_is_deleted_and_the_lock_names_it(count: int) -> None:
     assert answer.on_machine(f"m{count}", "OwnerRemediated") == ("False", "MachineDeleting", "Machine is deleting")
 
 
-def test_58_a_machine_that_never_got_a_node_is_remediated_too() -> None:
+def test_a_machine_that_never_got_a_node_is_remediated_too() -> None:
     w = world(3)
     w.machines.append(mark(h.MachineSpec("m4", node=None, age=300)))
 
     assert h.run(w).did("delete", "Machine") == ["m4"]
 
 
-def test_59_a_machine_that_is_coming_up_defers() -> None:
+def test_a_machine_that_is_coming_up_defers() -> None:
     w = world(3, 3)
     w.machines.append(h.MachineSpec("m4", node=None, age=100))
 
@@ -198,7 +198,7 @@ def test_59_a_machine_that_is_coming_up_defers() -> None:
 
 
 @pytest.mark.parametrize(("count", "sick", "allowed"), [(3, 1, False), (5, 1, True), (5, 2, False), (7, 2, True), (7, 3, False)])
-def test_60_quorum_of_the_rest_decides(count: int, sick: int, allowed: bool) -> None:
+def test_the_quorum_of_the_remaining_members_decides_about_remediation(count: int, sick: int, allowed: bool) -> None:
     w = world(count, count)
     for machine in w.machines[:sick]:
         machine.sick = {MEMBER: ("False", 60)}
@@ -208,7 +208,7 @@ def test_60_quorum_of_the_rest_decides(count: int, sick: int, allowed: bool) -> 
     assert bool(answer.did("delete", "Machine")) == allowed
 
 
-def test_61_an_unhealthy_machine_can_take_the_leadership_if_there_is_no_other() -> None:
+def test_an_unhealthy_machine_can_take_the_leadership_if_there_is_no_other() -> None:
     w = world(3, 3, members=[h.member(f"n{n}", leader=n == 3) for n in (1, 2, 3)])
     for machine in w.machines[:2]:
         machine.conditions = [h.condition("HealthCheckSucceeded", "False", "UnhealthyNode")]
@@ -219,7 +219,7 @@ def test_61_an_unhealthy_machine_can_take_the_leadership_if_there_is_no_other() 
     assert answer.did("delete", "Machine") == ["m3"]
 
 
-def test_13848_without_a_leader_nobody_is_deleted_and_the_reason_is_said() -> None:
+def test_without_an_etcd_leader_no_machine_is_deleted_and_the_reason_is_said() -> None:
     text = "unable to move etcd leadership, failed to detect etcd leader"
 
     answer = h.run(world(3, 3, members=[h.member(f"n{n}") for n in (1, 2, 3)]))
@@ -229,7 +229,7 @@ def test_13848_without_a_leader_nobody_is_deleted_and_the_reason_is_said() -> No
     assert answer.on_machine("m3", "OwnerRemediated") == ("False", "CannotBeRemediated", text)
 
 
-def test_13848_without_a_candidate_nobody_is_deleted_and_the_reason_is_said() -> None:
+def test_without_a_candidate_no_machine_is_deleted_and_the_reason_is_said() -> None:
     text = "unable to move etcd leadership, no candidate machines for etcd leadership found"
     lost = owned(
         "m1",
@@ -259,7 +259,7 @@ def test_13848_without_a_candidate_nobody_is_deleted_and_the_reason_is_said() ->
     assert (decision.outcome.reason, decision.outcome.message, decision.error) == ("CannotBeRemediated", text, text)
 
 
-def test_13848_when_the_leadership_cannot_be_moved_the_reason_is_said() -> None:
+def test_when_the_leadership_cannot_be_moved_the_reason_is_said() -> None:
     w = world(3, 3, members=[h.member(f"n{n}", leader=n == 3) for n in (1, 2, 3)])
     w.workload = {"etcdErrors": {"moveLeader": "not ready"}}
 
@@ -274,7 +274,7 @@ def test_13848_when_the_leadership_cannot_be_moved_the_reason_is_said() -> None:
     [({}, "m4"), ({"m4": MEMBER}, "m3"), ({"m4": "HealthCheckSucceeded"}, "m3"), ({"m4": "UpToDate"}, "m3"), ({"m4": "UpToDate", "m3": MEMBER}, "m2"),
      ({"m4": MEMBER, "m3": "HealthCheckSucceeded", "m2": "UpToDate"}, "m2"), ({"m4": MEMBER, "m3": MEMBER, "m2": MEMBER}, "m4")],
 )  # fmt: skip
-def test_13848_the_most_reliable_machine_is_the_first_candidate(doubtful: dict[str, str], first: str) -> None:
+def test_the_most_reliable_machine_is_the_first_candidate(doubtful: dict[str, str], first: str) -> None:
     """A healthy member counts most, then the health check, then what is not about to be replaced; of equal ones the newest is first."""
     machines = [
         owned(
@@ -296,20 +296,20 @@ def test_13848_the_most_reliable_machine_is_the_first_candidate(doubtful: dict[s
     assert {m.name for m in found} == {"m2", "m3", "m4"}
 
 
-def test_62_of_two_failures_only_one_is_deleted() -> None:
+def test_of_two_failures_only_one_is_deleted() -> None:
     w = world(5, 4, 5)
 
     assert len(h.run(w).did("delete", "Machine")) == 1
 
 
-def test_63_without_a_known_member_the_rest_decides() -> None:
+def test_without_a_known_member_the_rest_decides() -> None:
     w = world(3)
     w.machines.append(mark(h.MachineSpec("m4", node=None, provider_id=False, infrastructure=False, age=300)))
 
     assert h.run(w).did("delete", "Machine") == ["m4"]
 
 
-def test_q4_with_external_etcd_control_plane_health_alone_decides() -> None:
+def test_with_external_etcd_control_plane_health_alone_decides() -> None:
     assert h.run(world(3, 3, external_etcd=True)).did("delete", "Machine") == ["m3"]
 
 
@@ -345,12 +345,12 @@ ORDER = [
 
 
 @pytest.mark.parametrize("position", range(len(ORDER) - 1))
-def test_64_priority_order(position: int) -> None:
+def test_unhealthy_machines_are_remediated_in_order_of_priority(position: int) -> None:
     for later in ORDER[position + 1 :]:
         assert choose([later, ORDER[position]], managed_etcd=True) is ORDER[position]
 
 
-def test_64_with_external_etcd_its_conditions_do_not_count() -> None:
+def test_with_external_etcd_its_conditions_do_not_count() -> None:
     old, sick = machine("z", age=900), machine("a", not_true=(MEMBER,), age=10)
 
     assert choose([sick, old], managed_etcd=False) is old
@@ -359,7 +359,7 @@ def test_64_with_external_etcd_its_conditions_do_not_count() -> None:
 @pytest.mark.parametrize("deleting", [False, True])
 @pytest.mark.parametrize("checked", ["True", "False", "Unknown", None])
 @pytest.mark.parametrize("remediated", ["True", "False", "Unknown", None])
-def test_52_recovered_is_who_is_healthy_marked_and_stays(deleting: bool, checked: str | None, remediated: str | None) -> None:
+def test_a_machine_has_recovered_if_it_is_healthy_marked_and_stays(deleting: bool, checked: str | None, remediated: str | None) -> None:
     given_ = {names.HEALTH_CHECK_SUCCEEDED: checked, names.OWNER_REMEDIATED: remediated}
     machine_ = owned(
         "m",
@@ -381,7 +381,7 @@ def test_52_recovered_is_who_is_healthy_marked_and_stays(deleting: bool, checked
         (False, True, False, True),
     ],
 )
-def test_60_nobody_is_deleted_while_etcd_cannot_be_asked(managed: bool, members: bool, nodes_listed: bool, asked: bool) -> None:
+def test_no_machine_is_deleted_while_etcd_cannot_be_asked(managed: bool, members: bool, nodes_listed: bool, asked: bool) -> None:
     healthy = tuple(Condition(type=t, status="True") for t in (*names.COMPONENTS, MEMBER))
     machines = [owned(f"m{n}", node=f"n{n}", conditions=healthy) for n in range(3)]
     facts = RemediationFacts(

@@ -37,7 +37,7 @@ UP_BLOCKED = "Scaling up from {0} to {1} replicas is blocked because:\n* {2}"
 # ------------------------------------------------------------------------------------------- preflight
 
 
-def test_65_the_first_machine_needs_no_preflight_checks() -> None:
+def test_the_first_machine_needs_no_preflight_checks() -> None:
     answer = h.run(
         h.World(
             [], replicas=3, members=None, missing_certificates=("sa",), initialized=False, initialized_condition=None, kubeadm_config=False
@@ -47,7 +47,7 @@ def test_65_the_first_machine_needs_no_preflight_checks() -> None:
     assert len(answer.did("create", "Machine")) == 1
 
 
-def test_65_a_topology_that_wants_another_version_blocks() -> None:
+def test_a_topology_that_wants_another_version_blocks() -> None:
     gate = {"ClusterTopology": True}
     blocked = h.run(h.World(h.machines(3), replicas=5, topology="v1.35.0", features=gate))
     step = {"topology.internal.cluster.x-k8s.io/upgrade-step": "v1.34.1"}
@@ -62,7 +62,7 @@ def test_65_a_topology_that_wants_another_version_blocks() -> None:
     assert not_reached.condition("ScalingUp") == ("True", "ScalingUp", text.format("v1.34.9"))
 
 
-def test_65_missing_certificates_block_scaling_up_only() -> None:
+def test_missing_certificates_block_scaling_up_only() -> None:
     up = h.run(h.World(h.machines(3), replicas=5, missing_certificates=("proxy",)))
     down = h.run(h.World(h.machines(3), replicas=1, missing_certificates=("proxy",)))
 
@@ -76,7 +76,7 @@ ETCD = "waiting for etcd cluster to become healthy"
 
 @pytest.mark.parametrize(("type", "bullets"), [(API, [COMPONENTS]), ("EtcdPodHealthy", [COMPONENTS]), (MEMBER, [ETCD])])
 @pytest.mark.parametrize("how", ["False", "Unknown", "missing"])
-def test_65_what_is_sick_decides_which_flag_is_set(type: str, bullets: list[str], how: str) -> None:
+def test_unhealthy_components_and_unhealthy_etcd_set_different_flags(type: str, bullets: list[str], how: str) -> None:
     machines = h.machines(3)
     if how == "missing":
         machines[0].missing = (type,)
@@ -88,7 +88,7 @@ def test_65_what_is_sick_decides_which_flag_is_set(type: str, bullets: list[str]
     assert found == ("True", "ScalingUp", UP_BLOCKED.format(3, 5, "\n* ".join(bullets)))
 
 
-def test_65_a_machine_without_node_sets_both_flags() -> None:
+def test_a_machine_without_a_node_sets_both_flags() -> None:
     machines = [*h.machines(3), h.MachineSpec("m4", node=None, age=60)]
 
     found = h.run(h.World(machines, replicas=5)).condition("ScalingUp")
@@ -102,7 +102,7 @@ LOCK = {"controlplane.cluster.x-k8s.io/remediation-in-progress": '{"machine":"m0
 @pytest.mark.parametrize(
     ("count", "sick", "allowed"), [(1, 0, True), (2, 0, True), (2, 1, False), (3, 1, False), (4, 1, True), (5, 2, False)]
 )
-def test_66_a_replacement_may_join_if_joining_cannot_cost_the_quorum(count: int, sick: int, allowed: bool) -> None:
+def test_a_replacement_may_join_if_joining_cannot_cost_the_quorum(count: int, sick: int, allowed: bool) -> None:
     machines = h.machines(count)
     machines[-1].sick = {"SchedulerPodHealthy": ("False", 60)} if count > 1 else {}
     for machine in machines[:sick]:
@@ -139,14 +139,14 @@ def preflight(facts: PreflightFacts, **how: Any) -> Verdict:
     return verdict(facts, PREFLIGHT.decide(facts))
 
 
-def test_66_only_a_replacement_may_join_the_sick() -> None:
+def test_only_a_replacement_may_join_an_unhealthy_control_plane() -> None:
     assert preflight(facts(sick=API), adding=True).passed
     assert not preflight(facts(sick=API, remediation=False), adding=True).passed
     assert not preflight(facts(sick=API), adding=False).passed
     assert preflight(facts(sick=API), adding=False, excluding="m2").passed
 
 
-def test_66_a_replacement_waits_while_etcd_cannot_be_asked() -> None:
+def test_a_replacement_waits_while_etcd_cannot_be_asked() -> None:
     blocked = preflight(facts(sick=API, members=False), adding=True)
 
     assert blocked.complaint == "cannot check etcd cluster health before adding a control plane Machine"
@@ -156,7 +156,7 @@ def test_66_a_replacement_waits_while_etcd_cannot_be_asked() -> None:
     assert preflight(facts(sick=API, members=False, managed=False), adding=True).passed
 
 
-def test_66_a_replacement_takes_the_history_with_it_and_the_lock_goes() -> None:
+def test_a_replacement_takes_the_history_with_it_and_the_lock_goes() -> None:
     answer = h.run(h.World(h.machines(2), replicas=3, annotations=LOCK))
 
     created = next(o for k, o in answer.raw["others"].items() if k.startswith("Machine/kcp1-"))
@@ -164,7 +164,7 @@ def test_66_a_replacement_takes_the_history_with_it_and_the_lock_goes() -> None:
     assert "annotations" not in answer.object["metadata"]
 
 
-def test_67_scaling_down_does_not_mind_the_health_of_the_one_that_goes() -> None:
+def test_scaling_down_does_not_mind_the_health_of_the_one_that_goes() -> None:
     own, other = h.machines(3), h.machines(3)
     own[0].sick = {API: ("False", 60)}
     other[1].sick = {API: ("False", 60)}
@@ -198,7 +198,7 @@ def pick(*machines: ControlPlaneMachine, domains: tuple[str, ...] = ()) -> str:
     return found.name
 
 
-def test_68_selection_prefers_marked_then_sick_then_outdated_then_any() -> None:
+def test_selection_prefers_marked_then_sick_then_outdated_then_any() -> None:
     old, young = machine("old", age=100), machine("young", age=10)
 
     assert pick(old, machine("x", age=5, marked=True, outdated=True), machine("y", age=50, marked=True)) == "x"
@@ -208,7 +208,7 @@ def test_68_selection_prefers_marked_then_sick_then_outdated_then_any() -> None:
     assert pick(young, old) == "old"
 
 
-def test_68_failure_domains_decide_among_the_eligible() -> None:
+def test_failure_domains_decide_among_the_eligible() -> None:
     a1, a2, b1 = machine("a1", age=10, domain="a"), machine("a2", age=20, domain="a"), machine("b1", age=99, domain="b")
 
     assert pick(a1, a2, b1, domains=("a", "b")) == "a2"
@@ -216,7 +216,7 @@ def test_68_failure_domains_decide_among_the_eligible() -> None:
     assert pick(a1, a2, b1, machine("z", age=1), domains=("a", "b")) == "z"
 
 
-def test_68_nobody_to_pick_from_is_nobody() -> None:
+def test_no_machine_is_picked_if_none_is_eligible() -> None:
     assert select_to_remove([], [], (), managed_etcd=True) is None
 
 
@@ -232,7 +232,7 @@ def test_a_new_machine_goes_where_the_fewest_will_stay() -> None:
 
 
 @pytest.mark.parametrize(("count", "surge", "verb"), [(3, 1, "create"), (4, 1, "delete"), (3, 0, "delete"), (2, 0, "create")])
-def test_69_surge_decides_whether_a_new_one_comes_first(count: int, surge: int, verb: str) -> None:
+def test_surge_decides_whether_a_new_one_comes_first(count: int, surge: int, verb: str) -> None:
     machines = h.machines(count)
     for spec in machines:
         spec.version = "v1.33.0"
@@ -244,7 +244,7 @@ def test_69_surge_decides_whether_a_new_one_comes_first(count: int, surge: int, 
     assert answer.did("delete" if verb == "create" else "create", "Machine") == []
 
 
-def test_69_a_rollout_prepares_the_workload_cluster_first() -> None:
+def test_a_rollout_prepares_the_workload_cluster_first() -> None:
     machines = h.machines(3)
     for spec in machines:
         spec.version = "v1.33.0"
@@ -257,7 +257,7 @@ def test_69_a_rollout_prepares_the_workload_cluster_first() -> None:
 
 
 @pytest.mark.parametrize("case", ["candidate", "other"])
-def test_70_in_place_updates_fall_back_to_deletion(case: str) -> None:
+def test_in_place_updates_fall_back_to_deletion(case: str) -> None:
     machines = h.machines(4)
     for spec in machines[:3]:
         spec.version = "v1.33.0"
@@ -322,7 +322,7 @@ EQUAL: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", EQUAL)
-def test_71_differences_that_are_none(name: str) -> None:
+def test_differences_without_meaning_do_not_roll_out(name: str) -> None:
     wanted, found = EQUAL[name]
 
     assert config_matches(owner(wanted), with_config(found))
@@ -335,7 +335,7 @@ def test_71_differences_that_are_none(name: str) -> None:
     {"clusterConfiguration": {"featureGates": {"X": True}}},
     {"clusterConfiguration": {"featureGates": {"ControlPlaneKubeletLocalMode": False}}},
 ])  # fmt: skip
-def test_71_differences_that_are_some(wanted: dict[str, Any]) -> None:
+def test_differences_that_matter_roll_out(wanted: dict[str, Any]) -> None:
     found = {"clusterConfiguration": GATE, "joinConfiguration": {"controlPlane": {}}}
 
     assert not config_matches(owner(wanted), with_config(found))
@@ -357,11 +357,11 @@ KIND = "DevMachineTemplate.infrastructure.cluster.x-k8s.io"
     (cloned("other", KIND), False),
     (cloned("tmpl1", "Other.infrastructure.cluster.x-k8s.io"), False),
 ])  # fmt: skip
-def test_72_infrastructure_is_compared_by_where_it_was_cloned_from(machine_: ControlPlaneMachine, matches: bool) -> None:
+def test_infrastructure_is_compared_by_where_it_was_cloned_from(machine_: ControlPlaneMachine, matches: bool) -> None:
     assert infrastructure_matches(owner({}), machine_) == matches
 
 
-def test_72_a_template_that_is_gone_is_tolerated_while_deleting_only() -> None:
+def test_a_template_that_is_gone_is_tolerated_while_deleting_only() -> None:
     assert h.run(h.World(h.machines(3), template=False)).error
     deleting = h.run(h.World(h.machines(3), template=False, deleting=True))
     assert deleting.error is None
@@ -376,7 +376,7 @@ def rolled_out(machine: ControlPlaneMachine, **facts: bool) -> Any:
 
 
 @pytest.mark.parametrize("annotation", [DELETE_MACHINE_ANNOTATION, REMEDIATE_MACHINE_ANNOTATION])
-def test_73_marked_machines_are_outdated_but_not_to_be_updated_in_place(annotation: str) -> None:
+def test_marked_machines_are_outdated_but_not_to_be_updated_in_place(annotation: str) -> None:
     plain = owned("m", version="v1.33.0")
     marked = owned("m", version="v1.33.0", annotations={annotation: ""})
 
@@ -388,7 +388,7 @@ def test_73_marked_machines_are_outdated_but_not_to_be_updated_in_place(annotati
     assert rolled_out(marked) is Rollout.REPLACE
 
 
-def test_73_a_machine_that_is_to_be_renewed_is_replaced() -> None:
+def test_a_machine_that_is_to_be_renewed_is_replaced() -> None:
     machine = owned("m", version="v1.33.0", created=h.NOW - timedelta(days=2), status={"certificatesExpiryDate": h.stamp(h.NOW)})
     after = owner({}, rollout={"after": h.ago(days=1)})
     before = owner({}, rollout={"before": {"certificatesExpiryDays": 3}})
@@ -407,7 +407,7 @@ def test_73_a_machine_that_is_to_be_renewed_is_replaced() -> None:
         ({"passed": False, "passed_without": False}, Rollout.WAIT),
     ],
 )
-def test_73_who_is_not_asked(facts: dict[str, bool], expected: Rollout) -> None:
+def test_machines_that_cannot_be_updated_are_not_offered_to_extensions(facts: dict[str, bool], expected: Rollout) -> None:
     assert rolled_out(owned("m", version="v1.33.0"), **facts) is expected
 
 
@@ -419,7 +419,7 @@ def test_73_who_is_not_asked(facts: dict[str, bool], expected: Rollout) -> None:
     ("v1.35.0", {"ControlPlaneKubeletLocalMode": False}, {"ControlPlaneKubeletLocalMode": False}),
     ("v1.36.0", {}, None),
 ])  # fmt: skip
-def test_74_the_feature_gate_that_five_versions_want(version: str, gates: dict[str, bool], expected: dict[str, bool] | None) -> None:
+def test_the_feature_gate_that_five_versions_want_is_set(version: str, gates: dict[str, bool], expected: dict[str, bool] | None) -> None:
     config = {"clusterConfiguration": {"featureGates": gates}} if gates else {}
 
     found = config_spec(owner(config, version), join=True).get("clusterConfiguration", {}).get("featureGates")
@@ -434,18 +434,18 @@ def name(template: str = "", slot: str = "s", **changes: Any) -> str:
     return machine_name(**{"template": template, "cluster": "c1", "control_plane": "kcp1", "uid": "u", "slot": slot, **changes})
 
 
-def test_75_a_template_without_random_is_refused() -> None:
+def test_a_template_without_random_is_refused() -> None:
     with pytest.raises(BadNamingTemplate, match="random"):
         name("{{ .cluster.name }}")
 
 
 @pytest.mark.parametrize("template", ["{{ .random }}-{{ .nobody }}", "{{ .random }}-{{", "{{ .random }}-{{ call .x }}"])
-def test_75_a_template_that_does_not_render_is_refused(template: str) -> None:
+def test_a_template_that_does_not_render_is_refused(template: str) -> None:
     with pytest.raises(BadNamingTemplate):
         name(template)
 
 
-def test_75_a_long_name_is_cut_and_keeps_its_suffix() -> None:
+def test_a_long_name_is_cut_and_keeps_its_suffix() -> None:
     long = name("a" * 80 + "-{{ .random }}")
 
     assert len(long) == 63

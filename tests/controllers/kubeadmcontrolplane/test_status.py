@@ -22,7 +22,7 @@ def available(world: h.World) -> tuple[str, str, str] | None:
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_01_02_healthy_machines_and_matching_members_are_available(count: int) -> None:
+def test_healthy_machines_and_matching_members_are_available(count: int) -> None:
     assert available(h.World(h.machines(count))) == ("True", "Available", "")
 
 
@@ -31,14 +31,14 @@ def test_01_02_healthy_machines_and_matching_members_are_available(count: int) -
     (11, ("* 2 of 3 etcd members are healthy, at least 2 healthy member required for etcd quorum\n"
          "* 2 of 3 Machines have healthy control plane components, at least 1 required")),
 ])  # fmt: skip
-def test_03_04_one_of_three_members_unhealthy_is_said_after_ten_seconds(seconds: float, text: str) -> None:
+def test_one_of_three_members_unhealthy_is_said_after_ten_seconds(seconds: float, text: str) -> None:
     machines = h.machines(3)
     sick(machines[2], MEMBER, seconds=seconds)
 
     assert available(h.World(machines)) == ("True", "Available", text)
 
 
-def test_05_two_of_three_members_unhealthy_is_not_available_and_only_quorum_is_said() -> None:
+def test_two_of_three_members_unhealthy_is_not_available_and_only_quorum_is_said() -> None:
     machines = h.machines(3)
     sick(machines[1], MEMBER, seconds=0)
     sick(machines[2], MEMBER, seconds=0)
@@ -47,13 +47,13 @@ def test_05_two_of_three_members_unhealthy_is_not_available_and_only_quorum_is_s
     assert available(h.World(machines)) == ("False", "NotAvailable", expected)
 
 
-def test_06_a_machine_without_provider_id_is_ignored() -> None:
+def test_a_machine_without_provider_id_is_ignored() -> None:
     machines = [*h.machines(3), h.MachineSpec("m4", node=None, provider_id=False, sick={API: ("Unknown", 60)}, age=20)]
 
     assert available(h.World(machines)) == ("True", "Available", "")
 
 
-def test_07_an_unnamed_member_is_a_healthy_learner() -> None:
+def test_an_unnamed_member_is_a_healthy_learner() -> None:
     machines = [*h.machines(3), h.MachineSpec("m4", node=None, provider_id=False, missing=h.HEALTH, age=20)]
     sick(machines[2], MEMBER, seconds=11)
     members = [h.member("n1", leader=True), h.member("n2"), h.member("n3"), h.member("", id="9")]
@@ -69,7 +69,7 @@ def test_07_an_unnamed_member_is_a_healthy_learner() -> None:
     ("True", ""),
     ("False", "* 3 of 4 etcd members are healthy, at least 3 healthy member required for etcd quorum"),
 ])  # fmt: skip
-def test_08_a_named_member_without_node_is_bound_to_the_single_provisioning_machine(status: str, text: str) -> None:
+def test_a_named_member_without_node_is_bound_to_the_single_provisioning_machine(status: str, text: str) -> None:
     machines = [*h.machines(3), h.MachineSpec("m4", node=None, provider_id=False, age=300)]
     machines[3].sick = {MEMBER: (status, 60.0)}
     members = [h.member("n1", leader=True), h.member("n2"), h.member("n3"), h.member("n4")]
@@ -77,7 +77,7 @@ def test_08_a_named_member_without_node_is_bound_to_the_single_provisioning_mach
     assert available(h.World(machines, members=members)) == ("True", "Available", text)
 
 
-def test_09_a_member_of_no_machine_is_unhealthy_at_once() -> None:
+def test_a_member_of_no_machine_is_unhealthy_at_once() -> None:
     """Without a provisioning Machine such a member breaks matching too, which is said first."""
     members = [h.member("n1", leader=True), h.member("n2"), h.member("n9")]
 
@@ -91,7 +91,7 @@ def test_09_a_member_of_no_machine_is_unhealthy_at_once() -> None:
     assert found.condition("EtcdClusterHealthy") == ("False", "NotHealthy", "* Etcd member n9 does not have a corresponding Machine")
 
 
-def test_10_a_learner_counts_in_the_total_but_not_for_quorum() -> None:
+def test_a_learner_counts_in_the_total_but_not_for_quorum() -> None:
     machines = h.machines(4)
     sick(machines[2], MEMBER)
     sick(machines[3], MEMBER)
@@ -107,7 +107,7 @@ def test_10_a_learner_counts_in_the_total_but_not_for_quorum() -> None:
     )
 
 
-def test_11_of_two_sick_api_servers_only_the_one_that_is_sick_for_long_is_counted() -> None:
+def test_of_two_sick_api_servers_only_the_one_that_is_sick_for_long_is_counted() -> None:
     machines = h.machines(3)
     sick(machines[0], API, seconds=0)
     sick(machines[1], API, seconds=11)
@@ -116,7 +116,7 @@ def test_11_of_two_sick_api_servers_only_the_one_that_is_sick_for_long_is_counte
     assert available(h.World(machines)) == ("True", "Available", expected)
 
 
-def test_12_with_unnamed_members_only_the_missing_components_are_said() -> None:
+def test_with_unnamed_members_only_the_missing_components_are_said() -> None:
     machines = [h.MachineSpec(f"m{n}", node=None, sick={API: ("False", 60)}, age=100 * n) for n in range(1, 4)]
     members = [h.member("", id=str(n)) for n in range(1, 4)]
     machines[0].node = "n1"
@@ -127,11 +127,11 @@ def test_12_with_unnamed_members_only_the_missing_components_are_said() -> None:
     assert found == ("False", "NotAvailable", "* There are no Machines with healthy control plane components, at least 1 required")
 
 
-def test_13_external_etcd_is_not_looked_at() -> None:
+def test_external_etcd_is_not_looked_at() -> None:
     assert available(h.World(h.machines(3), external_etcd=True)) == ("True", "Available", "")
 
 
-def test_14_only_the_bullet_that_holds_is_said() -> None:
+def test_only_the_bullet_that_holds_is_said() -> None:
     missing = h.World(h.machines(1), missing_certificates=("proxy",))
     deleting = h.World(h.machines(1), deleting=True)
 
@@ -140,7 +140,7 @@ def test_14_only_the_bullet_that_holds_is_said() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(5, "False"), (300, "Unknown")])
-def test_15_unknown_members_are_waited_for_and_then_reported(seconds: float, status: str) -> None:
+def test_unknown_members_are_waited_for_and_then_reported(seconds: float, status: str) -> None:
     since = h.condition("Initialized", "True", "Initialized", since=h.ago(seconds=seconds))
 
     found = available(h.World(h.machines(3), members=None, initialized_condition=since))
@@ -149,7 +149,7 @@ def test_15_unknown_members_are_waited_for_and_then_reported(seconds: float, sta
     assert found[0] == status
 
 
-def test_16_an_empty_member_list_is_a_mismatch() -> None:
+def test_an_empty_member_list_is_a_mismatch() -> None:
     expected = "The list of etcd members does not match the list of Machines and Nodes"
     assert available(h.World(h.machines(3), members=[])) == ("False", "NotAvailable", expected)
 
@@ -159,7 +159,7 @@ def test_16_an_empty_member_list_is_a_mismatch() -> None:
     ({"kubeadm_config": False}, None),
     ({"connected": False}, None),
 ])  # fmt: skip
-def test_17_initialized_once_kubeadm_config_is_there(change: dict[str, Any], initialized: bool | None) -> None:
+def test_initialized_once_kubeadm_config_is_there(change: dict[str, Any], initialized: bool | None) -> None:
     answer = h.run(h.World(h.machines(1), initialized=False, initialized_condition=None, inspected=False, **change))
 
     assert answer.error is None
@@ -170,7 +170,7 @@ MARKS = [h.condition("HealthCheckSucceeded", "False", "UnhealthyNode"), h.condit
 
 
 @pytest.mark.parametrize("doomed", ["marked", "deleting"])
-def test_17_a_single_machine_that_is_about_to_go_is_not_asked(doomed: str) -> None:
+def test_a_single_machine_that_is_about_to_go_is_not_asked(doomed: str) -> None:
     machine = h.machines(1)[0]
     if doomed == "marked":
         machine.conditions = list(MARKS)
@@ -185,7 +185,7 @@ def test_17_a_single_machine_that_is_about_to_go_is_not_asked(doomed: str) -> No
 DATA = '{{"machine":"{0}","timestamp":"{1}","retryCount":{2}}}'
 
 
-def test_18_last_remediation_is_the_one_in_progress_else_the_newest_remembered() -> None:
+def test_last_remediation_is_the_one_in_progress_else_the_newest_remembered() -> None:
     machines = h.machines(3)
     machines[0].annotations = {"controlplane.cluster.x-k8s.io/remediation-for": DATA.format("old1", h.ago(hours=3), 1)}
     machines[1].annotations = {"controlplane.cluster.x-k8s.io/remediation-for": DATA.format("old2", h.ago(hours=2), 2)}
@@ -197,7 +197,7 @@ def test_18_last_remediation_is_the_one_in_progress_else_the_newest_remembered()
     assert in_progress == {"machine": "now", "time": h.ago(seconds=5), "retryCount": 0}
 
 
-def test_18_history_that_cannot_be_read_is_an_error_and_the_rest_of_status_is_written() -> None:
+def test_history_that_cannot_be_read_is_an_error_and_the_rest_of_status_is_written() -> None:
     machines = h.machines(3)
     machines[0].annotations = {"controlplane.cluster.x-k8s.io/remediation-for": "{"}
 
@@ -207,7 +207,7 @@ def test_18_history_that_cannot_be_read_is_an_error_and_the_rest_of_status_is_wr
     assert answer.object["status"]["replicas"] == 3
 
 
-def test_19_rolling_out_counts_the_outdated_and_lists_their_reasons_versions_first() -> None:
+def test_rolling_out_counts_the_outdated_and_lists_their_reasons_versions_first() -> None:
     machines = h.machines(3)
     machines[0].version = machines[1].version = "v1.33.0"
     machines[1].expiry = h.ago(days=1)
@@ -221,7 +221,7 @@ def test_19_rolling_out_counts_the_outdated_and_lists_their_reasons_versions_fir
     )
 
 
-def test_20_a_missing_template_is_said_at_size_and_while_scaling_up() -> None:
+def test_a_missing_template_is_said_at_size_and_while_scaling_up() -> None:
     machines = h.machines(1)
     machines[0].infrastructure = False
     at_size = h.run(h.World(machines, template=False))
@@ -240,14 +240,14 @@ def test_20_a_missing_template_is_said_at_size_and_while_scaling_up() -> None:
     assert growing.error
 
 
-def test_20_a_deleting_control_plane_scales_down_to_nothing() -> None:
+def test_a_deleting_control_plane_scales_down_to_nothing() -> None:
     answer = h.run(h.World(h.machines(3), replicas=5, deleting=True))
 
     assert answer.condition("ScalingUp") == ("False", "NotScalingUp", "")
     assert answer.condition("ScalingDown") == ("True", "ScalingDown", "Scaling down from 3 to 0 replicas")
 
 
-def test_21_every_blocker_is_a_bullet_in_a_fixed_order() -> None:
+def test_every_blocker_is_a_bullet_in_a_fixed_order() -> None:
     from clusterwright.api.meta import ObjectKey
     from clusterwright.controllers.kubeadmcontrolplane.conditions import SCALING_UP
     from clusterwright.controllers.kubeadmcontrolplane.snapshot import Blockers, ClusterFacts
@@ -284,7 +284,7 @@ def drained(name: str) -> h.MachineSpec:
     return machine
 
 
-def test_22_a_stale_deletion_names_its_causes() -> None:
+def test_a_stale_deletion_names_its_causes() -> None:
     from datetime import timedelta
 
     from clusterwright.api.core import Machine
@@ -312,7 +312,7 @@ def test_22_a_stale_deletion_names_its_causes() -> None:
     (5, ("True", "NoReplicas", "")),
     (60, ("Unknown", "UpToDateUnknown", "* Machine m1: Condition UpToDate not yet reported")),
 ])  # fmt: skip
-def test_23_a_young_machine_without_up_to_date_is_not_counted_yet(age: float, expected: tuple[str, str, str]) -> None:
+def test_a_young_machine_without_up_to_date_is_not_counted_yet(age: float, expected: tuple[str, str, str]) -> None:
     machine = h.MachineSpec("m1", age=age)
     machine.conditions = []
     world = h.World(
@@ -331,7 +331,7 @@ def test_23_a_young_machine_without_up_to_date_is_not_counted_yet(age: float, ex
     assert answer.condition("MachinesUpToDate") == expected
 
 
-def test_24_unhealthy_machines_that_nobody_asked_us_to_remediate_are_named() -> None:
+def test_unhealthy_machines_that_nobody_asked_us_to_remediate_are_named() -> None:
     machines = h.machines(3)
     for machine in machines[:2]:
         machine.conditions = [MARKS[0]]

@@ -112,7 +112,7 @@ def test_what_is_allowed(facts: Any, drain: bool, volumes: bool) -> None:
         pytest.param(Unreadable("x", OSError("x")), True, id="unreadable"),
     ],
 )
-def test_11591_a_node_whose_machine_is_going_is_not_drained(host: Lookup, allowed: bool) -> None:
+def test_a_node_whose_machine_is_going_is_not_drained(host: Lookup, allowed: bool) -> None:
     assert node_access.drain_is_allowed(a_machine(), host, NOW) is allowed
     assert node_access.volume_wait_is_allowed(a_machine(), host, NOW) is allowed
 

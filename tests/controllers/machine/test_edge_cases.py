@@ -20,7 +20,7 @@ MD_LABEL = "cluster.x-k8s.io/deployment-name"
 # ---------------------------------------------------------------------------------------------------------- nodes
 
 
-def test_01_without_provider_id_the_node_phase_does_nothing(a: Any) -> None:
+def test_without_provider_id_the_node_phase_does_nothing(a: Any) -> None:
     answer = a.Build(machine=a.fresh(), infra=a.infra(spec={"providerID": None}, status=None), node=None).decide()
 
     assert answer.error == ""
@@ -40,14 +40,14 @@ def test_01_without_provider_id_the_node_phase_does_nothing(a: Any) -> None:
         pytest.param({"metadata": {"deletionTimestamp": "2026-05-01T11:59:00Z"}}, False, "False", id="02-but-not-while-deleting"),
     ],
 )
-def test_02_no_node_matches_the_provider_id(a: Any, machine: Any, fails: bool, status: str) -> None:
+def test_no_node_matches_the_provider_id(a: Any, machine: Any, fails: bool, status: str) -> None:
     answer = a.Build(machine=a.machine(**machine), node=None, more=[a.other_control_plane()]).decide()
 
     assert bool(answer.error) is fails
     assert answer.condition("NodeReady")[0] == status
 
 
-def test_03_nodes_that_cannot_be_listed_are_an_internal_error(a: Any) -> None:
+def test_nodes_that_cannot_be_listed_are_an_internal_error(a: Any) -> None:
     answer = a.Build(workload={"unlistable": ["Node"]}).decide()
 
     assert answer.error
@@ -57,19 +57,19 @@ def test_03_nodes_that_cannot_be_listed_are_an_internal_error(a: Any) -> None:
 # ------------------------------------------------------------------------------------------------- provider objects
 
 
-def test_04_a_missing_bootstrap_config_is_looked_for_again_after_30_seconds(a: Any) -> None:
+def test_a_missing_bootstrap_config_is_looked_for_again_after_30_seconds(a: Any) -> None:
     answer = a.Build(bootstrap=None).decide()
 
     assert (answer.error, answer.requeue) == ("", 30)
 
 
-def test_04_a_missing_bootstrap_config_does_not_matter_while_deleting(a: Any) -> None:
+def test_a_missing_bootstrap_config_does_not_matter_while_deleting(a: Any) -> None:
     answer = a.Build(machine=a.deleted(), bootstrap=None, cluster=a.cluster(metadata={"deletionTimestamp": a.ago()})).decide()
 
     assert (answer.error, answer.requeue) == ("", None)
 
 
-def test_04_a_bootstrap_config_that_cannot_be_read_is_an_error(a: Any) -> None:
+def test_a_bootstrap_config_that_cannot_be_read_is_an_error(a: Any) -> None:
     answer = a.Build(observation={"unreadable": [{"kind": "GenericBootstrapConfig", "namespace": "ns1", "name": "m1"}]}).decide()
 
     assert answer.error
@@ -77,7 +77,7 @@ def test_04_a_bootstrap_config_that_cannot_be_read_is_an_error(a: Any) -> None:
 
 
 @pytest.mark.parametrize("name", [None, ""], ids=["05-absent", "05-empty"])
-def test_05_bootstrap_data_without_a_secret_name_is_an_error(a: Any, name: str | None) -> None:
+def test_bootstrap_data_without_a_secret_name_is_an_error(a: Any, name: str | None) -> None:
     answer = a.Build(machine=a.fresh(), bootstrap=a.bootstrap(status={"dataSecretName": name})).decide()
 
     assert "status.dataSecretName is empty" in answer.error
@@ -85,13 +85,13 @@ def test_05_bootstrap_data_without_a_secret_name_is_an_error(a: Any, name: str |
     assert "bootstrapDataSecretCreated" not in answer.status.get("initialization", {})
 
 
-def test_06_the_first_secret_name_is_kept(a: Any) -> None:
+def test_the_first_secret_name_is_kept(a: Any) -> None:
     answer = a.Build(bootstrap=a.bootstrap(status={"dataSecretName": "another"})).decide()
 
     assert answer.object["spec"]["bootstrap"]["dataSecretName"] == "m1-data"
 
 
-def test_07_paused_provider_objects_are_still_read(a: Any) -> None:
+def test_paused_provider_objects_are_still_read(a: Any) -> None:
     paused = {"metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}}
     answer = a.Build(machine=a.fresh(), bootstrap=a.bootstrap(**paused), infra=a.infra(**paused)).decide()
 
@@ -99,7 +99,7 @@ def test_07_paused_provider_objects_are_still_read(a: Any) -> None:
     assert answer.object["spec"]["providerID"] == "generic:///m1"
 
 
-def test_08_provisioned_without_provider_id_takes_nothing_over(a: Any) -> None:
+def test_provisioned_without_provider_id_takes_nothing_over(a: Any) -> None:
     infra = a.infra(spec={"providerID": None}, status={"addresses": [{"type": "InternalIP", "address": "10.0.0.9"}]})
     answer = a.Build(machine=a.fresh(), infra=infra, node=None).decide()
 
@@ -108,7 +108,7 @@ def test_08_provisioned_without_provider_id_takes_nothing_over(a: Any) -> None:
     assert "infrastructureProvisioned" not in answer.status.get("initialization", {})
 
 
-def test_09_provisioned_is_never_taken_back_and_details_are_refreshed(a: Any) -> None:
+def test_provisioned_is_never_taken_back_and_details_are_refreshed(a: Any) -> None:
     infra = a.infra(
         status={
             "initialization": {"provisioned": False},
@@ -123,7 +123,7 @@ def test_09_provisioned_is_never_taken_back_and_details_are_refreshed(a: Any) ->
     assert answer.status["failureDomain"] == "az-2"
 
 
-def test_10_infrastructure_that_vanished_after_provisioning_is_a_terminal_failure(a: Any) -> None:
+def test_infrastructure_that_vanished_after_provisioning_is_a_terminal_failure(a: Any) -> None:
     answer = a.Build(infra=None).decide()
 
     assert "could not find GenericInfrastructureMachine ns1/m1" in answer.error
@@ -131,14 +131,14 @@ def test_10_infrastructure_that_vanished_after_provisioning_is_a_terminal_failur
     assert answer.condition("InfrastructureReady")[1] == "ObjectDeleted"
 
 
-def test_10_infrastructure_that_is_not_there_yet_is_looked_for_again(a: Any) -> None:
+def test_infrastructure_that_is_not_there_yet_is_looked_for_again(a: Any) -> None:
     answer = a.Build(machine=a.fresh(), infra=None, node=None).decide()
 
     assert (answer.error, answer.requeue) == ("", 30)
 
 
 @pytest.mark.parametrize("provisioned", [True, False], ids=["10-was-provisioned", "10-never-provisioned"])
-def test_10_infrastructure_that_is_gone_does_not_matter_while_deleting(a: Any, provisioned: bool) -> None:
+def test_infrastructure_that_is_gone_does_not_matter_while_deleting(a: Any, provisioned: bool) -> None:
     machine = a.deleted(status={"initialization": {"infrastructureProvisioned": provisioned}})
     answer = a.Build(machine=machine, infra=None, cluster=a.cluster(metadata={"deletionTimestamp": a.ago()})).decide()
 
@@ -146,7 +146,7 @@ def test_10_infrastructure_that_is_gone_does_not_matter_while_deleting(a: Any, p
     assert answer.condition("InfrastructureReady")[1] == ("ObjectDeleted" if provisioned else "ObjectDoesNotExist")
 
 
-def test_11_both_failure_domains_go_to_their_own_fields(a: Any) -> None:
+def test_both_failure_domains_go_to_their_own_fields(a: Any) -> None:
     answer = a.Build(infra=a.infra(spec={"failureDomain": "asked"}, status={"failureDomain": "actual"})).decide()
 
     assert answer.object["spec"]["failureDomain"] == "asked"
@@ -167,7 +167,7 @@ EXPIRY = "machine.cluster.x-k8s.io/certificates-expiry"
         pytest.param({"cluster.x-k8s.io/control-plane": ""}, None, None, None, id="12-none-clears"),
     ],
 )
-def test_12_expiry_of_certificates(a: Any, labels: Any, own: str | None, config: str | None, expected: str | None) -> None:
+def test_the_expiry_of_certificates_is_taken_over(a: Any, labels: Any, own: str | None, config: str | None, expected: str | None) -> None:
     machine = a.machine(
         metadata={"labels": labels, "annotations": {EXPIRY: own} if own else {}},
         status={"certificatesExpiryDate": "2026-06-01T00:00:00Z"} if labels else {},
@@ -193,14 +193,14 @@ def test_12_expiry_of_certificates(a: Any, labels: Any, own: str | None, config:
         ),
     ],
 )
-def test_13_only_stand_alone_machines_are_owned_by_the_cluster(a: Any, metadata: Any, adopted: bool) -> None:
+def test_only_stand_alone_machines_are_owned_by_the_cluster(a: Any, metadata: Any, adopted: bool) -> None:
     answer = a.Build(machine=a.machine(metadata=metadata)).decide()
 
     owners = [o["kind"] for o in answer.object["metadata"].get("ownerReferences", [])]
     assert ("Cluster" in owners) is adopted
 
 
-def test_13_a_machine_that_the_cluster_owns_already_is_not_owned_twice(a: Any) -> None:
+def test_a_machine_that_the_cluster_owns_already_is_not_owned_twice(a: Any) -> None:
     from clusterwright.api.core import Cluster, Machine, MachineSpec
     from clusterwright.api.meta import ObjectMeta, OwnerReference
     from clusterwright.controllers.kit.lookup import NOT_REFERENCED, Missing
@@ -217,7 +217,7 @@ def test_13_a_machine_that_the_cluster_owns_already_is_not_owned_twice(a: Any) -
     assert with_owner_and_label(seen) is machine
 
 
-def test_13_other_finalizers_are_kept_when_ours_is_added(a: Any) -> None:
+def test_other_finalizers_are_kept_when_ours_is_added(a: Any) -> None:
     answer = a.Build(machine=a.machine(metadata={"finalizers": ["example.com/keep"]})).decide()
 
     assert answer.object["metadata"]["finalizers"] == ["example.com/keep", "machine.cluster.x-k8s.io"]
@@ -226,7 +226,7 @@ def test_13_other_finalizers_are_kept_when_ours_is_added(a: Any) -> None:
 # -------------------------------------------------------------------------------------------------------- node sync
 
 
-def test_14_a_node_with_two_addresses_of_one_type_is_patched_all_the_same(a: Any) -> None:
+def test_a_node_with_two_addresses_of_one_type_is_patched_all_the_same(a: Any) -> None:
     addresses = [{"type": "InternalIP", "address": "10.1.0.4"}, {"type": "InternalIP", "address": "fd00::4"}]
     answer = a.Build(
         machine=a.machine(metadata={"labels": {"node-role.kubernetes.io/web": ""}}), node=a.node(status={"addresses": addresses})
@@ -236,7 +236,7 @@ def test_14_a_node_with_two_addresses_of_one_type_is_patched_all_the_same(a: Any
     assert answer.other("Node/node-1")["metadata"]["labels"] == {"node-role.kubernetes.io/web": ""}
 
 
-async def test_15_a_label_that_the_node_had_becomes_tracked_and_goes_with_the_machines(a: Any) -> None:
+async def test_a_label_that_the_node_had_becomes_tracked_and_goes_with_the_machines(a: Any) -> None:
     label = "node.cluster.x-k8s.io/tier"
     running = a.Build(
         machine=a.machine(metadata={"labels": {label: "gold"}}), node=a.node(metadata={"labels": {label: "gold", "mine": "yes"}})
@@ -252,7 +252,7 @@ async def test_15_a_label_that_the_node_had_becomes_tracked_and_goes_with_the_ma
     assert node.metadata.annotations["cluster.x-k8s.io/labels-from-machine"] == ""
 
 
-def test_15_a_tracked_label_that_was_removed_by_hand_only_leaves_the_list(a: Any) -> None:
+def test_a_tracked_label_that_was_removed_by_hand_only_leaves_the_list(a: Any) -> None:
     node = a.node(metadata={"labels": {"mine": "yes"}, "annotations": {"cluster.x-k8s.io/labels-from-machine": "node.cluster.x-k8s.io/x"}})
     answer = a.Build(node=node).decide()
 
@@ -260,7 +260,7 @@ def test_15_a_tracked_label_that_was_removed_by_hand_only_leaves_the_list(a: Any
     assert answer.other("Node/node-1")["metadata"]["annotations"]["cluster.x-k8s.io/labels-from-machine"] == ""
 
 
-async def test_16_bookkeeping_annotations_are_never_listed_as_the_machines(a: Any) -> None:
+async def test_bookkeeping_annotations_are_never_listed_as_the_machines(a: Any) -> None:
     running = a.Build(
         machine=a.machine(metadata={"annotations": {"node.cluster.x-k8s.io/note": "n"}}), node=a.node(metadata={"annotations": None})
     ).start()
@@ -272,7 +272,7 @@ async def test_16_bookkeeping_annotations_are_never_listed_as_the_machines(a: An
     assert running.actions == []
 
 
-def test_17_a_machine_without_owners_syncs_labels_but_never_the_outdated_taint(a: Any) -> None:
+def test_a_machine_without_owners_syncs_labels_but_never_the_outdated_taint(a: Any) -> None:
     answer = a.Build(
         machine=a.machine(metadata={"labels": {"node-role.kubernetes.io/web": ""}}), node=a.node(metadata={"annotations": None})
     ).decide()
@@ -322,7 +322,7 @@ OUTDATED = {"key": "node.cluster.x-k8s.io/outdated-revision", "effect": "PreferN
         pytest.param("1", None, [OUTDATED], None, id="18-stand-alone-set-is-cleared"),
     ],
 )
-def test_18_outdated_taint(a: Any, ours: str, theirs: str | None, before: Any, after: Any) -> None:
+def test_outdated_taint(a: Any, ours: str, theirs: str | None, before: Any, after: Any) -> None:
     more = [machine_set(a, ours, deployment=theirs is not None), *([deployment(a, theirs)] if theirs else [])]
     owned = {"cluster.x-k8s.io/owner-kind": "MachineSet", "cluster.x-k8s.io/owner-name": "ms1"}
     node = a.node(metadata={"annotations": owned}, spec={"taints": before})
@@ -334,7 +334,7 @@ def test_18_outdated_taint(a: Any, ours: str, theirs: str | None, before: Any, a
 # ------------------------------------------------------------------------------------------------------- conditions
 
 
-def test_20_one_bad_node_condition_decides_although_others_are_unknown(a: Any) -> None:
+def test_one_bad_node_condition_decides_although_others_are_unknown(a: Any) -> None:
     unknown = [a.condition(t, "Unknown", "Lost") for t in ("MemoryPressure", "PIDPressure")]
     bad = [a.condition("DiskPressure", "True", "Full", "disk is full"), a.condition("Ready")]
     answer = a.Build(node=a.node(status={"conditions": [*unknown, *bad]})).decide()
@@ -355,7 +355,7 @@ def test_20_one_bad_node_condition_decides_although_others_are_unknown(a: Any) -
         ),
     ],
 )
-def test_21_connection_lost(a: Any, success: str, initialized: str, had: bool, expected: Any) -> None:
+def test_connection_lost(a: Any, success: str, initialized: str, had: bool, expected: Any) -> None:
     def since(text: str) -> str:
         unit, _, count = text.partition("=")
         return str(a.ago(**{unit: int(count)}))
@@ -376,14 +376,14 @@ def test_21_connection_lost(a: Any, success: str, initialized: str, had: bool, e
         pytest.param("2026-05-01T11:00:00Z", "2026-05-01T11:00:00Z", "True", id="22-passed-and-set-is-as-old"),
     ],
 )
-def test_22_rollout_after(a: Any, after: str, created: str, expected: str) -> None:
+def test_rollout_after(a: Any, after: str, created: str, expected: str) -> None:
     more = [machine_set(a, "1", metadata={"creationTimestamp": created}), deployment(a, "1", spec={"rollout": {"after": after}})]
     answer = a.Build(machine=owned_by_set(a), more=more).decide()
 
     assert answer.condition("UpToDate")[0] == expected
 
 
-def test_22_up_to_date_of_stand_alone_machines_is_left_alone(a: Any) -> None:
+def test_up_to_date_of_stand_alone_machines_is_left_alone(a: Any) -> None:
     machine = a.machine()
     machine["status"]["conditions"].append(a.condition("UpToDate", "False", "Mine", "says its owner"))
 
@@ -416,17 +416,17 @@ def gated(a: Any, *gates: tuple[str, str], polarity: str = "Positive") -> Any:
         pytest.param([("Bad", "m")], "Negative", "* Bad: m", id="23-negative-polarity"),
     ],
 )
-def test_23_readiness_gates(a: Any, gates: Any, polarity: str, expected: str) -> None:
+def test_readiness_gates(a: Any, gates: Any, polarity: str, expected: str) -> None:
     answer = a.Build(machine=gated(a, *gates, polarity=polarity)).decide()
 
     assert answer.condition("Ready") == ("False", "NotReady", expected)
 
 
-def test_23_a_missing_health_check_is_tolerated(a: Any) -> None:
+def test_a_missing_health_check_is_tolerated(a: Any) -> None:
     assert a.Build().decide().condition("Ready") == ("True", "Ready", "")
 
 
-def test_23_a_gate_on_ready_itself_is_an_internal_error(a: Any) -> None:
+def test_a_gate_on_ready_itself_is_an_internal_error(a: Any) -> None:
     answer = a.Build(machine=a.machine(spec={"readinessGates": [{"conditionType": "Ready"}]})).decide()
 
     assert answer.condition("Ready") == ("Unknown", "InternalError", CHECK_LOGS)
@@ -439,7 +439,7 @@ def test_23_a_gate_on_ready_itself_is_an_internal_error(a: Any) -> None:
         pytest.param(60, ("True", "Available", ""), None, id="24-long-enough"),
     ],
 )
-def test_24_min_ready_seconds(a: Any, ready_for: int, expected: Any, requeue: float | None) -> None:
+def test_min_ready_seconds(a: Any, ready_for: int, expected: Any, requeue: float | None) -> None:
     machine = a.machine(spec={"minReadySeconds": 60})
     machine["status"]["conditions"][1] = a.condition("Ready", since=a.ago(seconds=ready_for))
     answer = a.Build(machine=machine).decide()
@@ -447,7 +447,7 @@ def test_24_min_ready_seconds(a: Any, ready_for: int, expected: Any, requeue: fl
     assert (answer.condition("Available"), answer.requeue) == (expected, requeue)
 
 
-def test_25_with_everything_gone_and_a_hook_left_ready_is_still_well_formed(a: Any) -> None:
+def test_with_everything_gone_and_a_hook_left_ready_is_still_well_formed(a: Any) -> None:
     machine = a.deleted(metadata={"annotations": {"pre-drain.delete.hook.machine.cluster.x-k8s.io/backup": ""}})
     answer = a.Build(machine=machine, bootstrap=None, infra=None, node=None, more=[a.other_control_plane()]).decide()
 
@@ -463,7 +463,7 @@ PRE_TERMINATE = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/kcp-cleanup"
 
 @pytest.mark.parametrize("kind", ["KubeadmControlPlane", "RKE2ControlPlane"])
 @pytest.mark.parametrize("waited", [False, True])
-def test_11591_a_control_plane_machine_is_not_drained_again_after_its_pre_terminate_wait(a: Any, kind: str, waited: bool) -> None:
+def test_a_control_plane_machine_is_not_drained_again_after_its_pre_terminate_wait(a: Any, kind: str, waited: bool) -> None:
     """Its etcd member is gone by then, and its API server with it: an eviction would never be answered."""
     machine = a.deleted(
         metadata={
@@ -481,7 +481,7 @@ def test_11591_a_control_plane_machine_is_not_drained_again_after_its_pre_termin
 @pytest.mark.parametrize(
     ("hook", "field"), [(PRE_DRAIN, "waitForPreDrainHookStartTime"), (PRE_TERMINATE, "waitForPreTerminateHookStartTime")]
 )
-async def test_11590_the_start_of_a_wait_for_hooks_is_written_down_once(a: Any, hook: str, field: str) -> None:
+async def test_the_start_of_a_wait_for_hooks_is_written_down_once(a: Any, hook: str, field: str) -> None:
     running = a.Build(machine=a.deleted(metadata={"annotations": {hook: ""}}), more=[a.other_control_plane()]).start()
 
     await running.run()
@@ -500,7 +500,7 @@ async def test_11590_the_start_of_a_wait_for_hooks_is_written_down_once(a: Any, 
         pytest.param(600, None, True, id="27-counted-from-the-recorded-start-only"),
     ],
 )
-def test_27_drain_timeout(a: Any, seconds: int, started: str | None, drains: bool) -> None:
+def test_drain_timeout(a: Any, seconds: int, started: str | None, drains: bool) -> None:
     unit, _, count = (started or "").partition("=")
     status = {"deletion": {"nodeDrainStartTime": a.ago(**{unit: int(count)})}} if started else {}
     machine = a.deleted(at=a.ago(days=2), spec={"deletion": {"nodeDrainTimeoutSeconds": seconds}}, status=status)
@@ -509,7 +509,7 @@ def test_27_drain_timeout(a: Any, seconds: int, started: str | None, drains: boo
     assert (("create", "Eviction", "web") in answer.actions) is drains
 
 
-def test_28_on_an_unreachable_node_terminating_pods_and_volumes_do_not_block(a: Any) -> None:
+def test_on_an_unreachable_node_terminating_pods_and_volumes_do_not_block(a: Any) -> None:
     gone = a.pod("web", metadata={"deletionTimestamp": a.ago(seconds=2), "finalizers": ["x/y"]})
     node = a.node(ready="Unknown", status={"volumesAttached": [{"name": "v", "devicePath": ""}]})
     answer = a.Build(machine=a.deleted(), node=node, remote=[gone], more=[a.other_control_plane()]).decide()
@@ -517,7 +517,7 @@ def test_28_on_an_unreachable_node_terminating_pods_and_volumes_do_not_block(a: 
     assert answer.condition("Deleting")[1] == "WaitingForInfrastructureDeletion"
 
 
-async def test_29_a_second_look_within_20_seconds_does_not_ask_the_workload_cluster(a: Any) -> None:
+async def test_a_second_look_within_20_seconds_does_not_ask_the_workload_cluster(a: Any) -> None:
     blocked = {"verb": "create", "kind": "Eviction", "status": {"code": 429, "reason": "TooManyRequests", "message": "budget"}}
     build = a.Build(machine=a.deleted(), remote=[a.pod("web")], more=[a.other_control_plane()], workload={"unwritable": [blocked]})
     running = build.start()
@@ -548,7 +548,7 @@ def count_lists(running: Any) -> Any:
     return lambda: listed.count(Pod)
 
 
-def test_30_a_pod_of_a_daemon_set_that_is_gone_is_evicted(a: Any) -> None:
+def test_a_pod_of_a_daemon_set_that_is_gone_is_evicted(a: Any) -> None:
     orphan = a.pod("agent", "kube-system", metadata={"ownerReferences": [a.owner("DaemonSet", "ds", "uid-ds", "apps")]})
     static = a.pod("etcd", "kube-system", metadata={"annotations": {"kubernetes.io/config.mirror": "x"}})
     answer = a.Build(machine=a.deleted(), remote=[orphan, static], more=[a.other_control_plane()]).decide()
@@ -556,7 +556,7 @@ def test_30_a_pod_of_a_daemon_set_that_is_gone_is_evicted(a: Any) -> None:
     assert {name for _, kind, name in answer.actions if kind == "Eviction"} == {"agent"}
 
 
-def test_30_a_daemon_set_that_cannot_be_looked_up_fails_the_drain(a: Any) -> None:
+def test_a_daemon_set_that_cannot_be_looked_up_fails_the_drain(a: Any) -> None:
     owned = a.pod("agent", "kube-system", metadata={"ownerReferences": [a.owner("DaemonSet", "ds", "uid-ds", "apps")]})
     faults = {"unreadable": [{"kind": "DaemonSet"}]}
     answer = a.Build(machine=a.deleted(), remote=[owned], more=[a.other_control_plane()], workload=faults).decide()
@@ -597,7 +597,7 @@ def rule(behavior: str, name: str = "r", **spec: Any) -> Any:
         ),
     ],
 )
-def test_31_a_drain_is_not_done_by_halves(a: Any, rules: Any, pod: Any) -> None:
+def test_a_drain_is_not_done_by_halves(a: Any, rules: Any, pod: Any) -> None:
     answer = a.Build(machine=a.deleted(), remote=[a.pod("good"), a.pod("odd", **pod)], more=[a.other_control_plane(), *rules]).decide()
 
     assert answer.error
@@ -650,7 +650,7 @@ def attachment(name: str, volume: str) -> Any:
         ),
     ],
 )
-def test_32_volumes(a: Any, attached: Any, remote: Any, features: Any, line: str) -> None:
+def test_volumes(a: Any, attached: Any, remote: Any, features: Any, line: str) -> None:
     daemon_set = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "ds", "namespace": "web"}, "spec": {}}
     made: list[Any] = [daemon_set]
     for what, name, other in remote:
@@ -711,7 +711,7 @@ GOING = {"metadata": {"deletionTimestamp": "2026-05-01T11:59:00Z"}}
         ),
     ],
 )
-def test_33_whether_the_node_is_touched(a: Any, parts: Any, others: int, control_plane: Any, allowed: bool) -> None:
+def test_whether_the_node_is_touched(a: Any, parts: Any, others: int, control_plane: Any, allowed: bool) -> None:
     build = a.Build(
         machine=a.deleted(**parts.get("machine", {})),
         cluster=a.cluster(**parts.get("cluster", {})),
@@ -730,7 +730,7 @@ def test_33_whether_the_node_is_touched(a: Any, parts: Any, others: int, control
     assert answer.condition("Deleting")[1] == "WaitingForInfrastructureDeletion"
 
 
-def test_33_machines_that_cannot_be_listed_stop_the_deletion(a: Any) -> None:
+def test_machines_that_cannot_be_listed_stop_the_deletion(a: Any) -> None:
     answer = a.Build(machine=a.deleted(), observation={"unlistable": ["Machine"]}).decide()
 
     assert answer.error
@@ -745,7 +745,7 @@ def test_33_machines_that_cannot_be_listed_stop_the_deletion(a: Any) -> None:
         pytest.param(0, 100_000, True, id="34-zero-is-for-ever"),
     ],
 )
-def test_34_a_node_that_cannot_be_deleted(a: Any, limit: int, since: int, fails: bool) -> None:
+def test_a_node_that_cannot_be_deleted(a: Any, limit: int, since: int, fails: bool) -> None:
     machine = a.deleted(
         at=a.ago(seconds=since),
         metadata={"finalizers": ["machine.cluster.x-k8s.io", "example.com/keep"]},

@@ -59,14 +59,14 @@ async def updating(running: Any) -> tuple[str, str, str]:
 
 
 @pytest.mark.parametrize("count", [0, 2], ids=["35-none", "35-two"])
-async def test_35_x26_exactly_one_extension_must_be_registered(a: Any, count: int) -> None:
+async def test_exactly_one_extension_must_be_registered(a: Any, count: int) -> None:
     result, running = await run(a, *[DONE] * count)
 
     assert isinstance(result, Exception)
     assert await updating(running) == ("True", "InPlaceUpdateFailed", "UpdateMachine hook failed: please check controller logs for errors")
 
 
-async def test_35_x31_an_orphaned_hook_is_cleaned_up(a: Any) -> None:
+async def test_an_orphaned_hook_is_cleaned_up(a: Any) -> None:
     _, running = await run(a, machine={"metadata": {"annotations": {HOOKS: "Other,UpdateMachine"}}})
     machine = await running.machine()
 
@@ -75,7 +75,7 @@ async def test_35_x31_an_orphaned_hook_is_cleaned_up(a: Any) -> None:
     assert (await updating(running))[0] == "False"
 
 
-async def test_35_x32_without_infrastructure_no_update_is_possible(a: Any) -> None:
+async def test_without_infrastructure_no_update_is_possible(a: Any) -> None:
     result, running = await run(a, DONE, infra=None)
 
     assert isinstance(result, Exception)

@@ -186,12 +186,12 @@ def taint(key: str, value: str = "", effect: str = "NoSchedule") -> Taint:
         pytest.param([], [always("a")], "a:NoSchedule", [taint("a")], "a:NoSchedule", id="19-removed-by-hand-is-put-back"),
     ],
 )
-def test_19_taints(before: Any, desired: Any, tracked: str | None, after: Any, owned: str) -> None:
+def test_taints_of_machines_reach_the_node(before: Any, desired: Any, tracked: str | None, after: Any, owned: str) -> None:
     assert node.taints_from_machine(before, desired, tracked) == (tuple(after), owned)
 
 
 @pytest.mark.parametrize("tracked", ["a", "a:b:c"])
-def test_19_a_malformed_entry_is_an_error(tracked: str) -> None:
+def test_a_malformed_entry_is_an_error(tracked: str) -> None:
     with pytest.raises(node.NodeSyncError):
         node.taints_from_machine([], [], tracked)
 
@@ -270,7 +270,7 @@ GOOD = [("Ready", "True", ""), ("MemoryPressure", "False", ""), ("DiskPressure",
         ),
     ],
 )
-def test_20_health(conditions: Any, status: str, message: str) -> None:
+def test_the_health_of_a_node_is_reported(conditions: Any, status: str, message: str) -> None:
     health = node.node_health(a_node(conditions=conditions))
 
     assert (health.status, health.message) == (status, message)

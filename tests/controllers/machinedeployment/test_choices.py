@@ -59,7 +59,7 @@ def deployment(version: str = "v1", after: datetime | None = None, **spec: Any) 
         ({"provider_id": "other"}, False),
     ],
 )
-def test_d14_d15_only_what_cannot_be_changed_in_place_takes_a_new_machine_set(change: dict[str, Any], is_new: bool) -> None:
+def test_only_what_cannot_be_changed_in_place_takes_a_new_machine_set(change: dict[str, Any], is_new: bool) -> None:
     found = divide(deployment(**{"version": "v1", **change}), [machine_set("a")], NOW)
 
     assert (found.new is None) is is_new
@@ -100,7 +100,7 @@ def test_what_was_created_before_rollout_after_is_not_wanted_any_more() -> None:
         ({REVISION: "1"}, ["x", ""], Revision("1", "")),
     ],
 )
-def test_d11_a_revision_is_above_all_others_and_never_lowered(annotations: dict[str, str], others: list[str], expected: Revision) -> None:
+def test_a_revision_is_above_all_others_and_never_lowered(annotations: dict[str, str], others: list[str], expected: Revision) -> None:
     old = [machine_set(f"o{n}", annotations={REVISION: r}) for n, r in enumerate(others)]
 
     assert next_revision(annotations, old) == expected
@@ -131,11 +131,11 @@ def test_a_name_follows_from_the_template_so_that_a_second_creation_meets_the_fi
     assert first[1].endswith(first[0][-5:])
 
 
-def test_d18_a_long_name_is_cut() -> None:
+def test_a_long_name_is_cut() -> None:
     assert len(new_name(maker("x" * 63), "", [])[0]) == 63
 
 
-def test_d17_annotations_that_are_the_deployments_alone_are_not_copied() -> None:
+def test_annotations_that_are_the_deployments_alone_are_not_copied() -> None:
     copied = maker(annotations={"a": "1", "kubectl.kubernetes.io/last-applied-configuration": "{}", REVISION: "7", HISTORY: "1"})
 
     assert copied.annotations(Revision("2", ""), may_create=False) == {
@@ -183,7 +183,7 @@ def test_moved_machines_count_once() -> None:
     ("missing", "growth", "surge", "going_on", "expected"),
     [(0, 1, 1, False, 1), (0, 1, 1, True, 0), (1, 4, 3, True, 1), (0, 3, 3, False, 1), (2, 2, 0, True, 2), (0, 0, 1, False, 0)],
 )
-def test_d23_what_is_moved_needs_no_surge(missing: int, growth: int, surge: int, going_on: bool, expected: int) -> None:
+def test_moved_machines_need_no_surge(missing: int, growth: int, surge: int, going_on: bool, expected: int) -> None:
     old = 9 - 2 - missing
     rollout = Rollout(9, Limits(surge, 0), Sized("new", 2, 2, 2, 2), (Sized("old", old, old, old),), {"new": 2 + growth} if growth else {})
 
@@ -204,7 +204,7 @@ def test_d23_what_is_moved_needs_no_surge(missing: int, growth: int, surge: int,
         pytest.param(6, Sized("new", 3, 3, 3, 3), Sized("old", 3, 1, 1), 3, 3, id="Machines of the old one are being made"),
     ],
 )
-def test_13983_what_is_missing_is_counted_by_machines(replicas: int, new: Sized, old: Sized, surge: int, expected: int) -> None:
+def test_what_is_missing_is_counted_by_machines(replicas: int, new: Sized, old: Sized, surge: int, expected: int) -> None:
     rollout = Rollout(replicas, Limits(surge, 0), new, (old,))
     grow_new(rollout)
 
@@ -214,7 +214,7 @@ def test_13983_what_is_missing_is_counted_by_machines(replicas: int, new: Sized,
 
 
 @given(st.integers(0, 12), st.integers(0, 4), st.tuples(*[st.integers(0, 8)] * 4), st.booleans())
-def test_13983_an_update_in_place_never_exceeds_the_surge_nor_leaves_machines_missing(
+def test_an_update_in_place_never_exceeds_the_surge_nor_leaves_machines_missing(
     replicas: int, surge: int, sizes: tuple[int, int, int, int], going_on: bool
 ) -> None:
     new, old = Sized("new", sizes[0], sizes[1]), Sized("old", sizes[2], sizes[3])
@@ -245,7 +245,7 @@ def patch(kind: str, content: Any) -> dict[str, str]:
     return {"patchType": kind, "patch": base64.b64encode(json.dumps(content).encode()).decode()}
 
 
-def test_d24_of_a_patch_only_the_allowed_part_is_taken_over() -> None:
+def test_of_a_patch_only_the_allowed_part_is_taken_over() -> None:
     document = {"kind": "Any", "metadata": {"name": "a"}, "spec": {"template": {"spec": {"size": 1}}}}
     both = {"metadata": {"name": "b"}, "spec": {"template": {"spec": {"size": 2}}}}
 
@@ -282,7 +282,7 @@ def test_a_patch_that_says_nothing_changes_nothing(answer: dict[str, str]) -> No
         patch("JSONMergePatch", {"kind": None}),
     ],
 )
-def test_d24_a_patch_that_is_none_is_an_error(answer: dict[str, str]) -> None:
+def test_an_invalid_patch_is_an_error(answer: dict[str, str]) -> None:
     with pytest.raises(PatchFailed):
         patched({"kind": "Any", "spec": {}}, answer, ("spec",))
 

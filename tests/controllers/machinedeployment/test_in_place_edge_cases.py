@@ -106,7 +106,7 @@ async def test_the_biggest_is_asked_about_first_until_something_may_go_then_the_
     assert asked == ([small.metadata.name, "z-big"] if may_go else ["z-big", small.metadata.name])
 
 
-async def test_23_an_extension_without_patches_leaves_the_machines_to_be_replaced() -> None:
+async def test_an_extension_without_patches_leaves_the_machines_to_be_replaced() -> None:
     rollout = await Rollout({"response": {"status": "Success"}}).begin()
 
     assert await rollout.plane.reconcile("MachineDeployment") == ""
@@ -121,7 +121,7 @@ async def test_23_an_extension_without_patches_leaves_the_machines_to_be_replace
         ([{"op": "replace", "path": "/spec/replicas", "value": 9}], False),
     ],
 )
-async def test_24_only_the_spec_of_the_machines_is_taken_from_a_patch(operations: list[Json], moves: bool) -> None:
+async def test_only_the_spec_of_the_machines_is_taken_from_a_patch(operations: list[Json], moves: bool) -> None:
     rollout = await Rollout({"response": {"status": "Success", "machineSetPatch": patch(operations)}}).begin()
 
     assert await rollout.plane.reconcile("MachineDeployment") == ""
@@ -138,7 +138,7 @@ async def test_24_only_the_spec_of_the_machines_is_taken_from_a_patch(operations
         ({"patch": "e30="}, "patchType is not set"),
     ],
 )
-async def test_25_a_patch_that_cannot_be_applied_fails_the_pass_and_nothing_is_scaled(answer: Json, text: str) -> None:
+async def test_a_patch_that_cannot_be_applied_fails_the_pass_and_nothing_is_scaled(answer: Json, text: str) -> None:
     rollout = await Rollout({"response": {"status": "Success", "machineSetPatch": answer}}).begin()
     before = {s.metadata.name: s.spec.replicas for s in await rollout.plane.machine_sets()}
     error = await rollout.plane.reconcile("MachineDeployment")
@@ -148,7 +148,7 @@ async def test_25_a_patch_that_cannot_be_applied_fails_the_pass_and_nothing_is_s
     assert {s.metadata.name: s.spec.replicas for s in await rollout.plane.machine_sets()} == before
 
 
-async def test_26_two_handlers_stop_the_rollout() -> None:
+async def test_two_handlers_stop_the_rollout() -> None:
     answer = {"response": {"status": "Success", "machineSetPatch": VERSION}}
     rollout = await Rollout(answer, answer).begin()
     error = await rollout.plane.reconcile("MachineDeployment")
@@ -174,7 +174,7 @@ async def _moved(replicas: int = 2) -> tuple[Rollout, Machine]:
     return rollout, moved
 
 
-async def test_34_a_change_that_is_taken_back_ends_the_move_and_the_update_goes_its_way() -> None:
+async def test_a_change_that_is_taken_back_ends_the_move_and_the_update_goes_its_way() -> None:
     rollout, moved = await _moved()
     _, new = await rollout.sets()
     assert new is not None
@@ -186,7 +186,7 @@ async def test_34_a_change_that_is_taken_back_ends_the_move_and_the_update_goes_
     assert AWAITING not in machine.metadata.annotations, "nobody waits for an acknowledgement that will not come"
 
 
-async def test_35_a_machine_that_asked_to_be_deleted_is_moved_all_the_same() -> None:
+async def test_a_machine_that_asked_to_be_deleted_is_moved_all_the_same() -> None:
     rollout = await Rollout({"response": {"status": "Success", "machineSetPatch": VERSION}}).begin()
     plane = rollout.plane
     asked = max(await plane.machines(), key=lambda m: m.metadata.name)
@@ -201,7 +201,7 @@ async def test_35_a_machine_that_asked_to_be_deleted_is_moved_all_the_same() -> 
     assert UPDATING in machine.metadata.annotations
 
 
-async def test_36_growth_beyond_the_surge_goes_through() -> None:
+async def test_growth_beyond_the_surge_goes_through() -> None:
     rollout = await Rollout({"response": {"status": "Success", "machineSetPatch": VERSION}}).begin()
     await rollout.plane.client.patch(MachineDeployment, KEY, {"spec": {"replicas": 5}})
     await rollout.plane.reconcile("MachineDeployment")
@@ -210,7 +210,7 @@ async def test_36_growth_beyond_the_surge_goes_through() -> None:
     assert new.spec.replicas == 3, "three more are wanted; the surge of one is not needed where Machines are moved"
 
 
-async def test_37_s20_a_machine_that_waits_to_be_counted_is_no_surplus() -> None:
+async def test_a_machine_that_waits_to_be_counted_is_no_surplus() -> None:
     rollout, moved = await _moved()
     _, new = await rollout.sets()
     assert new is not None

@@ -59,14 +59,12 @@ def steady(name: str, size: int) -> Sized:
         (3, 2, None, (2, 0)),
     ],
 )
-def test_d01_d02_surge_is_rounded_up_and_unavailability_down(
-    replicas: int, surge: Any, unavailable: Any, expected: tuple[int, int]
-) -> None:
+def test_surge_is_rounded_up_and_unavailability_down(replicas: int, surge: Any, unavailable: Any, expected: tuple[int, int]) -> None:
     assert limits(deployment(replicas, surge, unavailable)) == Limits(*expected)
 
 
 @pytest.mark.parametrize("value", ["5", "oops", "%", "1.5%", ""])
-def test_d01_what_is_no_percentage_is_an_error(value: str) -> None:
+def test_a_value_that_is_not_a_percentage_is_an_error(value: str) -> None:
     with pytest.raises(ValueError, match="percentage"):
         scaled(value, 10, round_up=True)
 
@@ -79,7 +77,7 @@ def test_only_a_rolling_update_has_limits() -> None:
 # -------------------------------------------------------------------------------------------------------- steps
 
 
-def test_d03_a_machine_counts_until_it_is_gone() -> None:
+def test_a_machine_counts_until_it_is_gone() -> None:
     going = Sized("old", wanted=1, actual=3, available=1)
 
     assert "new" not in step(Rollout(3, Limits(1, 0), Sized("new", 1, 1, 1), (going,)))
@@ -89,27 +87,27 @@ def test_the_new_one_shrinks_without_regard_to_availability() -> None:
     assert step(Rollout(2, Limits(1, 0), Sized("new", 5, 5, 0))) == {"new": 2}
 
 
-def test_d04_old_ones_do_not_shrink_while_new_machines_use_up_the_budget() -> None:
+def test_old_ones_do_not_shrink_while_new_machines_use_up_the_budget() -> None:
     assert step(Rollout(3, Limits(1, 0), Sized("new", 1, 1, 0), (steady("old", 3),))) == {}
 
 
-def test_d05_unavailable_machines_go_first_across_all_old_ones() -> None:
+def test_unavailable_machines_go_first_across_all_old_ones() -> None:
     old = (steady("oldest", 3), Sized("older", 3, 3, 1))
 
     assert step(Rollout(6, Limits(2, 2), Sized("new", 2, 2, 2), old)) == {"older": 1, "oldest": 2}
 
 
-def test_d06_a_shrinking_that_is_under_way_uses_the_budget() -> None:
+def test_a_shrinking_that_is_under_way_uses_the_budget() -> None:
     under_way = Sized("old", wanted=2, actual=3, available=3)
 
     assert step(Rollout(3, Limits(1, 1), Sized("new", 1, 1, 1), (under_way,))) == {}
 
 
-def test_d07_one_without_available_machines_may_always_shrink() -> None:
+def test_a_set_without_available_machines_may_always_shrink() -> None:
     assert step(Rollout(4, Limits(0, 1), Sized("new", 0, 0, 0), (Sized("broken", 2, 2, 0), steady("old", 2))))["broken"] < 2
 
 
-def test_d08_the_deadlock_is_broken_by_one_and_only_when_nothing_moves() -> None:
+def test_the_deadlock_is_broken_by_one_and_only_when_nothing_moves() -> None:
     stuck = (Sized("old", 3, 3, 1),)
 
     assert step(Rollout(3, Limits(1, 0), steady("new", 1), stuck)) == {"old": 2}
@@ -177,7 +175,7 @@ def test_three_healthy_machines_are_replaced_one_by_one(found: Limits, expected:
 # ---------------------------------------------------------------------------------------------- OnDelete, paused
 
 
-def test_d12_on_delete_nothing_shrinks_by_itself() -> None:
+def test_on_delete_nothing_shrinks_by_itself() -> None:
     rollout = Rollout(3, Limits(), Sized("new"), (steady("old", 3),))
 
     on_delete(rollout)
@@ -220,7 +218,7 @@ def test_paused_what_is_saturated_has_no_need_of_the_old() -> None:
     assert paused(3, 1, "new", steady("old", 2), new) == {"old": 0}
 
 
-def test_d21_paused_growth_is_shared_by_size() -> None:
+def test_paused_growth_is_shared_by_size() -> None:
     sets = [replace(steady(name, size), annotated_max="10") for name, size in (("a", 6), ("b", 3), ("c", 1))]
 
     grown = paused(20, 0, "c", *sets)

@@ -23,7 +23,7 @@ def fleet(a: Any, total: int, sick: int) -> tuple[list[Any], list[Any]]:
 
 
 @pytest.mark.parametrize("labels", [{}, {"cluster.x-k8s.io/cluster-name": "other"}], ids=["missing", "wrong"])
-def test_01_the_label_is_corrected_and_the_cluster_becomes_an_owner_beside_others(a: Any, labels: Any) -> None:
+def test_the_label_is_corrected_and_the_cluster_becomes_an_owner_beside_others(a: Any, labels: Any) -> None:
     other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "uid-x"}
     answer = a.decide(a.check(metadata={"labels": labels, "ownerReferences": [other]}))
 
@@ -41,14 +41,14 @@ def test_01_the_label_is_corrected_and_the_cluster_becomes_an_owner_beside_other
         pytest.param({"annotations": {"cluster.x-k8s.io/skip-remediation": "", "cluster.x-k8s.io/remediate-machine": ""}}, id="both"),
     ],
 )
-def test_02_machines_that_are_not_looked_after_do_not_count(a: Any, more: Any) -> None:
+def test_machines_that_are_not_looked_after_do_not_count(a: Any, more: Any) -> None:
     answer = a.decide(a.machine("m0", **more), a.machine("m1"), nodes=[a.node("m0", "False"), a.node("m1")])
 
     assert (answer.status["expectedMachines"], answer.status["targets"]) == (1, ["m1"])
     assert "Machine/m0" not in answer.json["others"]
 
 
-def test_03_before_the_infrastructure_is_ready_nobody_is_unhealthy_but_all_are_expected(a: Any) -> None:
+def test_before_the_infrastructure_is_ready_nobody_is_unhealthy_but_all_are_expected(a: Any) -> None:
     answer = a.decide(
         a.cluster(InfrastructureReady=a.condition("InfrastructureReady", "False")), a.machine("m0"), nodes=[a.node("m0", "False")]
     )
@@ -57,7 +57,7 @@ def test_03_before_the_infrastructure_is_ready_nobody_is_unhealthy_but_all_are_e
     assert answer.of("m0", "HealthCheckSucceeded") == ("True", "HealthCheckSucceeded", "")
 
 
-def test_04_before_the_control_plane_is_initialized_only_its_machines_are_judged(a: Any) -> None:
+def test_before_the_control_plane_is_initialized_only_its_machines_are_judged(a: Any) -> None:
     worker = a.machine("m0", node=False)
     leader = a.machine("m1", node=False, labels={"cluster.x-k8s.io/control-plane": ""})
 
@@ -82,7 +82,7 @@ def test_04_before_the_control_plane_is_initialized_only_its_machines_are_judged
         pytest.param(0, 86_400, None, None, id="off"),
     ],
 )
-def test_05_a_node_must_appear_within_the_startup_timeout(
+def test_a_node_must_appear_within_the_startup_timeout(
     a: Any, timeout: int | None, created: int, requeue: int | None, verdict: str | None
 ) -> None:
     rules = {} if timeout is None else {"nodeStartupTimeoutSeconds": timeout}
@@ -95,7 +95,7 @@ def test_05_a_node_must_appear_within_the_startup_timeout(
 
 
 @pytest.mark.parametrize("late", ["cluster", "control-plane", "machine", "machine-not-ready"])
-def test_06_the_startup_clock_begins_when_the_last_thing_that_a_node_needs_was_ready(a: Any, late: str) -> None:
+def test_the_startup_clock_begins_when_the_last_thing_that_a_node_needs_was_ready(a: Any, late: str) -> None:
     cluster = a.cluster(
         **({"InfrastructureReady": a.condition("InfrastructureReady", since=100)} if late == "cluster" else {}),
         **({"ControlPlaneInitialized": a.condition("ControlPlaneInitialized", since=100)} if late == "control-plane" else {}),
@@ -108,21 +108,21 @@ def test_06_the_startup_clock_begins_when_the_last_thing_that_a_node_needs_was_r
     assert bool(answer.of("m0", "OwnerRemediated")) is (late == "machine-not-ready")
 
 
-def test_07_a_node_that_is_gone_is_unhealthy_at_once_even_without_rules(a: Any) -> None:
+def test_a_node_that_is_gone_is_unhealthy_at_once_even_without_rules(a: Any) -> None:
     answer = a.decide(a.check(unhealthyNodeConditions=None, nodeStartupTimeoutSeconds=0), a.machine("m0"))
 
     assert answer.of("m0", "HealthCheckSucceeded") == ("False", "NodeDeleted", "Health check failed:\n  * Node node-m0 has been deleted")
     assert answer.of("m0", "OwnerRemediated") == HANDED_OVER
 
 
-def test_08_the_smallest_wait_of_all_machines_counts(a: Any) -> None:
+def test_the_smallest_wait_of_all_machines_counts(a: Any) -> None:
     answer = a.decide(a.machine("m0"), a.machine("m1"), nodes=[a.node("m0", "Unknown", since=200), a.node("m1", "False", since=50)])
 
     assert answer.requeue == 101
     assert (answer.of("m0", "HealthCheckSucceeded"), answer.status["currentHealthy"]) == (None, 0)
 
 
-def test_09_both_kinds_of_rules_are_told_and_the_machines_gives_the_reason(a: Any) -> None:
+def test_both_kinds_of_rules_are_told_and_the_machines_gives_the_reason(a: Any) -> None:
     rule = {"type": "NodeReady", "status": "Unknown", "timeoutSeconds": 60}
     bad = a.condition("NodeReady", "Unknown", 61, "Lost")
 
@@ -137,7 +137,7 @@ def test_09_both_kinds_of_rules_are_told_and_the_machines_gives_the_reason(a: An
 
 
 @pytest.mark.parametrize("world", ["healthy", "no-node", "cluster-not-up"])
-def test_10_the_remediate_annotation_wins_over_everything(a: Any, world: str) -> None:
+def test_the_remediate_annotation_wins_over_everything(a: Any, world: str) -> None:
     machine = a.machine("m0", node=world != "no-node", annotations={"cluster.x-k8s.io/remediate-machine": "false"})
     cluster = a.cluster(**({"InfrastructureReady": None, "ControlPlaneInitialized": None} if world == "cluster-not-up" else {}))
 
@@ -158,7 +158,7 @@ def test_10_the_remediate_annotation_wins_over_everything(a: Any, world: str) ->
         pytest.param(4, 3, 1, 3, id="more-than-there-are"),
     ],
 )
-def test_11_how_many_may_be_unhealthy(a: Any, limit: Any, total: int, sick: int, left: int | None) -> None:
+def test_unhealthy_machines_up_to_the_limit_are_remediated(a: Any, limit: Any, total: int, sick: int, left: int | None) -> None:
     machines, nodes = fleet(a, total, sick)
     remediation = {"triggerIf": {"unhealthyLessThanOrEqualTo": limit}} if limit is not None else None
 
@@ -168,7 +168,7 @@ def test_11_how_many_may_be_unhealthy(a: Any, limit: Any, total: int, sick: int,
     assert answer.of("m0", "OwnerRemediated") == (HANDED_OVER if left is not None else None)
 
 
-def test_11_garbage_is_an_error_and_nothing_is_remediated(a: Any) -> None:
+def test_an_invalid_limit_is_an_error_and_nothing_is_remediated(a: Any) -> None:
     machines, nodes = fleet(a, 2, 1)
 
     answer = a.decide(
@@ -181,7 +181,7 @@ def test_11_garbage_is_an_error_and_nothing_is_remediated(a: Any) -> None:
 
 
 @pytest.mark.parametrize(("sick", "allowed"), [(2, False), (3, True), (5, True), (6, False)])
-def test_12_a_range_has_two_ends(a: Any, sick: int, allowed: bool) -> None:
+def test_a_range_has_two_ends(a: Any, sick: int, allowed: bool) -> None:
     machines, nodes = fleet(a, 6, sick)
 
     answer = a.decide(a.check(remediation={"triggerIf": {"unhealthyInRange": "[3-5]"}}), *machines, nodes=nodes)
@@ -193,7 +193,7 @@ def test_12_a_range_has_two_ends(a: Any, sick: int, allowed: bool) -> None:
         )
 
 
-def test_13_held_back_machines_are_told_unhealthy_but_not_handed_over(a: Any) -> None:
+def test_held_back_machines_are_told_unhealthy_but_not_handed_over(a: Any) -> None:
     machines, nodes = fleet(a, 3, 2)
 
     answer = a.decide(a.check(remediation={"triggerIf": {"unhealthyLessThanOrEqualTo": 1}}), *machines, nodes=nodes)
@@ -208,7 +208,7 @@ def test_13_held_back_machines_are_told_unhealthy_but_not_handed_over(a: Any) ->
     assert (answer.status["remediationsAllowed"], answer.requeue) == (0, None)
 
 
-def test_14_a_machine_that_is_deleted_already_is_not_handed_over(a: Any) -> None:
+def test_a_machine_that_is_deleted_already_is_not_handed_over(a: Any) -> None:
     answer = a.decide(a.machine("m0", deleting=True), nodes=[a.node("m0", "False")])
 
     assert answer.of("m0", "HealthCheckSucceeded") == ("False", "UnhealthyNode", SICK)
@@ -223,7 +223,7 @@ def test_14_a_machine_that_is_deleted_already_is_not_handed_over(a: Any) -> None
         pytest.param("False", ("False", "RemediationInProgress", ""), id="left-alone-while-it-is-at-work"),
     ],
 )
-def test_15_what_the_owner_writes_while_it_is_at_work_stays(a: Any, before: str | None, after: Any) -> None:
+def test_conditions_that_the_owner_writes_meanwhile_are_kept(a: Any, before: str | None, after: Any) -> None:
     conditions = [a.condition("OwnerRemediated", before, reason="RemediationInProgress")] if before else []
 
     answer = a.decide(a.machine("m0", conditions=conditions), nodes=[a.node("m0", "False")])
@@ -241,7 +241,7 @@ def external(a: Any, *objects: Any, ready: str = "False", names: tuple[str, ...]
     return a.decide(check, *crds, *machines, *objects, nodes=[a.node(n, ready) for n in names], observed=observed)
 
 
-def test_16_a_request_is_made_from_the_template_and_named_like_the_machine(a: Any) -> None:
+def test_a_request_is_made_from_the_template_and_named_like_the_machine(a: Any) -> None:
     answer = external(a, a.template())
 
     request = answer.json["others"]["Reboot/m0"]
@@ -252,21 +252,21 @@ def test_16_a_request_is_made_from_the_template_and_named_like_the_machine(a: An
     assert answer.of("m0", "OwnerRemediated") is None
 
 
-def test_16_a_request_that_is_there_is_not_made_again_and_keeps_nobody_from_theirs(a: Any) -> None:
+def test_an_existing_request_is_not_made_again_and_does_not_block_others(a: Any) -> None:
     answer = external(a, a.template(), a.request("m0"), names=("m0", "m1"))
 
     assert [(x["verb"], x["name"]) for x in answer.json["actions"] if x["kind"] == "Reboot"] == [("create", "m1")]
     assert answer.of("m0", "HealthCheckSucceeded")[0] == "False"
 
 
-def test_16_the_request_of_a_machine_that_recovered_is_deleted(a: Any) -> None:
+def test_the_request_of_a_machine_that_recovered_is_deleted(a: Any) -> None:
     answer = external(a, a.template(), a.request("m0"), ready="True")
 
     assert ("delete", "Reboot", "m0") in answer.actions
     assert answer.of("m0", "HealthCheckSucceeded")[0] == "True"
 
 
-def test_16_without_template_there_is_a_condition_and_an_error(a: Any) -> None:
+def test_without_template_there_is_a_condition_and_an_error(a: Any) -> None:
     answer = external(a)
 
     assert answer.error
@@ -277,7 +277,7 @@ def test_16_without_template_there_is_a_condition_and_an_error(a: Any) -> None:
     )
 
 
-def test_16_a_request_that_is_refused_shows_on_the_machine_and_on_the_check(a: Any) -> None:
+def test_a_request_that_is_refused_shows_on_the_machine_and_on_the_check(a: Any) -> None:
     answer = external(a, a.template(), observed={"unwritable": [{"verb": "create", "kind": "Reboot"}]})
 
     assert answer.error
@@ -288,13 +288,13 @@ def test_16_a_request_that_is_refused_shows_on_the_machine_and_on_the_check(a: A
     ]
 
 
-def test_19_without_rules_a_node_that_is_not_ready_is_healthy(a: Any) -> None:
+def test_without_rules_a_node_that_is_not_ready_is_healthy(a: Any) -> None:
     answer = a.decide(a.check(unhealthyNodeConditions=None), a.machine("m0"), nodes=[a.node("m0", "False")])
 
     assert answer.of("m0", "HealthCheckSucceeded") == ("True", "HealthCheckSucceeded", "")
 
 
-def test_20_failure_fields_of_v1beta1_have_no_influence(a: Any) -> None:
+def test_failure_fields_of_v1beta1_have_no_influence(a: Any) -> None:
     failed = {"deprecated": {"v1beta1": {"failureReason": "CreateError", "failureMessage": "no"}}}
 
     answer = a.decide(a.machine("m0", status=failed), nodes=[a.node("m0")])

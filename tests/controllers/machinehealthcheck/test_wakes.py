@@ -35,7 +35,7 @@ def a_node(name: str = "n1", ready: str = "True", beat: int = 0, deleting: bool 
     return Node(metadata=ObjectMeta(name=name, deletion_timestamp=NOW if deleting else None), status=NodeStatus(conditions=(condition,)))
 
 
-def test_17_a_node_that_two_machines_claim_wakes_nobody() -> None:
+def test_a_node_that_two_machines_claim_wakes_nobody() -> None:
     woken = Woken()
     wakes = Wakes(woken)
     wakes.learn(FIRST, CLUSTER, [a_machine("m1"), a_machine("m2")], None)
@@ -45,7 +45,7 @@ def test_17_a_node_that_two_machines_claim_wakes_nobody() -> None:
     assert woken == []
 
 
-def test_18_every_check_that_looks_after_the_machine_is_woken_and_none_of_another_cluster() -> None:
+def test_every_check_that_looks_after_the_machine_is_woken_and_none_of_another_cluster() -> None:
     woken = Woken()
     wakes = Wakes(woken)
     wakes.learn(FIRST, CLUSTER, [a_machine("m1")], None)

@@ -13,7 +13,7 @@ import pytest
 GONE = {"deletionTimestamp": "2026-05-01T11:59:00Z"}
 
 
-def test_01_phases_from_pending_to_running(a: Any) -> None:
+def test_phases_from_pending_to_running(a: Any) -> None:
     waiting = a.config(status={"initialization": {"dataSecretCreated": False}})
     idle = a.infra(spec=None, status=None)
 
@@ -24,7 +24,7 @@ def test_01_phases_from_pending_to_running(a: Any) -> None:
 
 
 @pytest.mark.parametrize("created", [True, False], ids=["another-ready-one", "one-that-is-not-ready"])
-def test_02_56_a_swapped_config_leaves_the_pool_running(a: Any, created: bool) -> None:
+def test_a_swapped_config_leaves_the_pool_running(a: Any, created: bool) -> None:
     config = a.config(status={"dataSecretName": "fresh", "initialization": {"dataSecretCreated": created}})
 
     answer = a.decide(a.running(), config)
@@ -34,7 +34,7 @@ def test_02_56_a_swapped_config_leaves_the_pool_running(a: Any, created: bool) -
     assert answer.spec["template"]["spec"]["bootstrap"]["dataSecretName"] == ("fresh" if created else "data")
 
 
-def test_03_a_data_secret_that_was_given_is_never_overwritten(a: Any) -> None:
+def test_a_data_secret_that_was_given_is_never_overwritten(a: Any) -> None:
     given = a.pool(spec={"template": {"spec": {"bootstrap": {"configRef": None, "dataSecretName": "mine"}}}})
 
     answer = a.decide(given, without=("Config",))
@@ -43,21 +43,21 @@ def test_03_a_data_secret_that_was_given_is_never_overwritten(a: Any) -> None:
     assert answer.v1beta1("BootstrapReady") == ("True", "", "")
 
 
-def test_03_neither_config_nor_secret_is_an_error(a: Any) -> None:
+def test_neither_config_nor_secret_is_an_error(a: Any) -> None:
     answer = a.decide(a.pool(spec={"template": {"spec": {"bootstrap": {"configRef": None}}}}))
 
     assert "neither .spec.bootstrap.configRef nor .spec.bootstrap.dataSecretName" in answer.error
 
 
 @pytest.mark.parametrize("name", [None, ""], ids=["absent", "empty"])
-def test_04_a_config_that_is_ready_without_a_secret_is_an_error(a: Any, name: str | None) -> None:
+def test_a_config_that_is_ready_without_a_secret_is_an_error(a: Any, name: str | None) -> None:
     answer = a.decide(a.config(status={"dataSecretName": name}))
 
     assert "failed to retrieve dataSecretName" in answer.error
     assert "observedGeneration" not in answer.status
 
 
-def test_04_a_missing_config_is_an_error_and_the_other_phases_run(a: Any) -> None:
+def test_a_missing_config_is_an_error_and_the_other_phases_run(a: Any) -> None:
     answer = a.decide(without=("Config",))
 
     assert "could not find Config ns1/bc for MachinePool ns1/mp1" in answer.error
@@ -65,7 +65,7 @@ def test_04_a_missing_config_is_an_error_and_the_other_phases_run(a: Any) -> Non
 
 
 @pytest.mark.parametrize("was", [True, False], ids=["after-provisioning", "before"])
-def test_05_infrastructure_that_vanished_is_told(a: Any, was: bool) -> None:
+def test_infrastructure_that_vanished_is_told(a: Any, was: bool) -> None:
     answer = a.decide(a.running() if was else a.pool(), without=("Pool",))
 
     assert answer.error
@@ -74,7 +74,7 @@ def test_05_infrastructure_that_vanished_is_told(a: Any, was: bool) -> None:
     assert failure == ("InvalidConfiguration" if was else None)
 
 
-def test_06_60_scaling_to_zero_and_back(a: Any) -> None:
+def test_scaling_to_zero_and_back(a: Any) -> None:
     asked = a.decide(a.running(spec={"replicas": 0}))
     followed = a.decide(a.running(spec={"replicas": 0}), a.infra(spec={"providerIDList": []}, status={"replicas": 0}))
     back = a.decide(a.running(spec={"replicas": 5}))
@@ -87,13 +87,13 @@ def test_06_60_scaling_to_zero_and_back(a: Any) -> None:
 
 
 @pytest.mark.parametrize(("replicas", "phase"), [(0, "Running"), (2, "ScalingUp")])
-def test_07_an_empty_list_is_legal_for_an_empty_pool_and_waited_for_otherwise(a: Any, replicas: int, phase: str) -> None:
+def test_an_empty_list_is_legal_for_an_empty_pool_and_waited_for_otherwise(a: Any, replicas: int, phase: str) -> None:
     answer = a.decide(a.pool(spec={"replicas": replicas}), a.infra(spec={"providerIDList": []}, status={"replicas": replicas}))
 
     assert (answer.error, answer.requeue, answer.status["phase"]) == ("", None, phase)
 
 
-def test_08_provider_ids_are_compared_as_a_whole(a: Any) -> None:
+def test_provider_ids_are_compared_as_a_whole(a: Any) -> None:
     twins = [a.node(1), a.node(2, spec={"providerID": "other:///ns1/vm-1"})]
 
     answer = a.decide(a.infra(spec={"providerIDList": ["other:///ns1/vm-1"]}, status={"replicas": 1}), nodes=twins)
@@ -101,7 +101,7 @@ def test_08_provider_ids_are_compared_as_a_whole(a: Any) -> None:
     assert answer.refs == ["node-2"]
 
 
-def test_09_58_nodes_and_entries_without_an_id_are_left_out(a: Any) -> None:
+def test_nodes_and_entries_without_an_id_are_left_out(a: Any) -> None:
     listed = a.infra(spec={"providerIDList": ["", *a.ids(1)]}, status={"replicas": 1})
 
     answer = a.decide(listed, nodes=[a.node(1), a.node(2, spec={"providerID": ""})])
@@ -110,7 +110,7 @@ def test_09_58_nodes_and_entries_without_an_id_are_left_out(a: Any) -> None:
     assert answer.spec["providerIDList"] == ["", *a.ids(1)]
 
 
-def test_10_a_node_that_is_not_ready_does_not_count_and_is_looked_at_again(a: Any) -> None:
+def test_a_node_that_is_not_ready_does_not_count_and_is_looked_at_again(a: Any) -> None:
     answer = a.decide(nodes=[a.node(1), a.node(2, "False"), a.node(3, "Unknown")])
 
     assert answer.status["deprecated"]["v1beta1"]["readyReplicas"] == 1
@@ -119,7 +119,7 @@ def test_10_a_node_that_is_not_ready_does_not_count_and_is_looked_at_again(a: An
 
 
 @pytest.mark.parametrize(("seconds", "available"), [(599, 0), (600, 0), (601, 1)])
-def test_63_available_is_ready_for_longer_than_min_ready_seconds(a: Any, seconds: int, available: int) -> None:
+def test_available_is_ready_for_longer_than_min_ready_seconds(a: Any, seconds: int, available: int) -> None:
     pool = a.pool(spec={"template": {"spec": {"minReadySeconds": 600}}})
     ready = a.node(1, status={"conditions": [a.condition("Ready", since=seconds)]})
 
@@ -128,13 +128,13 @@ def test_63_available_is_ready_for_longer_than_min_ready_seconds(a: Any, seconds
     assert answer.status["deprecated"]["v1beta1"].get("availableReplicas", 0) == available
 
 
-def test_11_61_a_node_of_the_same_name_but_another_uid_is_noticed(a: Any) -> None:
+def test_a_node_of_the_same_name_but_another_uid_is_noticed(a: Any) -> None:
     answer = a.decide(a.running(), nodes=[a.node(1, metadata={"uid": "another"}), a.node(2), a.node(3)])
 
     assert [r["uid"] for r in answer.status["nodeRefs"]] == ["another", "uid-n2", "uid-n3"]
 
 
-def test_12_the_uninitialized_taint_goes_and_everything_else_stays(a: Any) -> None:
+def test_the_uninitialized_taint_goes_and_everything_else_stays(a: Any) -> None:
     taints = [
         {"key": "node.cluster.x-k8s.io/uninitialized", "value": "x", "effect": "NoSchedule"},
         {"key": "node.cluster.x-k8s.io/uninitialized", "effect": "NoExecute"},
@@ -161,14 +161,14 @@ def shown(a: Any) -> Any:
     return a.infra(status={"infrastructureMachineKind": "Vm"})
 
 
-def test_13_infrastructure_that_keeps_its_machines_to_itself_has_no_machines(a: Any) -> None:
+def test_infrastructure_that_keeps_its_machines_to_itself_has_no_machines(a: Any) -> None:
     answer = a.decide(a.infra_machine(1))
 
     assert not [x for x in answer.actions if x[1] == "Machine"]
     assert (answer.status["readyReplicas"], answer.status["upToDateReplicas"]) == (3, 3)
 
 
-def test_13_every_infrastructure_machine_gets_a_machine_and_those_that_are_there_are_left_alone(a: Any) -> None:
+def test_every_infrastructure_machine_gets_a_machine_and_those_that_are_there_are_left_alone(a: Any) -> None:
     template = {"metadata": {"labels": {"a": "b", "cluster.x-k8s.io/pool-name": "lie"}, "annotations": {"c": "d"}}}
 
     answer = a.decide(a.pool(spec={"template": template}), shown(a), a.infra_machine(1), a.infra_machine(2))
@@ -200,13 +200,13 @@ def test_counters_come_from_machines_where_there_are_some(a: Any) -> None:
     assert [answer.status[f"{x}Replicas"] for x in ("ready", "available", "upToDate")] == [1, 1, 2]
 
 
-def test_64_a_machine_that_is_deleted_is_not_up_to_date(a: Any) -> None:
+def test_a_machine_that_is_deleted_is_not_up_to_date(a: Any) -> None:
     answer = a.decide(shown(a), a.machine(1, metadata=GONE))
 
     assert answer.of("vm-1", "UpToDate") == ("False", "NotUpToDate", "Machine is being deleted")
 
 
-def test_65_a_long_name_is_a_hash_in_labels(a: Any) -> None:
+def test_a_long_name_is_a_hash_in_labels(a: Any) -> None:
     import clusterwright
     from clusterwright.kubeadm.naming import label_value
 
@@ -242,7 +242,7 @@ def test_one_machine_that_cannot_be_made_keeps_no_other_from_it(a: Any) -> None:
 
 
 @pytest.mark.parametrize("left", ["Config", "Pool"])
-def test_15_a_deleted_pool_waits_while_either_object_exists(a: Any, left: str) -> None:
+def test_a_deleted_pool_waits_while_either_object_exists(a: Any, left: str) -> None:
     other = {"Config": "Pool", "Pool": "Config"}[left]
 
     answer = a.decide(a.running(metadata=GONE), without=(other,))
@@ -261,7 +261,7 @@ def test_15_a_deleted_pool_waits_while_either_object_exists(a: Any, left: str) -
         pytest.param(None, True, id="unset"),
     ],
 )
-def test_15_67_nodes_that_cannot_be_deleted_keep_the_finalizer_until_the_timeout(a: Any, timeout: int | None, kept: bool) -> None:
+def test_nodes_that_cannot_be_deleted_keep_the_finalizer_until_the_timeout(a: Any, timeout: int | None, kept: bool) -> None:
     deletion = {"nodeDeletionTimeoutSeconds": timeout} if timeout is not None else {}
     pool = a.running(metadata=GONE, spec={"providerIDList": [], "template": {"spec": {"deletion": deletion}}})
 
@@ -271,14 +271,14 @@ def test_15_67_nodes_that_cannot_be_deleted_keep_the_finalizer_until_the_timeout
     assert (answer.json["object"] is not None) is kept
 
 
-def test_15_retired_nodes_are_deleted_with_the_pool(a: Any) -> None:
+def test_retired_nodes_are_deleted_with_the_pool(a: Any) -> None:
     answer = a.decide(a.running(metadata=GONE, spec={"providerIDList": a.ids(1)}), without=("Config", "Pool"))
 
     assert answer.actions == {("delete", "Node", "node-2"), ("delete", "Node", "node-3")}
     assert answer.json["object"] is None
 
 
-def test_66_nodes_of_listed_machines_stay(a: Any) -> None:
+def test_nodes_of_listed_machines_stay(a: Any) -> None:
     answer = a.decide(a.running(metadata=GONE), without=("Config", "Pool"))
 
     assert (answer.actions, answer.json["object"]) == (set(), None)
@@ -287,34 +287,34 @@ def test_66_nodes_of_listed_machines_stay(a: Any) -> None:
 # -------------------------------------------------------------------------------------------------------- v1beta1 Ready
 
 
-def test_16_all_three_conditions_feed_ready(a: Any) -> None:
+def test_all_three_conditions_feed_ready(a: Any) -> None:
     assert a.decide().v1beta1("Ready") == ("True", "", "")
     assert a.decide(nodes=[a.node(1)]).v1beta1("Ready") == ("False", "Info", "WaitingForReplicasReady")
     assert a.decide(a.infra(status={"ready": False})).v1beta1("Ready") == ("False", "Info", "WaitingForInfrastructure")
     assert a.decide(a.config(status=None)).v1beta1("Ready") == ("False", "Info", "WaitingForDataSecret")
 
 
-def test_55_a_fresh_pool_whose_parts_are_ready_runs_after_one_pass(a: Any) -> None:
+def test_a_fresh_pool_whose_parts_are_ready_runs_after_one_pass(a: Any) -> None:
     answer = a.decide()
 
     assert (answer.status["phase"], answer.refs) == ("Running", ["node-1", "node-2", "node-3"])
     assert answer.spec["template"]["spec"]["bootstrap"]["dataSecretName"] == "data"
 
 
-def test_57_infrastructure_that_loses_its_readiness_is_told(a: Any) -> None:
+def test_infrastructure_that_loses_its_readiness_is_told(a: Any) -> None:
     answer = a.decide(a.running(), a.infra(status={"ready": False}))
 
     assert answer.status["initialization"]["infrastructureProvisioned"] is False
     assert answer.status["phase"] == "Provisioned"
 
 
-def test_59_strangers_nodes_are_neither_counted_nor_deleted(a: Any) -> None:
+def test_nodes_of_others_are_neither_counted_nor_deleted(a: Any) -> None:
     answer = a.decide(a.pool(spec={"replicas": 0}), a.infra(spec={"providerIDList": []}, status={"replicas": 0}))
 
     assert (answer.refs, answer.status["phase"], answer.actions) == ([], "Running", set())
 
 
-def test_62_a_node_that_is_not_ready_any_more_is_not_noticed_while_the_counters_fit(a: Any) -> None:
+def test_a_node_that_is_not_ready_any_more_is_not_noticed_while_the_counters_fit(a: Any) -> None:
     answer = a.decide(a.running(), nodes=[a.node(1, "False"), a.node(2), a.node(3)])
 
     assert answer.v1beta1("ReplicasReady") == ("True", "", "")

@@ -81,7 +81,7 @@ class Pools:
         pytest.param({"cluster.x-k8s.io/pool-name": "a", "cluster.x-k8s.io/cluster-name": "c2"}, [], id="of-another-cluster"),
     ],
 )
-async def test_14_which_pool_an_infrastructure_machine_wakes(labels: dict[str, str], expected: list[str]) -> None:
+async def test_an_infrastructure_machine_wakes_its_pool(labels: dict[str, str], expected: list[str]) -> None:
     metadata = {"name": "vm", "namespace": "ns1", "labels": {"cluster.x-k8s.io/cluster-name": "c1", **labels}}
 
     found = await pools_by_label(Unstructured({"metadata": metadata}), Pools(a_pool("a"), a_pool(LONG)))  # type: ignore[arg-type]

@@ -59,7 +59,7 @@ def names(machines: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("order", ["", "Random", "Newest", "Oldest"])
-def test_s05_what_goes_already_was_named_is_updating_or_unhealthy_goes_before_all_others(order: str) -> None:
+def test_deleting_named_updating_and_unhealthy_machines_go_first(order: str) -> None:
     machines = [
         machine("e-healthy"),
         machine("d-unhealthy", HealthCheckSucceeded="False"),
@@ -81,11 +81,11 @@ def test_s05_what_goes_already_was_named_is_updating_or_unhealthy_goes_before_al
         ({}, 20),
     ],
 )
-def test_s06_what_is_not_known_is_not_held_against_a_machine(conditions: dict[str, Any], expected: float) -> None:
+def test_a_machine_with_unknown_conditions_is_not_unhealthy(conditions: dict[str, Any], expected: float) -> None:
     assert priority(machine("m", **conditions), "Random", NOW) == expected
 
 
-def test_s06_a_machine_without_a_node_is_unhealthy() -> None:
+def test_a_machine_without_a_node_is_unhealthy() -> None:
     assert priority(machine("m", node=""), "Oldest", NOW) == 50
 
 
@@ -95,7 +95,7 @@ def test_a_hook_that_is_pending_is_an_update_too() -> None:
     assert priority(machine("m", annotations=pending), "", NOW) == 75
 
 
-def test_s07_by_age_the_oldest_or_the_newest_goes_and_what_was_never_created_is_young() -> None:
+def test_by_age_the_oldest_or_the_newest_goes_and_what_was_never_created_is_young() -> None:
     machines = [machine("old", age=30), machine("new", age=1), machine("none", age=None), machine("future", age=-3)]
 
     assert names(in_order(machines, "Oldest", NOW)) == ["old", "new", "future", "none"]
@@ -104,7 +104,7 @@ def test_s07_by_age_the_oldest_or_the_newest_goes_and_what_was_never_created_is_
     assert priority(machines[3], "Newest", NOW) == 50
 
 
-def test_s05_equal_ones_go_by_name_however_they_are_listed() -> None:
+def test_equal_machines_go_by_name_in_any_order_of_the_list() -> None:
     machines = [machine(f"m{n}") for n in range(10)]
     shuffled = random.Random(1).sample(machines, 10)
 
@@ -130,13 +130,13 @@ def deployment(limit: int | str | None, replicas: int = 3) -> DeploymentFacts:
     ("limit", "chosen"),
     [(None, 3), (0, 0), ("0%", 0), (1, 1), ("10%", 1), ("34%", 2), ("100%", 3), (7, 3), (-1, 0)],
 )
-def test_s16_as_many_are_replaced_at_once_as_the_deployment_allows(limit: Any, chosen: int) -> None:
+def test_as_many_are_replaced_at_once_as_the_deployment_allows(limit: Any, chosen: int) -> None:
     found = assess([machine(n, **UNHEALTHY) for n in "abc"], deployment(limit), is_current=True)
 
     assert (len(found.chosen), len(found.deferred)) == (chosen, 3 - chosen)
 
 
-def test_s16_one_that_is_being_replaced_counts_until_it_is_gone() -> None:
+def test_a_machine_that_is_being_replaced_counts_until_it_is_gone() -> None:
     going = machine("going", deleting=True, HealthCheckSucceeded="False", OwnerRemediated="False/MachineDeleting")
     machines = [going, machine("a", **UNHEALTHY), machine("b", **UNHEALTHY)]
 
@@ -152,7 +152,7 @@ def test_one_that_is_deleted_for_another_reason_does_not_count() -> None:
     assert assess([going], deployment(1), is_current=True).candidates == ()
 
 
-def test_s17_who_was_named_is_replaced_first_then_the_newest_then_by_name() -> None:
+def test_annotated_machines_are_replaced_first_then_the_newest_then_by_name() -> None:
     named = machine("d", age=9, annotations={"cluster.x-k8s.io/remediate-machine": ""}, **UNHEALTHY)
     machines = [machine("c", age=1, **UNHEALTHY), machine("b", age=1, **UNHEALTHY), machine("a", age=5, **UNHEALTHY), named]
 
@@ -167,7 +167,7 @@ def test_a_limit_that_is_no_number_is_an_error_once_somebody_is_to_be_replaced(l
     assert REMEDIATE.decide(assess([machine("a")], deployment(limit), is_current=True)).error == ""
 
 
-def test_s18_recovered_is_who_is_healthy_again_and_was_not_deleted_meanwhile() -> None:
+def test_a_machine_has_recovered_if_it_is_healthy_again_and_is_not_deleted() -> None:
     again: dict[str, Any] = {"HealthCheckSucceeded": "True", "OwnerRemediated": "False"}
 
     assert remediation.has_recovered(machine("a", **again))
@@ -185,7 +185,7 @@ def test_a_postponed_replacement_says_every_reason() -> None:
 # ---------------------------------------------------------------------------------------------------------- moves
 
 
-def test_s21_the_surplus_is_moved_but_for_what_is_broken_and_what_cannot_be_moved() -> None:
+def test_the_surplus_is_moved_but_for_what_is_broken_and_what_cannot_be_moved() -> None:
     ordered = [
         machine("going", deleting=True),
         machine("updating", annotations={UPDATING: ""}),
@@ -260,7 +260,7 @@ def test_a_taken_name_is_passed_over() -> None:
     assert not set(first) & set(again)
 
 
-def test_s10_a_long_name_is_cut_and_still_told_apart() -> None:
+def test_a_long_name_is_cut_and_still_told_apart() -> None:
     long = maker(machineNaming={"template": "{{ .cluster.name }}-" + "x" * 70 + "{{ .random }}"})
 
     made = names_of(long, 2, present=[], taken=[])
@@ -271,12 +271,12 @@ def test_s10_a_long_name_is_cut_and_still_told_apart() -> None:
 
 
 @pytest.mark.parametrize("template", ["no-random", "{{ .random", "{{ .other }}{{ .random }}"])
-def test_s10_a_naming_template_that_gives_no_name_is_an_error(template: str) -> None:
+def test_a_naming_template_that_gives_no_name_is_an_error(template: str) -> None:
     with pytest.raises(BadNamingTemplate):
         names_of(maker(machineNaming={"template": template}), 1, present=[], taken=[])
 
 
-def test_s11_an_existing_machine_keeps_what_only_a_new_one_may_change() -> None:
+def test_an_existing_machine_keeps_what_only_a_new_one_may_change() -> None:
     template = {"spec": {"version": "v2", "failureDomain": "b", "minReadySeconds": 5}, "metadata": {"labels": {"l": "1"}}}
     existing = {
         "metadata": {"name": "m", "uid": "um", "finalizers": ["foregroundDeletion"]},
@@ -330,11 +330,11 @@ def asked(**changes: Any) -> Verdict:
         {"topology_version": "v1.31.2", "skipped": frozenset({"ControlPlaneVersionSkew"}), "version": "v1.31.1"},
     ],
 )
-def test_s13_a_machine_may_join(changes: dict[str, Any]) -> None:
+def test_a_machine_may_join(changes: dict[str, Any]) -> None:
     assert asked(**changes).passed
 
 
-def test_s13_without_a_control_plane_there_is_nothing_to_compare_with() -> None:
+def test_without_a_control_plane_there_is_nothing_to_compare_with() -> None:
     assert verdict(Preflight(version="x"), lambda table, seen: table.decide(seen)).passed
 
 
@@ -353,7 +353,7 @@ def test_s13_without_a_control_plane_there_is_nothing_to_compare_with() -> None:
         ({"version": "1.31.2", "topology_version": "v1.31.2"}, ["ControlPlaneVersionSkew"]),
     ],
 )
-def test_s13_a_machine_may_not_join_and_every_check_that_fails_is_named(changes: dict[str, Any], names: list[str]) -> None:
+def test_a_machine_may_not_join_and_every_check_that_fails_is_named(changes: dict[str, Any], names: list[str]) -> None:
     messages = asked(**changes).messages
 
     assert [m.rpartition('("')[2].removesuffix('" preflight check failed)') for m in messages] == names
@@ -368,7 +368,7 @@ def test_s13_a_machine_may_not_join_and_every_check_that_fails_is_named(changes:
         {"version": "one"},
     ],
 )
-def test_s13_what_cannot_be_compared_is_an_error(changes: dict[str, Any]) -> None:
+def test_versions_that_cannot_be_compared_are_an_error(changes: dict[str, Any]) -> None:
     assert asked(**changes).error.startswith("failed to perform preflight checks: ")
 
 

@@ -73,7 +73,7 @@ async def condition(plane: Plane, of: type[Any], type: str) -> tuple[str, str, s
 # ----------------------------------------------------------------------------------------------------------- MachineSet
 
 
-async def test_s03_those_that_go_already_count_as_gone() -> None:
+async def test_deleting_machines_count_as_gone() -> None:
     plane = await started(4)
     going = sorted(await plane.machines(), key=lambda m: m.metadata.name)[:2]
     for machine in going:
@@ -85,7 +85,7 @@ async def test_s03_those_that_go_already_count_as_gone() -> None:
         assert len([m for m in await plane.machines() if m.metadata.deletion_timestamp is None]) == left
 
 
-async def test_s04_one_that_cannot_be_deleted_keeps_no_other() -> None:
+async def test_a_machine_that_cannot_be_deleted_does_not_keep_others() -> None:
     plane = await started(3)
     stays = min(m.metadata.name for m in await plane.machines())
     other = Plane([], {"unwritable": [{"verb": "delete", "kind": "Machine", "name": stays}]})
@@ -97,7 +97,7 @@ async def test_s04_one_that_cannot_be_deleted_keeps_no_other() -> None:
     assert [m.metadata.name for m in await plane.machines() if m.metadata.deletion_timestamp is None] == [stays]
 
 
-async def test_s08_machines_of_others_are_neither_counted_nor_adopted() -> None:
+async def test_machines_of_others_are_neither_counted_nor_adopted() -> None:
     plane = await started(1)
     (own,) = await plane.machines()
     reference = {"apiVersion": "example.com/v1", "kind": "Other", "name": "o", "uid": "u", "controller": True}
@@ -111,7 +111,7 @@ async def test_s08_machines_of_others_are_neither_counted_nor_adopted() -> None:
     assert ((await the_set(plane)).status.replicas, len(await plane.machines())) == (1, 2)
 
 
-async def test_s09_a_set_without_labels_gets_its_cluster_s() -> None:
+async def test_a_set_without_labels_gets_its_cluster_s() -> None:
     made = objects("MachineSet", 1)
     made[-1]["metadata"].pop("labels", None)
     plane = Plane(made)
@@ -120,7 +120,7 @@ async def test_s09_a_set_without_labels_gets_its_cluster_s() -> None:
     assert (await the_set(plane)).metadata.labels["cluster.x-k8s.io/cluster-name"] == "c"
 
 
-async def test_s14_a_check_that_fails_holds_creation_up_unless_it_is_skipped() -> None:
+async def test_a_check_that_fails_holds_creation_up_unless_it_is_skipped() -> None:
     made = objects("MachineSet", 1, version="v1.36.0")
     reference = {"apiGroup": "controlplane.cluster.x-k8s.io", "kind": "KubeadmControlPlane", "name": "c"}
     made[0]["spec"]["controlPlaneRef"] = reference
@@ -142,7 +142,7 @@ async def test_s14_a_check_that_fails_holds_creation_up_unless_it_is_skipped() -
     assert len(await plane.machines()) == 1
 
 
-async def test_s19_machines_that_are_updated_count_as_replicas_alone() -> None:
+async def test_machines_that_are_updated_count_as_replicas_alone() -> None:
     plane = await started(2)
     for machine in await plane.machines():
         await say(plane, machine, Ready="True", Available="True", UpToDate="True")
@@ -155,7 +155,7 @@ async def test_s19_machines_that_are_updated_count_as_replicas_alone() -> None:
     assert (status.replicas, status.ready_replicas, status.available_replicas, status.up_to_date_replicas) == (2, 1, 1, 1)
 
 
-async def test_x29_a_machine_that_falls_sick_while_it_is_updated_goes_first() -> None:
+async def test_a_machine_that_falls_sick_while_it_is_updated_goes_first() -> None:
     """The number is that of the list of updates in place."""
     plane = await started(3)
     for machine in await plane.machines():
@@ -170,7 +170,7 @@ async def test_x29_a_machine_that_falls_sick_while_it_is_updated_goes_first() ->
     assert [m.metadata.name for m in await plane.machines() if m.metadata.deletion_timestamp is not None] == [sick.metadata.name]
 
 
-async def test_s15_machines_of_an_old_revision_are_not_remediated() -> None:
+async def test_machines_of_an_old_revision_are_not_remediated() -> None:
     plane = await deployed(1)
     (old,) = await plane.machine_sets()
     await plane.client.patch(MachineDeployment, KEY, {"spec": {"template": {"spec": {"version": "v1.34.2"}}}})
@@ -187,7 +187,7 @@ async def test_s15_machines_of_an_old_revision_are_not_remediated() -> None:
 
 
 @pytest.mark.parametrize("target", ["nowhere", "w"], ids=["missing", "does not agree"])
-async def test_s21_machines_stay_where_their_target_would_not_have_them(target: str) -> None:
+async def test_machines_stay_where_their_target_would_not_have_them(target: str) -> None:
     plane = await started(2)
     for machine in await plane.machines():
         await say(plane, machine, Ready="True", Available="True", UpToDate="True")
@@ -233,7 +233,7 @@ async def test_one_that_the_selector_leaves_out_was_let_go_and_is_replaced() -> 
     assert (await the_set(plane)).status.replicas == 2
 
 
-async def test_s23_machines_that_are_new_say_nothing_yet_of_being_up_to_date() -> None:
+async def test_machines_that_are_new_say_nothing_yet_of_being_up_to_date() -> None:
     plane = await started(1)
     assert (await condition(plane, MachineSet, "MachinesUpToDate"))[:2] == ("True", "NoReplicas")
 
@@ -246,7 +246,7 @@ async def test_s23_machines_that_are_new_say_nothing_yet_of_being_up_to_date() -
     ("count", "text"),
     [(1, "Machine m0 is in"), (3, "Machines m0, m1, m2 are in"), (5, "Machines m0, m1, m2, ... (2 more) are in")],
 )
-async def test_s24_machines_that_take_long_to_go_are_named(count: int, text: str) -> None:
+async def test_machines_that_take_long_to_go_are_named(count: int, text: str) -> None:
     made = objects("MachineSet", 0)
     owner = made[-1]
     reference = {"apiVersion": owner["apiVersion"], "kind": "MachineSet", "name": "w", "uid": owner["metadata"]["uid"], "controller": True}
@@ -269,7 +269,7 @@ async def test_s24_machines_that_take_long_to_go_are_named(count: int, text: str
     assert f"* {text} deletion since more than 15m" in (await condition(plane, MachineSet, "ScalingDown"))[2]
 
 
-async def test_s22_a_set_that_goes_takes_its_own_machines_and_then_itself() -> None:
+async def test_a_set_that_goes_takes_its_own_machines_and_then_itself() -> None:
     plane = await started(2)
     alien = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": {"name": "alien", "namespace": "default"}}
     await plane.client.create({**alien, "spec": {"clusterName": "c", "bootstrap": {}, "infrastructureRef": {}}})
@@ -287,7 +287,7 @@ async def test_s22_a_set_that_goes_takes_its_own_machines_and_then_itself() -> N
 # --------------------------------------------------------------------------------------------------- MachineDeployment
 
 
-async def test_d09_changes_in_the_middle_of_a_rollout_end_where_the_last_one_says() -> None:
+async def test_changes_in_the_middle_of_a_rollout_end_where_the_last_one_says() -> None:
     plane = await deployed(2)
     for change in (
         {"template": {"spec": {"version": "v1.34.2"}}},
@@ -307,7 +307,7 @@ async def test_d09_changes_in_the_middle_of_a_rollout_end_where_the_last_one_say
     assert max(s.spec.replicas or 0 for s in await plane.machine_sets()) == 3
 
 
-async def test_d18_a_set_that_has_lost_its_hash_is_an_error() -> None:
+async def test_a_set_that_has_lost_its_hash_is_an_error() -> None:
     plane = await deployed(1)
     (own,) = await plane.machine_sets()
     await plane.client.patch(MachineSet, own.key, {"metadata": {"labels": {"machine-template-hash": None}}})
@@ -315,7 +315,7 @@ async def test_d18_a_set_that_has_lost_its_hash_is_an_error() -> None:
     assert own.metadata.name in await plane.reconcile("MachineDeployment")
 
 
-async def test_d12_on_delete_old_sets_make_no_machines_until_the_strategy_changes() -> None:
+async def test_on_delete_old_sets_make_no_machines_until_the_strategy_changes() -> None:
     plane = await deployed(rollout={"strategy": {"type": "OnDelete"}})
     await plane.client.patch(MachineDeployment, KEY, {"spec": {"template": {"spec": {"version": "v1.34.2"}}}})
     await plane.reconcile("MachineDeployment")
@@ -330,7 +330,7 @@ async def test_d12_on_delete_old_sets_make_no_machines_until_the_strategy_change
     assert await blocked() == {False}
 
 
-async def test_d13_whose_a_set_is() -> None:
+async def test_a_set_belongs_to_its_controller() -> None:
     plane = await deployed(1)
     (own,) = await plane.machine_sets()
 
@@ -350,7 +350,7 @@ async def test_d13_whose_a_set_is() -> None:
     assert owners.get("orphan", ["MachineDeployment"]) == ["MachineDeployment"], "adopted, and gone if it is old and empty"
 
 
-async def test_d19_before_any_set_has_reported_nothing_is_counted() -> None:
+async def test_before_any_set_has_reported_nothing_is_counted() -> None:
     plane = Plane(objects("MachineDeployment", 2))
     await plane.reconcile("MachineDeployment", times=3)
     status = (await plane.client.get(MachineDeployment, KEY)).status
@@ -360,7 +360,7 @@ async def test_d19_before_any_set_has_reported_nothing_is_counted() -> None:
 
 
 @pytest.mark.parametrize(("unavailable", "available"), [(1, "True"), (0, "False")])
-async def test_d20_within_the_budget_it_is_available(unavailable: int, available: str) -> None:
+async def test_a_deployment_within_its_budget_is_available(unavailable: int, available: str) -> None:
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": unavailable, "maxSurge": 1}}
     plane = await deployed(2, rollout={"strategy": strategy})
     await say(plane, (await plane.machines())[0], Ready="False", Available="False", UpToDate="True")
@@ -370,7 +370,7 @@ async def test_d20_within_the_budget_it_is_available(unavailable: int, available
     assert (await condition(plane, MachineDeployment, "Available"))[0] == available
 
 
-async def test_d22_old_empty_sets_go_when_the_rollout_is_over() -> None:
+async def test_old_empty_sets_go_when_the_rollout_is_over() -> None:
     plane = await deployed(1)
     first = (await plane.machine_sets())[0].metadata.name
     await plane.client.patch(MachineDeployment, KEY, {"spec": {"template": {"spec": {"version": "v1.34.2"}}}})

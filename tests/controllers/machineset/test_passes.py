@@ -96,7 +96,7 @@ async def test_no_machine_is_created_beyond_the_deployments_surge() -> None:
 
 
 @pytest.mark.parametrize("kind", ["KubeadmConfig", "DevMachine", "Machine"])
-async def test_s01_what_was_cloned_for_a_machine_that_was_refused_is_taken_away(kind: str) -> None:
+async def test_what_was_cloned_for_a_machine_that_was_refused_is_taken_away(kind: str) -> None:
     refused = {"unwritable": [{"verb": verb, "kind": kind} for verb in ("create", "patch")]}
     plane = Plane(objects("MachineSet", 2), refused)
 
@@ -108,7 +108,7 @@ async def test_s01_what_was_cloned_for_a_machine_that_was_refused_is_taken_away(
 
 
 @pytest.mark.parametrize("gone", ["DevMachineTemplate", "KubeadmConfigTemplate"])
-async def test_s02_nothing_is_made_where_a_template_is_missing(gone: str) -> None:
+async def test_nothing_is_made_where_a_template_is_missing(gone: str) -> None:
     """What is made and taken away again wakes its MachineSet: it would be busy for ever."""
     plane = Plane([o for o in objects("MachineSet", 2) if o["kind"] != gone])
 
@@ -119,7 +119,7 @@ async def test_s02_nothing_is_made_where_a_template_is_missing(gone: str) -> Non
     assert not touched & {"KubeadmConfig", "DevMachine", "Machine"}
 
 
-async def test_s11_labels_that_leave_the_template_leave_machines_and_what_belongs_to_them_but_those_of_others_stay() -> None:
+async def test_labels_that_leave_the_template_leave_machines_and_what_belongs_to_them_but_those_of_others_stay() -> None:
     plane = Plane(objects("MachineSet", 1))
     label = {"spec": {"template": {"metadata": {"labels": {"team": "a"}}}}}
     await plane.client.patch(MachineSet, KEY, label)
@@ -139,7 +139,7 @@ async def test_s11_labels_that_leave_the_template_leave_machines_and_what_belong
         assert labels["mine"] == "1"
 
 
-async def test_s12_a_machine_that_is_deleted_gets_timeouts_but_no_labels() -> None:
+async def test_a_machine_that_is_deleted_gets_timeouts_but_no_labels() -> None:
     plane = Plane(objects("MachineSet", 1))
     await plane.reconcile("MachineSet", times=3)
     machine = (await plane.machines())[0]
@@ -227,7 +227,7 @@ async def test_no_machine_set_is_made_beside_one_that_only_a_cache_does_not_show
     assert told.message == "Scaling up from 0 to 2 replicas is blocked because 1 MachineSets exist that are not seen yet"
 
 
-async def test_d10_a_template_that_is_taken_back_finds_its_machine_set_again() -> None:
+async def test_a_template_that_is_taken_back_finds_its_machine_set_again() -> None:
     plane = Plane(objects("MachineDeployment"))
     await plane.reconcile("MachineDeployment", times=3)
     first = (await plane.machine_sets())[0]
@@ -244,7 +244,7 @@ async def test_d10_a_template_that_is_taken_back_finds_its_machine_set_again() -
     assert deployment.metadata.annotations["machinedeployment.clusters.x-k8s.io/revision"] == "3"
 
 
-async def test_d16_rollout_after_makes_one_more_machine_set_and_not_another() -> None:
+async def test_rollout_after_makes_one_more_machine_set_and_not_another() -> None:
     plane = Plane(objects("MachineDeployment"))
     await plane.reconcile("MachineDeployment", times=3)
     first = (await plane.machine_sets())[0]
@@ -258,7 +258,7 @@ async def test_d16_rollout_after_makes_one_more_machine_set_and_not_another() ->
     assert len(await plane.machine_sets()) == 1
 
 
-async def test_d14_labels_and_timeouts_reach_every_machine_set_without_a_new_one() -> None:
+async def test_labels_and_timeouts_reach_every_machine_set_without_a_new_one() -> None:
     plane = Plane(objects("MachineDeployment"))
     await plane.reconcile("MachineDeployment", times=3)
     change = {"metadata": {"labels": {"team": "a"}}, "spec": {"minReadySeconds": 9, "deletion": {"nodeDrainTimeoutSeconds": 7}}}
@@ -275,7 +275,7 @@ async def test_d14_labels_and_timeouts_reach_every_machine_set_without_a_new_one
     assert "team" not in (await plane.machine_sets())[0].metadata.labels
 
 
-async def test_d25_a_deployment_that_goes_takes_only_its_own_machine_sets_along() -> None:
+async def test_a_deployment_that_goes_takes_only_its_own_machine_sets_along() -> None:
     plane = Plane(objects("MachineDeployment"))
     await plane.reconcile("MachineDeployment", times=3)
     other = {
@@ -295,7 +295,7 @@ async def test_d25_a_deployment_that_goes_takes_only_its_own_machine_sets_along(
     assert await plane.client.find(MachineDeployment, KEY) is not None
 
 
-async def test_s02_a_template_that_was_removed_holds_up_no_rollout() -> None:
+async def test_a_template_that_was_removed_holds_up_no_rollout() -> None:
     gates = {"features": {"InPlaceUpdates": True, "RuntimeSDK": True}}
     plane = Plane(objects("MachineDeployment"), gates)
     await plane.reconcile("MachineDeployment", times=3)

@@ -23,7 +23,7 @@ def refused(verb: str, kind: str, **more: Any) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------------------ creation
 
 
-def test_38_128_156_the_first_pass_makes_everything_in_order_and_the_second_nothing() -> None:
+def test_the_first_pass_makes_everything_in_order_and_the_second_nothing() -> None:
     async def scenario() -> None:
         p = await Passes(workers={"md-0": 1}, pools={"mp": 1}).run()
         assert p.actions == [
@@ -45,7 +45,7 @@ def test_38_128_156_the_first_pass_makes_everything_in_order_and_the_second_noth
     run(scenario())
 
 
-def test_137_138_a_repeated_creation_meets_its_own_object() -> None:
+def test_a_repeated_creation_meets_its_own_object() -> None:
     """Names are derived: a pass that does not know of the first one makes nothing twice."""
 
     async def scenario() -> None:
@@ -63,7 +63,7 @@ def test_137_138_a_repeated_creation_meets_its_own_object() -> None:
     run(scenario())
 
 
-def test_133_a_control_plane_that_cannot_be_created_leaves_no_health_check() -> None:
+def test_a_control_plane_that_cannot_be_created_leaves_no_health_check() -> None:
     async def scenario() -> None:
         spec = {"controlPlane": {**_class_part("controlPlane"), "healthCheck": CHECK}}
         p = await Passes(workers={}, class_spec=spec, observation=refused("create", "KubeadmControlPlane")).run(3)
@@ -72,7 +72,7 @@ def test_133_a_control_plane_that_cannot_be_created_leaves_no_health_check() -> 
     run(scenario())
 
 
-def test_39_two_workers_of_one_name_are_an_error_before_anything_is_written() -> None:
+def test_two_workers_of_one_name_are_an_error_before_anything_is_written() -> None:
     async def scenario() -> None:
         workers = _class_part("workers")
         workers["machineDeployments"][0]["naming"] = {"template": "{{ .cluster.name }}-w"}
@@ -83,7 +83,7 @@ def test_39_two_workers_of_one_name_are_an_error_before_anything_is_written() ->
     run(scenario())
 
 
-def test_42_long_names_are_cut() -> None:
+def test_long_names_of_topology_objects_are_cut() -> None:
     async def scenario() -> None:
         workers = _class_part("workers")
         workers["machineDeployments"][0]["naming"] = {"template": "{{ .cluster.name }}-" + "x" * 70}
@@ -111,7 +111,7 @@ def _class_part(part: str) -> Json:
         (None, "failed to read DevCluster"),
     ],
 )
-def test_31_32_what_is_not_ours_or_gone_is_never_replaced(change: Json | None, text: str) -> None:
+def test_objects_of_others_and_missing_objects_are_never_replaced(change: Json | None, text: str) -> None:
     async def scenario() -> None:
         p = await Passes(workers={}).run()
         infrastructure = await p.one("DevCluster", INFRA)
@@ -127,7 +127,7 @@ def test_31_32_what_is_not_ours_or_gone_is_never_replaced(change: Json | None, t
     run(scenario())
 
 
-def test_34_two_deployments_of_one_topology_name_are_an_error() -> None:
+def test_two_deployments_of_one_topology_name_are_an_error() -> None:
     async def scenario() -> None:
         p = await Passes(workers={"a": 1}).run()
         twin = await p.one("MachineDeployment")
@@ -139,7 +139,7 @@ def test_34_two_deployments_of_one_topology_name_are_an_error() -> None:
     run(scenario())
 
 
-def test_37_an_object_whose_owners_were_lost_is_repaired_and_nothing_else_is_done() -> None:
+def test_an_object_whose_owners_were_lost_is_repaired_and_nothing_else_is_done() -> None:
     async def scenario() -> None:
         p = await Passes(workers={"a": 1}).run()
         deployment = await p.one("MachineDeployment")
@@ -176,7 +176,7 @@ def test_a_class_that_is_not_reconciled_is_waited_for_without_backoff() -> None:
 # ------------------------------------------------------------------------------------------------------------- writing
 
 
-def test_129_what_others_set_stays_and_what_we_set_is_restored() -> None:
+def test_fields_of_others_stay_and_our_fields_are_restored() -> None:
     async def scenario() -> None:
         p = await Passes(workers={"a": 1}).run()
         deployment = await p.one("MachineDeployment")
@@ -188,7 +188,7 @@ def test_129_what_others_set_stays_and_what_we_set_is_restored() -> None:
     run(scenario())
 
 
-def test_130_a_label_that_leaves_the_topology_leaves_the_objects() -> None:
+def test_a_label_that_leaves_the_topology_leaves_the_objects() -> None:
     async def scenario() -> None:
         entry = {"class": "default-worker", "name": "a", "replicas": 1, "metadata": {"labels": {"x": "y"}}}
         p = await Passes(workers={}).run()
@@ -203,7 +203,7 @@ def test_130_a_label_that_leaves_the_topology_leaves_the_objects() -> None:
     run(scenario())
 
 
-def test_55_replicas_that_nobody_asked_for_are_left_to_the_autoscaler() -> None:
+def test_replicas_that_nobody_asked_for_are_left_to_the_autoscaler() -> None:
     async def scenario() -> None:
         p = await Passes(workers={}).run()
         await p.settle("v1.34.1")
@@ -218,7 +218,7 @@ def test_55_replicas_that_nobody_asked_for_are_left_to_the_autoscaler() -> None:
     run(scenario())
 
 
-def test_134_a_machine_template_that_changes_is_put_in_place_first_and_the_old_one_deleted_then() -> None:
+def test_a_machine_template_that_changes_is_put_in_place_first_and_the_old_one_deleted_then() -> None:
     async def scenario() -> None:
         p = await Passes(workers={}).run()
         await p.settle("v1.34.1")
@@ -282,7 +282,7 @@ def test_a_deployment_that_is_being_deleted_gets_no_health_check() -> None:
     run(scenario())
 
 
-def test_147_health_checks_that_belong_to_nobody_any_more_are_deleted_and_foreign_ones_stay() -> None:
+def test_health_checks_that_belong_to_nobody_any_more_are_deleted_and_foreign_ones_stay() -> None:
     async def scenario() -> None:
         def check(name: str, labels: dict[str, str]) -> Json:
             metadata = {"name": name, "namespace": "default", "labels": labels, "uid": name}
@@ -301,7 +301,7 @@ def test_147_health_checks_that_belong_to_nobody_any_more_are_deleted_and_foreig
 # ------------------------------------------------------------------------------------------------------------ upgrades
 
 
-def test_103_a_pending_worker_gets_no_change_at_all() -> None:
+def test_a_pending_worker_gets_no_change_at_all() -> None:
     async def scenario() -> None:
         p = await Passes(workers={"a": 1}, version="v1.33.0").run()
         entry = {"class": "default-worker", "name": "a", "replicas": 4}
@@ -314,7 +314,7 @@ def test_103_a_pending_worker_gets_no_change_at_all() -> None:
     run(scenario())
 
 
-def test_150_hooks_that_follow_a_step_wait_until_the_control_plane_has_taken_it() -> None:
+def test_hooks_that_follow_a_step_wait_until_the_control_plane_has_taken_it() -> None:
     """A control plane that could not be written: nothing is called for the old version."""
 
     async def scenario() -> None:
@@ -357,7 +357,7 @@ def test_150_hooks_that_follow_a_step_wait_until_the_control_plane_has_taken_it(
     run(scenario())
 
 
-def test_149_without_the_gate_pending_hooks_are_forgotten() -> None:
+def test_without_the_gate_pending_hooks_are_forgotten() -> None:
     async def scenario() -> None:
         p = await Passes(workers={}).run()
         await p.settle("v1.34.1")
@@ -399,7 +399,7 @@ def test_a_plan_for_workers_that_cannot_be_made_says_why(
     assert str(refusal.value) == text
 
 
-def test_106_another_build_of_the_same_version_is_a_step_where_versions_are_listed() -> None:
+def test_another_build_of_the_same_version_is_a_step_where_versions_are_listed() -> None:
     async def scenario() -> None:
         versions = ["v1.34.1+a", "v1.34.1+b"]
         p = await Passes(workers={}, version="v1.34.1+a", class_spec={"kubernetesVersions": versions}).run()

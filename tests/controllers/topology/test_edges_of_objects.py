@@ -34,7 +34,7 @@ def altered(change: Any) -> Any:
 # ------------------------------------------------------------------------------------------------ what stands before all
 
 
-async def test_21_a_paused_cluster_on_its_way_out_asks_no_hook() -> None:
+async def test_a_paused_cluster_on_its_way_out_asks_no_hook() -> None:
     config = extension_config("ext", "https://h/", "", {"del": "BeforeClusterDelete"})
 
     def alter(_objects: list[Json], cluster: Json) -> None:
@@ -47,7 +47,7 @@ async def test_21_a_paused_cluster_on_its_way_out_asks_no_hook() -> None:
     assert (await p.condition())[1] == "Paused"
 
 
-async def test_22_a_class_that_is_missing_is_told_and_its_coming_is_enough() -> None:
+async def test_a_class_that_is_missing_is_told_and_its_coming_is_enough() -> None:
     p = Passes()
     found = await p.client.get(kind("ClusterClass"), CLASS)
     await p.client.delete(kind("ClusterClass"), CLASS)
@@ -64,7 +64,7 @@ async def test_22_a_class_that_is_missing_is_told_and_its_coming_is_enough() -> 
 
 
 @pytest.mark.parametrize(("conditions", "goes_on"), [([{"type": "VariablesReady", "status": "Unknown", "reason": "X"}], True), ([], False)])
-async def test_23_24_a_class_whose_variables_are_not_ready(conditions: list[Json], goes_on: bool) -> None:
+async def test_a_class_whose_variables_are_not_ready_is_waited_for(conditions: list[Json], goes_on: bool) -> None:
     def alter(objects: list[Json], _cluster: Json) -> None:
         objects[-1]["status"]["conditions"] = conditions
 
@@ -74,7 +74,7 @@ async def test_23_24_a_class_whose_variables_are_not_ready(conditions: list[Json
     assert ((await p.condition())[1] == "ReconcileFailed") is not goes_on
 
 
-async def test_25_a_class_of_another_namespace() -> None:
+async def test_a_class_of_another_namespace_is_used() -> None:
     def alter(objects: list[Json], cluster: Json) -> None:
         for obj in objects:
             obj["metadata"]["namespace"] = "classes"
@@ -87,14 +87,14 @@ async def test_25_a_class_of_another_namespace() -> None:
     assert (await p.one("DevCluster", INFRA))["metadata"]["namespace"] == "default"
 
 
-async def test_26_a_required_variable_that_is_missing() -> None:
+async def test_a_required_variable_that_is_missing_is_an_error() -> None:
     p = await Passes(class_spec={"variables": [SIZE]}).run()
 
     assert 'Required value: required variable "size" must be set' in (await p.condition())[2]
     assert p.actions == []
 
 
-async def test_27_28_29_defaults_are_stored_appended_and_then_left_alone() -> None:
+async def test_defaults_are_stored_appended_and_then_left_alone() -> None:
     def with_default(name: str) -> Json:
         return {"name": name, "required": True, "schema": {"openAPIV3Schema": {"type": "string", "default": f"of {name}"}}}
 
@@ -118,7 +118,7 @@ async def test_27_28_29_defaults_are_stored_appended_and_then_left_alone() -> No
     assert version != (await p.cluster())["metadata"]["resourceVersion"]
 
 
-async def test_30_a_class_of_workers_that_nobody_uses_must_be_whole_too() -> None:
+async def test_a_class_of_workers_that_nobody_uses_must_be_whole_too() -> None:
     def add(spec: Json) -> None:
         first = spec["workers"]["machineDeployments"][0]
         missing = {"templateRef": {**first["bootstrap"]["templateRef"], "name": "missing"}}
@@ -146,7 +146,7 @@ async def test_a_machine_template_that_cannot_be_read_is_told_with_who_refers_to
     assert f"{where}: failed to align ref apiVersion: " in p.error
 
 
-async def test_33_deployments_of_others_are_not_seen() -> None:
+async def test_deployments_of_others_are_not_seen() -> None:
     p = await Passes(workers={"a": 1}).run()
     twin = await p.one("MachineDeployment")
     for name, labels in (
@@ -160,7 +160,7 @@ async def test_33_deployments_of_others_are_not_seen() -> None:
     assert (p.error, p.actions) == ("", [])
 
 
-async def test_35_146_a_deployment_on_its_way_out_is_neither_written_nor_made_again_until_it_is_gone() -> None:
+async def test_a_deployment_on_its_way_out_is_neither_written_nor_made_again_until_it_is_gone() -> None:
     p = await Passes(workers={"a": 1}).run()
     await p.settle("v1.34.1")
     old = await p.one("MachineDeployment")
@@ -184,7 +184,7 @@ async def test_35_146_a_deployment_on_its_way_out_is_neither_written_nor_made_ag
 # -------------------------------------------------------------------------------------------------------- desired objects
 
 
-async def test_40_an_object_of_the_rendered_name_that_is_not_ours_is_taken_over() -> None:
+async def test_an_object_of_the_rendered_name_that_is_not_ours_is_taken_over() -> None:
     def name(spec: Json) -> None:
         spec["workers"]["machineDeployments"][0]["naming"] = {"template": "{{ .cluster.name }}-fixed"}
 
@@ -202,7 +202,7 @@ async def test_40_an_object_of_the_rendered_name_that_is_not_ours_is_taken_over(
     assert (found["metadata"]["name"], found["spec"]["replicas"], found["metadata"]["labels"]["mine"]) == ("c-fixed", 3, "x")
 
 
-async def test_43_names_stay_when_their_template_changes() -> None:
+async def test_names_stay_when_their_template_changes() -> None:
     p = await Passes(workers={"a": 1}).run()
     before = (await p.one("MachineDeployment"))["metadata"]["name"]
     found = dict((await p.client.get(kind("ClusterClass"), CLASS)).json)
@@ -236,7 +236,7 @@ async def test_a_template_that_names_nothing_is_told_also_where_all_have_their_n
     assert (await p.condition())[:2] == ("False", "ReconcileFailed")
 
 
-async def test_44_labels_of_a_template_go_to_templates_and_not_to_objects() -> None:
+async def test_labels_of_a_template_go_to_templates_and_not_to_objects() -> None:
     def label(objects: list[Json], _cluster: Json) -> None:
         for obj in objects[:-1]:
             obj["metadata"]["labels"] = {"from-the-template": "yes"}
@@ -249,7 +249,7 @@ async def test_44_labels_of_a_template_go_to_templates_and_not_to_objects() -> N
         assert "from-the-template" not in obj["metadata"]["labels"]
 
 
-async def test_45_the_cluster_s_own_label_wins_over_a_template_s() -> None:
+async def test_the_cluster_s_own_label_wins_over_a_template_s() -> None:
     def label(objects: list[Json], _cluster: Json) -> None:
         objects[0]["spec"]["template"]["metadata"] = {"labels": {"cluster.x-k8s.io/cluster-name": "another", "kept": "x"}}
 
@@ -259,7 +259,7 @@ async def test_45_the_cluster_s_own_label_wins_over_a_template_s() -> None:
     assert (labels["cluster.x-k8s.io/cluster-name"], labels["kept"]) == ("c", "x")
 
 
-async def test_46_a_label_of_the_topology_wins_over_the_class_s() -> None:
+async def test_a_label_of_the_topology_wins_over_the_class_s() -> None:
     def alter(objects: list[Json], cluster: Json) -> None:
         objects[-1]["spec"]["controlPlane"]["metadata"] = {"labels": {"x": "class", "only": "class"}}
         objects[1]["spec"]["template"]["spec"]["machineTemplate"] = {"metadata": {"labels": {"y": "template"}}}
@@ -273,7 +273,7 @@ async def test_46_a_label_of_the_topology_wins_over_the_class_s() -> None:
     assert (machines["x"], machines["y"]) == ("topology", "template")
 
 
-async def test_47_a_class_without_machine_infrastructure_has_no_machine_template_and_no_health_check() -> None:
+async def test_a_class_without_machine_infrastructure_has_no_machine_template_and_no_health_check() -> None:
     def alter(objects: list[Json], cluster: Json) -> None:
         objects[-1]["spec"]["controlPlane"].pop("machineInfrastructure")
         cluster["spec"]["topology"]["controlPlane"]["healthCheck"] = {"enabled": True, "checks": CHECKS}
@@ -285,7 +285,7 @@ async def test_47_a_class_without_machine_infrastructure_has_no_machine_template
 
 
 @pytest.mark.parametrize(("replicas", "applied"), [(None, 7), (0, 0), (3, 3)])
-async def test_48_49_replicas_of_the_control_plane(replicas: int | None, applied: int) -> None:
+async def test_replicas_of_the_control_plane_follow_the_topology(replicas: int | None, applied: int) -> None:
     def alter(objects: list[Json], cluster: Json) -> None:
         objects[1]["spec"]["template"]["spec"]["replicas"] = 7
         cluster["spec"]["topology"]["controlPlane"] = {} if replicas is None else {"replicas": replicas}
@@ -295,7 +295,7 @@ async def test_48_49_replicas_of_the_control_plane(replicas: int | None, applied
     assert (await p.one("KubeadmControlPlane", PLANE))["spec"]["replicas"] == applied
 
 
-async def test_50_53_54_what_the_topology_says_of_a_deployment_and_what_the_class_does() -> None:
+async def test_settings_of_a_deployment_come_from_the_topology_or_the_class() -> None:
     def alter(objects: list[Json], cluster: Json) -> None:
         worker = objects[-1]["spec"]["workers"]["machineDeployments"][0]
         worker["readinessGates"] = [{"conditionType": "Class"}]
@@ -315,14 +315,14 @@ async def test_50_53_54_what_the_topology_says_of_a_deployment_and_what_the_clas
     assert spec["rollout"] == {"after": "2026-01-01T00:00:00Z"}
 
 
-async def test_51_a_null_is_replaced_by_the_default() -> None:
+async def test_a_null_is_replaced_by_the_default() -> None:
     default = {"name": "size", "required": True, "schema": {"openAPIV3Schema": {"type": "string", "default": "small"}}}
     p = await Passes(class_spec={"variables": [default]}, variables=[{"name": "size", "value": None}]).run()
 
     assert (await p.cluster())["spec"]["topology"]["variables"] == [{"name": "size", "value": "small"}]
 
 
-async def test_52_a_property_with_a_default_that_the_class_adds_appears() -> None:
+async def test_a_property_with_a_default_that_the_class_adds_appears() -> None:
     properties = {"a": {"type": "string"}, "b": {"type": "string", "default": "new"}}
     schema = {"openAPIV3Schema": {"type": "object", "properties": properties}}
     p = await Passes(
@@ -332,7 +332,7 @@ async def test_52_a_property_with_a_default_that_the_class_adds_appears() -> Non
     assert (await p.cluster())["spec"]["topology"]["variables"] == [{"name": "o", "value": {"a": "x", "b": "new"}}]
 
 
-async def test_56_who_defers_an_upgrade_says_so_in_the_topology_alone() -> None:
+async def test_upgrades_are_deferred_by_annotations_of_the_topology_alone() -> None:
     def alter(_objects: list[Json], cluster: Json) -> None:
         entry = cluster["spec"]["topology"]["workers"]["machineDeployments"][0]
         entry["metadata"] = {"annotations": {"topology.cluster.x-k8s.io/defer-upgrade": "", "kept": "x"}}
@@ -354,7 +354,9 @@ async def test_56_who_defers_an_upgrade_says_so_in_the_topology_alone() -> None:
         (60, {"checks": CHECKS}, None, {"checks"}),
     ],
 )
-async def test_57_to_60_health_checks(number: int, of_class: Json | None, of_topology: Json | None, expected: set[str] | None) -> None:
+async def test_health_checks_of_the_topology_and_the_class_are_merged(
+    number: int, of_class: Json | None, of_topology: Json | None, expected: set[str] | None
+) -> None:
     def alter(objects: list[Json], cluster: Json) -> None:
         if of_class is not None:
             objects[-1]["spec"]["workers"]["machineDeployments"][0]["healthCheck"] = of_class
@@ -367,7 +369,7 @@ async def test_57_to_60_health_checks(number: int, of_class: Json | None, of_top
     assert [set(f["spec"]) & {"checks", "remediation"} for f in found] == ([] if expected is None else [expected])
 
 
-async def test_61_failure_domains_of_a_pool_come_from_its_class() -> None:
+async def test_failure_domains_of_a_pool_come_from_its_class() -> None:
     def alter(objects: list[Json], _cluster: Json) -> None:
         objects[-1]["spec"]["workers"]["machinePools"][0]["failureDomains"] = ["one", "two"]
 
@@ -376,7 +378,7 @@ async def test_61_failure_domains_of_a_pool_come_from_its_class() -> None:
     assert (await p.one("MachinePool"))["spec"]["failureDomains"] == ["one", "two"]
 
 
-async def test_62_a_control_plane_of_the_old_contract_is_told_in_its_words() -> None:
+async def test_a_control_plane_of_the_old_contract_is_told_in_its_words() -> None:
     old = f"{GROUP}/v1"
     labels = {"cluster.x-k8s.io/v1beta1": "v1"}
     definitions = [definition(kind, labels) for kind in ("OldControlPlane", "OldControlPlaneTemplate")]

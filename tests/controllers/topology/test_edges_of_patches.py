@@ -75,14 +75,14 @@ async def bootstrap(p: Passes) -> Json:
 # --------------------------------------------------------------------------------------------------------- what they reach
 
 
-async def test_63_a_later_patch_sees_what_an_earlier_one_did() -> None:
+async def test_a_later_patch_sees_what_an_earlier_one_did() -> None:
     p = await passed(patch(add("x", {"a": 1, "b": 1}), name="one"), patch(add("x/b", 2), add("x/c", 3), name="two"))
 
     assert (await bootstrap(p))["x"] == {"a": 1, "b": 2, "c": 3}
 
 
 @pytest.mark.parametrize("path", ["/metadata/labels", "/status", "/spec/template/metadata"])
-async def test_64_65_metadata_and_status_of_a_template_are_not_theirs(path: str) -> None:
+async def test_metadata_and_status_of_a_template_are_not_theirs(path: str) -> None:
     before = await passed()
     after = await passed(patch({"op": "add", "path": path, "value": {"labels": {"x": "y"}}}))
 
@@ -92,11 +92,11 @@ async def test_64_65_metadata_and_status_of_a_template_are_not_theirs(path: str)
         assert (ours["spec"], ours["metadata"]["labels"]) == (theirs["spec"], theirs["metadata"]["labels"])
 
 
-async def test_66_a_spec_cannot_be_removed() -> None:
+async def test_a_spec_cannot_be_removed() -> None:
     assert await bootstrap(await passed(patch({"op": "remove", "path": "/spec"}))) == await bootstrap(await passed())
 
 
-async def test_67_what_the_topology_says_is_not_overruled() -> None:
+async def test_patches_do_not_overrule_the_topology() -> None:
     operations = [add("version", "v9"), add("replicas", 9), add("machineTemplate", {"metadata": {"labels": {"x": "y"}}})]
     p = await passed(patch(*operations, on=LEADERS))
     made = (await p.one("KubeadmControlPlane", PLANE))["spec"]
@@ -109,13 +109,13 @@ async def test_67_what_the_topology_says_is_not_overruled() -> None:
     assert (await free.one("KubeadmControlPlane", PLANE))["spec"]["replicas"] == 9, "who leaves it open takes the patch's"
 
 
-async def test_68_a_selector_of_another_version_reaches_nothing() -> None:
+async def test_a_selector_of_another_version_reaches_nothing() -> None:
     other = {**WORKER, "apiVersion": BOOTSTRAP.replace("v1beta2", "v1beta1")}
 
     assert "x" not in await bootstrap(await passed(patch(add("x", 1), on=other)))
 
 
-async def test_69_the_machines_of_the_control_plane_are_reached_by_their_kind() -> None:
+async def test_the_machines_of_the_control_plane_are_reached_by_their_kind() -> None:
     p = await passed(patch(add("x", 1), on=selector("DevMachineTemplate", INFRA, controlPlane=True)))
     reached = {
         t["metadata"]["name"].startswith("c-a-"): "x" in t["spec"]["template"]["spec"] for t in await p.all("DevMachineTemplate", INFRA)
@@ -128,7 +128,7 @@ async def test_69_the_machines_of_the_control_plane_are_reached_by_their_kind() 
     ("names", "reached"),
     [(["*-worker"], {"a-worker"}), (["worker-*"], {"worker-b"}), (["*"], {"a-worker", "worker-b"}), ([], set()), (["a-*-r"], set())],
 )
-async def test_70_71_classes_by_pattern(names: list[str], reached: set[str]) -> None:
+async def test_classes_are_selected_by_pattern(names: list[str], reached: set[str]) -> None:
     def two_classes(objects: list[Json], cluster: Json) -> None:
         workers = objects[-1]["spec"]["workers"]["machineDeployments"]
         objects[-1]["spec"]["workers"]["machineDeployments"] = [{**workers[0], "class": c} for c in ("a-worker", "worker-b")]
@@ -149,13 +149,13 @@ async def test_70_71_classes_by_pattern(names: list[str], reached: set[str]) -> 
 
 
 @pytest.mark.parametrize(("condition", "enabled"), [("{{ .x }}", True), ("{{ .nothing }}", False), ("{{ eq .x `no` }}", False)])
-async def test_72_73_enabled_by_what_yaml_calls_true(condition: str, enabled: bool) -> None:
+async def test_patches_are_enabled_by_every_true_of_yaml(condition: str, enabled: bool) -> None:
     made = await bootstrap(await passed(patch(add("x", 1), enabledIf=condition), variables={"x": "yes"}))
 
     assert ("x" in made) is enabled
 
 
-async def test_74_76_an_override_decides_for_its_worker_and_replaces_the_whole_value() -> None:
+async def test_an_override_decides_for_its_worker_and_replaces_the_whole_value() -> None:
     def override(_objects: list[Json], cluster: Json) -> None:
         entry = cluster["spec"]["topology"]["workers"]["machineDeployments"][1]
         entry["variables"] = {"overrides": [{"name": "o", "value": {"on": "true"}}]}
@@ -171,7 +171,7 @@ async def test_74_76_an_override_decides_for_its_worker_and_replaces_the_whole_v
     assert made == {"a": None, "b": "<no value>"}, "b has no other: the override is the whole value"
 
 
-async def test_75_a_variable_of_an_extension_is_not_seen_by_inline_templates() -> None:
+async def test_a_variable_of_an_extension_is_not_seen_by_inline_templates() -> None:
     def discovered(objects: list[Json], _cluster: Json) -> None:
         definition = {"from": "ext", "required": False, "schema": {"openAPIV3Schema": {"type": "string"}}}
         objects[-1]["status"]["variables"] = [{"name": "theirs", "definitions": [definition]}]
@@ -183,13 +183,13 @@ async def test_75_a_variable_of_an_extension_is_not_seen_by_inline_templates() -
     assert (await bootstrap(p))["x"] == "<no value>"
 
 
-async def test_77_workers_do_not_see_the_control_plane() -> None:
+async def test_workers_do_not_see_the_control_plane() -> None:
     made = await bootstrap(await passed(patch(add("x", template="{{ .builtin.controlPlane.version }}"))))
 
     assert made["x"] == "<no value>"
 
 
-async def test_78_a_worker_that_is_pending_sees_its_own_version() -> None:
+async def test_a_worker_that_is_pending_sees_its_own_version() -> None:
     p = await passed(patch(add("x", template="{{ .builtin.machineDeployment.version }}")), version="v1.33.0")
     assert (await bootstrap(p))["x"] == "v1.33.0"
     await p.topology(version="v1.34.1")
@@ -213,7 +213,7 @@ async def test_78_a_worker_that_is_pending_sees_its_own_version() -> None:
         ("{{ eq (int .n) 4 }}", {"n": 4}, True),
     ],
 )
-async def test_79_80_81_what_templates_make(template: str, variables: dict[str, Any], value: Any) -> None:
+async def test_values_of_templates_are_rendered(template: str, variables: dict[str, Any], value: Any) -> None:
     assert (await bootstrap(await passed(patch(add("x", template=template)), variables=variables)))["x"] == value
 
 
@@ -226,7 +226,7 @@ async def test_79_80_81_what_templates_make(template: str, variables: dict[str, 
         pytest.param(add("x", variable="nope"), {}, 'variable "nope" does not exist', id="unknown"),
     ],
 )
-async def test_81_83_85_what_fails_is_told_and_nothing_is_written(operation: Json, variables: dict[str, Any], text: str) -> None:
+async def test_a_failing_patch_is_reported_and_nothing_is_written(operation: Json, variables: dict[str, Any], text: str) -> None:
     p = await passed(patch(operation), variables=variables)
 
     assert text in (await p.condition())[2]
@@ -234,13 +234,13 @@ async def test_81_83_85_what_fails_is_told_and_nothing_is_written(operation: Jso
     assert p.actions == []
 
 
-async def test_82_a_template_that_renders_nothing_adds_nothing() -> None:
+async def test_a_template_that_renders_nothing_adds_nothing() -> None:
     made = await bootstrap(await passed(patch(add("x", template="{{ if false }}y{{ end }}"))))
 
     assert made.get("x") is None
 
 
-async def test_84_lists_grow_at_both_ends() -> None:
+async def test_lists_grow_at_both_ends() -> None:
     p = await passed(patch(add("l", ["b"]), add("l/-", "c"), add("l/0", "a")))
 
     assert (await bootstrap(p))["l"] == ["a", "b", "c"]
@@ -262,7 +262,7 @@ def items(kind: str, content: Any) -> Json:
     return {"status": "Success", "items": [{"holder": holder, "patchType": kind, "patch": text}]}
 
 
-async def test_86_an_answer_for_what_was_not_asked_is_an_error() -> None:
+async def test_an_answer_for_what_was_not_asked_is_an_error() -> None:
     stray = {"uid": "nobody", "patchType": "JSONPatch", "patch": base64.b64encode(b"[]").decode()}
     p = await passed(EXTERNAL, **extension({"status": "Success", "items": [stray]}))
 
@@ -270,14 +270,14 @@ async def test_86_an_answer_for_what_was_not_asked_is_an_error() -> None:
     assert p.actions == []
 
 
-async def test_87_a_null_in_a_merge_patch_removes() -> None:
+async def test_a_null_in_a_merge_patch_removes() -> None:
     change = {"spec": {"template": {"spec": {"joinConfiguration": None, "x": 1}}}}
     made = await bootstrap(await passed(EXTERNAL, **extension(items("JSONMergePatch", change))))
 
     assert (made["x"], "joinConfiguration" in made) == (1, False)
 
 
-async def test_88_a_topology_that_is_refused_is_not_written() -> None:
+async def test_a_topology_that_is_refused_is_not_written() -> None:
     validating = {"name": "ext", "external": {"validateTopologyExtension": "gen.ext"}}
     p = await passed(validating, **extension({"status": "Failure", "message": "no"}, "ValidateTopology"))
 
@@ -288,7 +288,7 @@ async def test_88_a_topology_that_is_refused_is_not_written() -> None:
 # ------------------------------------------------------------------------------------------------------------- the rest
 
 
-async def test_89_without_patches_variables_are_checked_all_the_same() -> None:
+async def test_without_patches_variables_are_checked_all_the_same() -> None:
     definitions = [{"name": "size", "required": True, "schema": {"openAPIV3Schema": {"type": "string", "enum": ["small"]}}}]
     p = await Passes(class_spec={"variables": definitions}, variables=[{"name": "size", "value": "huge"}]).run()
 
@@ -296,7 +296,7 @@ async def test_89_without_patches_variables_are_checked_all_the_same() -> None:
     assert p.actions == []
 
 
-async def test_90_148_what_the_server_refuses_is_told_without_a_name_that_changes() -> None:
+async def test_a_refusal_of_the_server_is_reported_without_a_random_name() -> None:
     refusal = {"verb": "create", "kind": "KubeadmConfigTemplate", "error": "Forbidden"}
     p = await passed(patch(add("x", 1)), observation={"unwritable": [refusal]})
 
@@ -308,7 +308,7 @@ async def test_90_148_what_the_server_refuses_is_told_without_a_name_that_change
     assert await p.condition() == said
 
 
-async def test_91_a_patch_that_comes_and_goes_rotates_twice() -> None:
+async def test_a_patch_that_comes_and_goes_rotates_twice() -> None:
     p = await passed(patch(add("x", template="{{ .on }}"), enabledIf="{{ .on }}"), variables={"on": False})
     await p.settle("v1.34.1")
     names = [(await p.one("KubeadmConfigTemplate", BOOTSTRAP))["metadata"]["name"]]

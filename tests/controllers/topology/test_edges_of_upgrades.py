@@ -85,7 +85,7 @@ def entries(**annotations: dict[str, str]) -> Json:
 # ------------------------------------------------------------------------------------------------------------- versions
 
 
-async def test_92_while_the_control_plane_comes_up_nothing_is_upgraded() -> None:
+async def test_while_the_control_plane_comes_up_nothing_is_upgraded() -> None:
     p = Upgrade(workers={"a": 1}, version=OLD)
     await p.run()
     before = (await p.plane())["metadata"]["resourceVersion"]
@@ -96,7 +96,7 @@ async def test_92_while_the_control_plane_comes_up_nothing_is_upgraded() -> None
     assert "pending upgrade to version" in (await p.condition())[2]
 
 
-async def test_93_94_who_is_behind_upgrades_and_who_is_ahead_does_not() -> None:
+async def test_workers_behind_the_control_plane_upgrade_and_workers_ahead_do_not() -> None:
     p = await Upgrade(workers={"a": 1}, version=OLD).begin()
     await p.to()
     assert (await p.plane())["spec"]["version"] == NEW
@@ -107,7 +107,7 @@ async def test_93_94_who_is_behind_upgrades_and_who_is_ahead_does_not() -> None:
     assert await p.deployments() == {"a": NEW}, "a status above the spec is no upgrade"
 
 
-async def test_95_a_control_plane_that_scales_may_be_upgraded() -> None:
+async def test_a_control_plane_that_scales_may_be_upgraded() -> None:
     p = await Upgrade(workers={"a": 1}, version=OLD).begin()
     await p.plane_at(OLD, replicas=3, readyReplicas=1)
     await p.to()
@@ -115,7 +115,7 @@ async def test_95_a_control_plane_that_scales_may_be_upgraded() -> None:
     assert (await p.plane())["spec"]["version"] == NEW
 
 
-async def test_96_one_deployment_at_a_time_in_the_order_of_the_topology() -> None:
+async def test_one_deployment_at_a_time_in_the_order_of_the_topology() -> None:
     p = await Upgrade(workers={"b": 1, "a": 1}, version=OLD).begin()
     for name in "ab":
         await p.machine(name, OLD)
@@ -128,7 +128,7 @@ async def test_96_one_deployment_at_a_time_in_the_order_of_the_topology() -> Non
     assert await p.deployments() == {"a": NEW, "b": NEW}
 
 
-async def test_97_who_holds_the_sequence_holds_all_that_follow() -> None:
+async def test_a_worker_that_holds_the_sequence_holds_all_that_follow() -> None:
     def alter(_objects: list[Json], cluster: Json) -> None:
         cluster["metadata"]["annotations"] = {"topology.cluster.x-k8s.io/upgrade-concurrency": "2"}
         cluster["spec"]["topology"]["workers"] = entries(a={HOLD: ""}, b={}, d={})
@@ -141,7 +141,7 @@ async def test_97_who_holds_the_sequence_holds_all_that_follow() -> None:
     assert (await p.condition())[2].count("c-") == 3, "all three are named"
 
 
-async def test_98_who_defers_lets_the_others_go() -> None:
+async def test_a_worker_that_defers_lets_the_others_go() -> None:
     def alter(_objects: list[Json], cluster: Json) -> None:
         cluster["metadata"]["annotations"] = {"topology.cluster.x-k8s.io/upgrade-concurrency": "3"}
         cluster["spec"]["topology"]["workers"] = entries(a={}, b={DEFER: ""}, d={})
@@ -154,7 +154,7 @@ async def test_98_who_defers_lets_the_others_go() -> None:
     assert (await p.condition())[1] == "MachineDeploymentsUpgradeDeferred"
 
 
-async def test_99_a_deployment_without_machines_takes_its_version_at_once() -> None:
+async def test_a_deployment_without_machines_takes_its_version_at_once() -> None:
     p = await Upgrade(workers={"a": 0, "b": 0}, version=OLD).begin()
     await (await p.to()).plane_done()
     await p.run(2)
@@ -163,7 +163,7 @@ async def test_99_a_deployment_without_machines_takes_its_version_at_once() -> N
     assert await p.condition() == ("True", "ReconcileSucceeded", "")
 
 
-async def test_100_a_deployment_that_leaves_the_topology_is_deleted_although_others_upgrade() -> None:
+async def test_a_deployment_that_leaves_the_topology_is_deleted_although_others_upgrade() -> None:
     p = await Upgrade(workers={"a": 1, "b": 1}, version=OLD).begin()
     for name in "ab":
         await p.machine(name, OLD)
@@ -175,7 +175,7 @@ async def test_100_a_deployment_that_leaves_the_topology_is_deleted_although_oth
     assert await p.deployments() == {"a": NEW}
 
 
-async def test_101_102_a_deployment_that_comes_meanwhile_waits_for_the_control_plane() -> None:
+async def test_a_deployment_that_comes_meanwhile_waits_for_the_control_plane() -> None:
     p = await Upgrade(workers={}, version=OLD).begin()
     await p.to()
     await p.topology(workers=entries(late={}))
@@ -193,7 +193,7 @@ async def test_101_102_a_deployment_that_comes_meanwhile_waits_for_the_control_p
     assert (await fresh.condition())[1] == "ClusterUpgrading"
 
 
-async def test_104_a_health_check_changes_while_its_deployment_waits() -> None:
+async def test_a_health_check_changes_while_its_deployment_waits() -> None:
     checks = {"nodeStartupTimeoutSeconds": 60}
     p = await Upgrade(workers={"a": 1}, version=OLD).begin()
     entry = {"class": "default-worker", "name": "a", "replicas": 1, "healthCheck": {"checks": checks}}
@@ -213,7 +213,9 @@ async def test_104_a_health_check_changes_while_its_deployment_waits() -> None:
         (110, "v1.31.2", "v1.33.0", ["v1.31.2", "v1.32.1", "v1.33.0"], ["v1.32.1", "v1.33.0"]),
     ],
 )
-async def test_105_106_107_110_plans(number: int, own: str, target: str, listed: list[str] | None, plan: list[str] | str) -> None:
+async def test_an_upgrade_plan_lists_every_step(
+    number: int, own: str, target: str, listed: list[str] | None, plan: list[str] | str
+) -> None:
     def alter(objects: list[Json], _cluster: Json) -> None:
         if listed:
             objects[-1]["spec"]["kubernetesVersions"] = listed
@@ -231,7 +233,7 @@ async def test_105_106_107_110_plans(number: int, own: str, target: str, listed:
     assert await p.condition() == ("True", "ReconcileSucceeded", "")
 
 
-async def test_108_workers_that_are_far_behind_go_first() -> None:
+async def test_workers_that_are_far_behind_go_first() -> None:
     versions = ["v1.30.0", "v1.31.0", "v1.32.0", "v1.33.0", "v1.34.1"]
 
     def alter(objects: list[Json], _cluster: Json) -> None:
@@ -247,19 +249,19 @@ async def test_108_workers_that_are_far_behind_go_first() -> None:
     assert ((await p.plane())["spec"]["version"], await p.deployments()) == (versions[3], {"a": versions[3]})
 
 
-def test_109_a_plan_for_workers_that_need_none_is_refused() -> None:
+def test_a_plan_for_workers_that_need_none_is_refused() -> None:
     with pytest.raises(PlanError):
         checked("v1.34.1", "v1.33.0", "v1.34.1", ["v1.34.1"], ["v1.34.1"])
 
 
 @pytest.mark.parametrize(("text", "number"), [("0", 1), ("x", 1), ("", 1), ("-3", 1), ("4", 4)])
-def test_112_how_many_at_a_time(text: str, number: int) -> None:
+def test_the_annotation_sets_how_many_workers_upgrade_at_a_time(text: str, number: int) -> None:
     annotations = {"topology.cluster.x-k8s.io/upgrade-concurrency": text}
 
     assert concurrency({"metadata": {"annotations": annotations}}) == number
 
 
-async def test_113_without_extensions_the_step_is_the_version_that_the_control_plane_gets() -> None:
+async def test_without_extensions_the_step_is_the_version_that_the_control_plane_gets() -> None:
     p = await Upgrade(workers={"a": 0}, version=OLD).begin()
     await p.to()
     assert (await p.annotations())[STEP] == NEW
@@ -299,7 +301,7 @@ class Hooks(Upgrade):
 WAIT = {"retryAfterSeconds": 10, "message": "m"}
 
 
-async def test_114_a_hook_that_blocks_creation() -> None:
+async def test_a_hook_may_block_creation() -> None:
     p = Hooks.of("BeforeClusterCreate", answers={"BeforeClusterCreate": WAIT})
     await p.run()
     assert (p.requeue, p.actions) == (10, [])
@@ -308,7 +310,7 @@ async def test_114_a_hook_that_blocks_creation() -> None:
     assert p.asked == ["BeforeClusterCreate"], "within that time nobody is asked again"
 
 
-async def test_115_116_hooks_that_fail() -> None:
+async def test_failing_hooks_are_reported() -> None:
     p = Hooks.of("BeforeClusterCreate")
     p.say("BeforeClusterCreate", status="Failure")
     await p.run()
@@ -326,12 +328,12 @@ async def test_115_116_hooks_that_fail() -> None:
     assert "AfterControlPlaneInitialized" in (await q.annotations())[PENDING]
 
 
-async def test_117_a_cluster_from_before_the_gate_is_not_told_that_it_is_initialized() -> None:
+async def test_a_cluster_from_before_the_gate_is_not_told_that_it_is_initialized() -> None:
     p = await Upgrade(workers={}).begin("v1.34.1")
     assert PENDING not in await p.annotations()
 
 
-async def test_118_annotations_hold_an_upgrade_up_without_any_extension() -> None:
+async def test_annotations_hold_an_upgrade_up_without_any_extension() -> None:
     name = "before-upgrade.hook.cluster.cluster.x-k8s.io/x"
 
     def alter(_objects: list[Json], cluster: Json) -> None:
@@ -349,7 +351,7 @@ async def test_118_annotations_hold_an_upgrade_up_without_any_extension() -> Non
     assert await p.deployments() == {"a": NEW}, "an upgrade that has begun is not stopped"
 
 
-async def test_119_the_second_hook_blocks_and_the_first_is_not_asked_again() -> None:
+async def test_the_second_hook_blocks_and_the_first_is_not_asked_again() -> None:
     hooks = ("BeforeClusterUpgrade", "BeforeControlPlaneUpgrade", "AfterClusterUpgrade")
     p = await Hooks.of(*hooks, workers={}, version=OLD, answers={"BeforeControlPlaneUpgrade": WAIT}).begin()
     await p.to()
@@ -361,7 +363,7 @@ async def test_119_the_second_hook_blocks_and_the_first_is_not_asked_again() -> 
     assert p.asked == ["BeforeClusterUpgrade", "BeforeControlPlaneUpgrade", "BeforeControlPlaneUpgrade"]
 
 
-async def test_120_workers_wait_for_what_follows_the_control_plane() -> None:
+async def test_workers_wait_for_what_follows_the_control_plane() -> None:
     p = await Hooks.of("AfterControlPlaneUpgrade", workers={"a": 1}, version=OLD, answers={"AfterControlPlaneUpgrade": WAIT}).begin()
     await (await p.to(workers=entries(a={}, late={}))).plane_done()
 
@@ -370,7 +372,7 @@ async def test_120_workers_wait_for_what_follows_the_control_plane() -> None:
     assert "AfterControlPlaneUpgrade: m" in (await p.condition())[2]
 
 
-async def test_121_125_hooks_that_nobody_handles_are_done() -> None:
+async def test_hooks_that_nobody_handles_are_done() -> None:
     p = await Hooks.of(workers={"a": 0}, version=OLD).begin()
     await (await p.to()).plane_done()
     await p.run(2)
@@ -385,7 +387,7 @@ async def test_121_125_hooks_that_nobody_handles_are_done() -> None:
     assert "AfterClusterUpgrade" not in (await q.annotations())[PENDING]
 
 
-async def test_122_two_handlers_and_one_word() -> None:
+async def test_two_handlers_of_one_hook_give_one_answer() -> None:
     config = extension_config("ext", "https://h/", "", {"a": "BeforeClusterCreate", "b": "BeforeClusterCreate"})
     answers = {
         "a": {"response": {"status": "Success", "retryAfterSeconds": 30, "message": "a"}},
@@ -396,7 +398,7 @@ async def test_122_two_handlers_and_one_word() -> None:
     assert (p.requeue, (await p.condition())[2].rpartition(": ")[2]) == (5, "a")
 
 
-async def test_123_a_step_of_the_control_plane_alone_asks_no_hook_of_the_workers() -> None:
+async def test_a_step_of_the_control_plane_alone_asks_no_hook_of_the_workers() -> None:
     p = await Hooks.of("BeforeWorkersUpgrade", "AfterWorkersUpgrade", workers={}, version=OLD).begin()
     await (await p.to()).plane_done()
     await p.run()
@@ -404,7 +406,7 @@ async def test_123_a_step_of_the_control_plane_alone_asks_no_hook_of_the_workers
     assert p.asked == []
 
 
-async def test_124_what_follows_an_upgrade_holds_up_the_next_and_nothing_else() -> None:
+async def test_what_follows_an_upgrade_holds_up_the_next_and_nothing_else() -> None:
     p = await Hooks.of("AfterClusterUpgrade", workers={"a": 0}, version=OLD, answers={"AfterClusterUpgrade": WAIT}).begin()
     await (await p.to()).plane_done()
     await p.topology(workers={"machineDeployments": [{"class": "default-worker", "name": "a", "replicas": 4}]})
@@ -418,7 +420,7 @@ async def test_124_what_follows_an_upgrade_holds_up_the_next_and_nothing_else() 
 
 
 @pytest.mark.parametrize("blocked", [False, True])
-async def test_126_127_a_cluster_on_its_way_out(blocked: bool) -> None:
+async def test_a_cluster_that_is_deleted_is_not_upgraded(blocked: bool) -> None:
     def alter(_objects: list[Json], cluster: Json) -> None:
         cluster["metadata"] |= {"deletionTimestamp": "2026-05-01T11:00:00Z", "finalizers": ["x/y"]}
 

@@ -46,7 +46,7 @@ async def used(p: Passes) -> tuple[str, str]:
 # ---------------------------------------------------------------------------------------------------------------- reading
 
 
-async def test_36_a_class_whose_bootstrap_is_of_another_kind_now_rotates_what_there_is() -> None:
+async def test_a_class_whose_bootstrap_is_of_another_kind_now_rotates_what_there_is() -> None:
     p = await settled()
     other = {"apiVersion": BOOTSTRAP, "kind": "KubeadmConfigTemplate", "metadata": {"name": "other", "namespace": "default"}}
     await p.client.create({**other, "spec": {"template": {"spec": {"files": []}}}})
@@ -64,7 +64,7 @@ async def test_36_a_class_whose_bootstrap_is_of_another_kind_now_rotates_what_th
     assert (await used(p))[1] != before
 
 
-async def test_41_objects_made_by_hand_are_taken_over_under_their_names_if_they_are_labelled() -> None:
+async def test_objects_made_by_hand_are_taken_over_under_their_names_if_they_are_labelled() -> None:
     labels = OWNED
     infra = {
         "apiVersion": INFRA,
@@ -108,7 +108,7 @@ async def test_41_objects_made_by_hand_are_taken_over_under_their_names_if_they_
 # ---------------------------------------------------------------------------------------------------------------- writing
 
 
-async def test_131_132_a_template_rotates_for_its_spec_and_is_written_for_its_labels() -> None:
+async def test_a_template_rotates_for_its_spec_and_is_written_for_its_labels() -> None:
     p = await settled()
     before = await used(p)
     await template_spec(p, "in-memory-worker", {"metadata": {"labels": {"x": "y"}}})
@@ -124,7 +124,7 @@ async def test_131_132_a_template_rotates_for_its_spec_and_is_written_for_its_la
     assert await p.client.find(kind("DevMachineTemplate", INFRA), ObjectKey("default", before[0])) is not None, "Machines still use it"
 
 
-async def test_135_a_control_plane_that_cannot_be_written_leaves_no_new_template() -> None:
+async def test_a_control_plane_that_cannot_be_written_leaves_no_new_template() -> None:
     p = await settled(observation={"unwritable": [{"verb": "patch", "kind": "KubeadmControlPlane", "name": "none-yet"}]}, workers={})
     before = await p.all("DevMachineTemplate", INFRA)
     refuse(p, "patch", "KubeadmControlPlane")
@@ -135,7 +135,7 @@ async def test_135_a_control_plane_that_cannot_be_written_leaves_no_new_template
     assert [t["metadata"]["name"] for t in await p.all("DevMachineTemplate", INFRA)] == [t["metadata"]["name"] for t in before]
 
 
-async def test_136_a_bootstrap_template_that_cannot_be_made_takes_the_other_back() -> None:
+async def test_a_bootstrap_template_that_cannot_be_made_takes_the_other_back() -> None:
     p = await settled()
     before = await used(p)
     refuse(p, "create", "KubeadmConfigTemplate")
@@ -155,7 +155,7 @@ def refuse(p: Passes, verb: str, of: str) -> None:
     p.client._faults = other.client._faults  # type: ignore[attr-defined]
 
 
-async def test_139_the_stand_in_goes_once_the_cluster_owns_everything() -> None:
+async def test_the_stand_in_goes_once_the_cluster_owns_everything() -> None:
     p = await Passes(workers={}).run()
     secrets = await p.client.list(kind("Secret", "v1"))
     assert any("shim" in s.metadata.name for s in secrets)
@@ -168,7 +168,7 @@ async def test_139_the_stand_in_goes_once_the_cluster_owns_everything() -> None:
 
 
 @pytest.mark.parametrize(("given", "kept"), [({"host": "", "port": 0}, ("1.2.3.4", 6443)), ({"host": "h", "port": 0}, ("h", 6443))])
-async def test_140_141_an_endpoint_that_the_infrastructure_sets_stays(given: Json, kept: tuple[str, int]) -> None:
+async def test_an_endpoint_that_the_infrastructure_sets_stays(given: Json, kept: tuple[str, int]) -> None:
     def alter(objects: list[Json], _cluster: Json) -> None:
         objects[0]["spec"]["template"]["spec"]["controlPlaneEndpoint"] = given
 
@@ -183,7 +183,7 @@ async def test_140_141_an_endpoint_that_the_infrastructure_sets_stays(given: Jso
     assert p.actions == []
 
 
-async def test_142_143_an_object_is_not_made_twice() -> None:
+async def test_an_object_is_not_made_twice() -> None:
     p = await settled()
     deployment = await p.one("MachineDeployment")
     await p.run(3)
@@ -191,7 +191,7 @@ async def test_142_143_an_object_is_not_made_twice() -> None:
     assert (await p.one("MachineDeployment"))["metadata"]["uid"] == deployment["metadata"]["uid"]
 
 
-async def test_144_a_worker_cannot_become_of_another_kind_of_infrastructure() -> None:
+async def test_a_worker_cannot_become_of_another_kind_of_infrastructure() -> None:
     p = await settled()
     other = {"apiVersion": INFRA, "kind": "DockerMachineTemplate", "metadata": {"name": "d", "namespace": "default"}}
     await p.client.create({**other, "spec": {"template": {"spec": {}}}})
@@ -209,7 +209,7 @@ async def test_144_a_worker_cannot_become_of_another_kind_of_infrastructure() ->
     assert (await p.one("MachineDeployment"))["metadata"]["resourceVersion"] == before
 
 
-async def test_145_another_class_of_workers_keeps_the_name_and_rotates_what_differs() -> None:
+async def test_another_class_of_workers_keeps_the_name_and_rotates_what_differs() -> None:
     def two(objects: list[Json], _cluster: Json) -> None:
         workers = objects[-1]["spec"]["workers"]["machineDeployments"]
         workers.append({**workers[0], "class": "second"})
@@ -223,7 +223,7 @@ async def test_145_another_class_of_workers_keeps_the_name_and_rotates_what_diff
     assert await used(p) == before, "their templates are the same"
 
 
-async def test_111_pools_with_nodes_need_a_connection_and_pools_without_need_none() -> None:
+async def test_pools_with_nodes_need_a_connection_and_pools_without_need_none() -> None:
     p = await Passes(workers={}, pools={"mp": 1}).run()
     await p.settle(VERSION)
     await p.run()
@@ -240,7 +240,7 @@ async def test_111_pools_with_nodes_need_a_connection_and_pools_without_need_non
 # ---------------------------------------------------------------------------------------------------------- the condition
 
 
-async def test_157_a_repair_leaves_the_condition_as_it_is() -> None:
+async def test_a_repair_leaves_the_condition_as_it_is() -> None:
     p = await settled()
     await p.patch({"metadata": {"annotations": {"runtime.cluster.x-k8s.io/pending-hooks": "AfterClusterUpgrade"}}})
     before = await p.condition()
@@ -254,7 +254,7 @@ async def test_157_a_repair_leaves_the_condition_as_it_is() -> None:
     assert (p.error, p.requeue, await p.condition()) == ("", 1.0, before)
 
 
-async def test_151_both_ways_to_pause_are_told() -> None:
+async def test_both_ways_to_pause_are_told() -> None:
     p = await settled()
     await p.patch({"spec": {"paused": True}, "metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}})
     await p.run()
@@ -263,7 +263,7 @@ async def test_151_both_ways_to_pause_are_told() -> None:
     assert await p.condition() == ("False", "Paused", text)
 
 
-async def test_152_many_names_are_cut() -> None:
+async def test_long_lists_of_names_are_cut_in_messages() -> None:
     p = await Passes(workers={f"w{n}": 1 for n in range(5)}, version="v1.33.0").run()
     await p.settle("v1.33.0")
     await p.topology(version=VERSION)
@@ -272,7 +272,7 @@ async def test_152_many_names_are_cut() -> None:
     assert ", ... (2 more)" in (await p.condition())[2]
 
 
-async def test_153_154_155_who_is_deferred_and_what_else_goes_on() -> None:
+async def test_deferred_workers_are_named_while_others_continue() -> None:
     defer = {"annotations": {"topology.cluster.x-k8s.io/defer-upgrade": ""}}
 
     def pools_defer(_objects: list[Json], cluster: Json) -> None:
@@ -353,7 +353,7 @@ async def rotated() -> tuple[Collecting, Json, str, str]:
     return collecting, deployment, old, new
 
 
-async def test_158_a_template_that_the_deployment_uses_stays_when_a_set_goes() -> None:
+async def test_a_template_that_the_deployment_uses_stays_when_a_set_goes() -> None:
     c, deployment, old, new = await rotated()
     await c.machine_set("first", deployment, old)
     await c.machine_set("second", deployment, new)
@@ -363,7 +363,7 @@ async def test_158_a_template_that_the_deployment_uses_stays_when_a_set_goes() -
     assert await c.templates() == {new}
 
 
-async def test_159_160_templates_go_with_the_last_who_uses_them() -> None:
+async def test_templates_go_with_the_last_object_that_uses_them() -> None:
     c, deployment, old, new = await rotated()
     await c.machine_set("first", deployment, old)
     await c.machine_set("second", deployment, new)
@@ -378,7 +378,7 @@ async def test_159_160_templates_go_with_the_last_who_uses_them() -> None:
     assert await c.templates() == set()
 
 
-async def test_161_what_belongs_to_no_topology_gets_no_finalizer() -> None:
+async def test_what_belongs_to_no_topology_gets_no_finalizer() -> None:
     p = await settled()
     deployment = await p.one("MachineDeployment")
     await p.change(deployment, {"metadata": {"labels": {"topology.cluster.x-k8s.io/owned": None}}})
@@ -388,7 +388,7 @@ async def test_161_what_belongs_to_no_topology_gets_no_finalizer() -> None:
     assert found.metadata.finalizers == ()
 
 
-async def test_162_a_template_that_is_gone_already_holds_nothing_up() -> None:
+async def test_a_template_that_is_gone_already_holds_nothing_up() -> None:
     c, deployment, old, new = await rotated()
     await c.machine_set("first", deployment, old)
     await c.p.client.delete(kind("DevMachineTemplate", INFRA), ObjectKey("default", old))
@@ -397,7 +397,7 @@ async def test_162_a_template_that_is_gone_already_holds_nothing_up() -> None:
     assert await c.templates() == {new}
 
 
-async def test_163_while_the_cluster_is_paused_nothing_goes() -> None:
+async def test_while_the_cluster_is_paused_nothing_goes() -> None:
     c, deployment, old, _ = await rotated()
     await c.machine_set("first", deployment, old)
     await c.p.client.patch(Cluster, KEY, {"spec": {"paused": True}})
