@@ -87,7 +87,7 @@ $(VENV)/.stamp-bench: $(STAMP) requirements/bench.txt
 	touch $@
 
 bench: $(VENV)/.stamp-bench ## run the benchmarks side by side
-	for b in apiserver admission runtime scale shards topology; do $(BIN)/python -m bench.$$b; done
+	for b in up apiserver admission runtime scale shards topology; do $(BIN)/python -m bench.$$b; done
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .venv-other .mypy_cache .ruff_cache .hypothesis build dist
