@@ -186,7 +186,7 @@ async def ten(show: bool, size: Size, most_writes: int) -> bool:
         await until_available(p, names, size, 120)
         up, up_cpu = time.monotonic() - started, cpu() - used
         at_once, reads = p.transport.writes / 10, p.transport.reads / 10
-        await asyncio.sleep(12)  # what was left to be told when there is nothing else to do
+        await asyncio.sleep(2)  # reports that passes left for a moment
         writes, begun = p.transport.writes / 10, p.transport.writes
         if show:
             for what, count in sorted(p.transport.counts.items(), key=lambda item: -item[1]):
@@ -254,8 +254,8 @@ def main() -> int:
     def run() -> bool:
         good = True
         if arguments.ten or not arguments.clusters:
-            good = asyncio.run(ten(arguments.requests, Size(3, deployment=True), 115))
-            good = asyncio.run(ten(arguments.requests, Size(2, 3, deployment=True, control_plane=True), 170)) and good
+            good = asyncio.run(ten(arguments.requests, Size(3, deployment=True), 125))
+            good = asyncio.run(ten(arguments.requests, Size(2, 3, deployment=True, control_plane=True), 175)) and good
         return (True if arguments.ten and not arguments.clusters else asyncio.run(many(arguments.clusters or 200))) and good
 
     good = profiled(run, arguments.profile) if arguments.profile else run()

@@ -21,6 +21,7 @@ from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.keys import FixedKeySource
+from clusterwright.runtime.reports import Reports
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, management_server, plane
 from clusterwright.simulation.world import START
@@ -63,6 +64,7 @@ def dependencies(p: Plane) -> Dependencies:
         features=EMBEDDED_FEATURES,
         enqueue=lambda _key, _reason: None,
         trace=lambda _key, _rows: None,
+        reports=Reports(),
         options={},
     )
 

@@ -16,7 +16,7 @@ from clusterwright.api.core import Cluster
 from clusterwright.api.crds import crds
 from clusterwright.api.kubeconfig import inline
 from clusterwright.api.kubernetes import MutatingWebhookConfiguration, Secret, ValidatingWebhookConfiguration
-from clusterwright.api.meta import GroupVersionKind, Object, ObjectKey
+from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.api.runtime import ExtensionConfig
 from clusterwright.api.scheme import gvk_of
 from clusterwright.api.wire import Transport
@@ -120,18 +120,24 @@ async def missing_kinds(manager: Manager) -> list[str]:
 def add_migrator(manager: Manager, skip: Collection[Phase] = ()) -> None:
     """Add the storage-version migrator of our CRDs, unless all its phases are skipped."""
     if not set(PHASES) <= set(skip):
-        migrator = crdmigrator.make(_tools(manager, "crdmigrator", CustomResourceDefinitionMeta), skip)
-        manager.add_controller("crdmigrator", CustomResourceDefinitionMeta, lambda _: migrator, when=crdmigrator.is_due, concurrency=1)
+        manager.add_controller(
+            "crdmigrator",
+            CustomResourceDefinitionMeta,
+            lambda controller: crdmigrator.make(_tools(manager, controller), skip),
+            when=crdmigrator.is_due,
+            concurrency=1,
+        )
 
 
-def _tools(manager: Manager, name: str, kind: type[Object]) -> PassTools:
+def _tools(manager: Manager, controller: Controller) -> PassTools:
     """Return what a pass needs that is not one of the registered controllers."""
     return PassTools(
         client=manager.client,
         clock=manager.clock,
         random=manager.random,
         events=manager.events,
-        trace=lambda key, rows: manager.traces.record(name, kind.__name__, key, rows),
+        reports=controller.reports,
+        trace=lambda key, rows: manager.traces.record(controller.name, controller.kind.__name__, key, rows),
     )
 
 
@@ -252,8 +258,12 @@ def add_runtime_client(manager: Manager, flags: Mapping[str, Any], post: Post | 
     read_only = shared or bool(flags.get("runtime-extensions-read-only"))
     warm_up = WarmUp(manager.client, manager.clock, client.registry, read_only=read_only)
     if shared:
-        follower = readonly.make(_tools(manager, "extensionconfig/follower", ExtensionConfig), client.registry)
-        manager.add_controller("extensionconfig/follower", ExtensionConfig, lambda _: follower, everywhere=True)
+        manager.add_controller(
+            "extensionconfig/follower",
+            ExtensionConfig,
+            lambda controller: readonly.make(_tools(manager, controller), client.registry),
+            everywhere=True,
+        )
 
     async def run() -> None:
         try:
@@ -293,7 +303,7 @@ def _add(
                 features=features,
                 enqueue=controller.enqueue,
                 enqueue_after=controller.enqueue_after,
-                may_wait=controller.may_wait,
+                reports=controller.reports,
                 trace=trace,
                 extensions=extensions,
                 runtime=runtime,
@@ -308,7 +318,6 @@ def _add(
         make,
         watches=definition.watches,
         concurrency=definition.concurrency,
-        patient=definition.patient,
         look=definition.look,
     )
     wake = definition.workload_wake

@@ -45,7 +45,7 @@ async def test_only_the_health_check_of_the_topology_goes_with_its_deployment(la
     world = Plane([*made, check])
     reconciler = world.reconciler_named("MachineDeployment", "topology/machinedeployment")
 
-    await reconciler.reconcile(KEY)
+    await world.world.reports.complete(reconciler, KEY)
 
     assert (await world.client.find(MachineHealthCheck, KEY) is not None) is stays
 

@@ -34,8 +34,8 @@ HUGE = 2**31 - 1
 async def test_a_pass_creates_so_many_machines_and_says_how_many_are_left() -> None:
     world = Plane(objects("MachineSet", HUGE))
 
-    await world.reconcile("MachineSet", times=2)  # the finalizer, the owner
-    result = await world.reconciler("MachineSet").reconcile(KEY)
+    await world.reconcile("MachineSet", times=1)  # the finalizer
+    result = await world.world.reports.complete(world.reconciler("MachineSet"), KEY)
 
     assert len(await world.machines()) == MOST_CREATED
     assert result.requeue_after is not None
@@ -60,7 +60,7 @@ def test_a_second_later_the_next_ones_may_be_created() -> None:
 async def test_a_number_within_the_bound_is_created_at_once_and_not_mentioned() -> None:
     world = Plane(objects("MachineSet", MOST_CREATED))
 
-    await world.reconcile("MachineSet", times=3)
+    await world.reconcile("MachineSet", times=2)
 
     assert len(await world.machines()) == MOST_CREATED
     told = get((await world.client.get(MachineSet, KEY)).status.conditions, "ScalingUp")
@@ -102,6 +102,10 @@ async def _count(p: Simulated, kind: type) -> int:
 
 async def _at_least(p: Simulated, kind: type, number: int) -> bool:
     return await _count(p, kind) >= number
+
+
+async def _all_joined(p: Simulated) -> bool:
+    return all(machine.status.node_ref is not None for machine in await p.client.list(Machine))
 
 
 def _pool() -> list[Any]:
@@ -148,6 +152,8 @@ def test_a_plane_works_on_and_starts_again_with_a_huge_number_of_replicas(kind: 
             await p.apply(samples.cluster("c", has_control_plane_object=kind in ("KubeadmControlPlane", "MachinePool")))
         await p.apply(made())
         await p.until(lambda: _at_least(p, counted, number), f"some {counted.__name__}s are there")
+        if kind == "KubeadmControlPlane":  # one that is just joining could not go on: its token is lost with the simulated cluster
+            await p.until(lambda: _all_joined(p), "no Machine is joining")
         used.append(time.process_time() - started)
 
     async def second(p: Simulated) -> None:

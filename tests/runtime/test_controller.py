@@ -18,7 +18,7 @@ from clusterwright.runtime.leases import LEASE, LeadershipLost, LeaseTimes
 from clusterwright.runtime.manager import Manager, Options
 from clusterwright.runtime.mapping import by_label, itself, owners
 from clusterwright.runtime.predicates import changed
-from clusterwright.runtime.reconcile import WHEN_IDLE, Result, Watch
+from clusterwright.runtime.reconcile import Result, Watch
 from clusterwright.runtime.rest import RestClient
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.sample import GROUP, Child, Parent, ParentSpec, crds
@@ -319,130 +319,6 @@ async def test_changes_that_settle_first_are_seen_by_one_pass_and_nothing_else_w
     await bench.user.patch(Parent, key, {"metadata": {"labels": {"a": "b"}}})
     await asyncio.sleep(0.1)
     assert len(bench.passes) == 2
-    await bench.stop()
-
-
-@virtual
-async def test_a_change_of_the_status_alone_is_patient_but_the_first_and_any_other_are_not():
-    bench = Bench()
-    await bench.start(patient=True)
-    key = await bench.make()
-    await asyncio.sleep(1)
-    bench.passes.clear()
-
-    async def passes_after(patch, subresource=""):
-        bench.passes.clear()
-        begun = asyncio.get_running_loop().time()
-        await bench.user.patch(Parent, key, patch, subresource=subresource)
-        await asyncio.sleep(2)
-        return [round(at - begun, 1) for _, at in bench.passes]
-
-    condition = {"type": "Ready", "status": "True", "reason": "R", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
-    assert await passes_after({"status": {"conditions": [condition]}}, "status") == [0.0]
-    assert await passes_after({"status": {"conditions": [{**condition, "status": "False"}]}}, "status") == [0.5]
-    assert await passes_after({"metadata": {"labels": {"a": "b"}}}) == [0.0]
-    await bench.stop()
-
-
-@virtual
-async def test_a_change_that_can_wait_waits_until_nobody_in_the_process_has_anything_to_do():
-    bench = Bench()
-    await bench.start(watches=(Watch(Child, owners(GROUP, "Parent"), settle=lambda old, new: 0.0 if old is None else WHEN_IDLE),))
-    key = await bench.make()
-    uid = (await bench.user.get(Parent, key)).metadata.uid
-    owner = OwnerReference(api_version=f"{GROUP}/v1", kind="Parent", name=key.name, uid=uid)
-    await bench.user.create(Child(metadata=ObjectMeta(namespace="default", name="kay", owner_references=(owner,))))
-    await asyncio.sleep(1)
-    bench.passes.clear()
-
-    begun = asyncio.get_running_loop().time()
-    other = bench.manager.add_controller("other", Parent, lambda controller: Reconciler(bench, None))
-    for busy in ("a", "b"):
-        other.queue.add(ObjectKey("default", busy))
-    await bench.user.patch(Child, ObjectKey("default", "kay"), {"metadata": {"labels": {"a": "b"}}})
-    await asyncio.sleep(3.2)
-    assert bench.passes == []
-    other.queue.close()
-    bench.manager.controllers.remove(other)
-    await asyncio.sleep(1)
-
-    assert [round(at - begun, 1) for _, at in bench.passes] == [3.5]
-    await bench.stop()
-
-
-@virtual
-async def test_words_are_left_for_later_but_not_for_ever():
-    bench = Bench()
-    said = []
-
-    async def reconcile(key):
-        if not bench.controller.may_wait(key, WHEN_IDLE):
-            said.append(round(asyncio.get_running_loop().time() - begun, 1))
-        return Result.await_change()
-
-    await bench.start(reconcile)
-    begun = asyncio.get_running_loop().time()
-    key = await bench.make()
-    await asyncio.sleep(1)
-    assert said == [0.5]
-
-    other = bench.manager.add_controller("busy", Parent, lambda controller: Reconciler(bench, None))
-    for busy in ("a", "b"):
-        other.queue.add(ObjectKey("default", busy))
-    await bench.user.patch(Parent, key, {"metadata": {"labels": {"a": "b"}}})
-    await asyncio.sleep(30)
-    assert said == [0.5, 11.0]
-    await bench.stop()
-
-
-@virtual
-async def test_words_wait_anew_after_a_pass_that_told_all():
-    bench = Bench()
-    said, is_deed = [], False
-
-    async def reconcile(key):
-        if is_deed or not bench.controller.may_wait(key, WHEN_IDLE):
-            said.append(round(asyncio.get_running_loop().time() - begun, 1))
-        return Result.await_change()
-
-    await bench.start(reconcile)
-    await asyncio.sleep(1)
-    begun = asyncio.get_running_loop().time()
-    other = bench.manager.add_controller("busy", Parent, lambda controller: Reconciler(bench, None))
-    for busy in ("a", "b"):
-        other.queue.add(ObjectKey("default", busy))
-    key = await bench.make()
-    await asyncio.sleep(5)
-    is_deed = True
-    await bench.user.patch(Parent, key, {"metadata": {"labels": {"a": "b"}}})
-    await asyncio.sleep(7)
-    is_deed = False
-    await bench.user.patch(Parent, key, {"metadata": {"labels": {"a": "c"}}})
-    await asyncio.sleep(30)
-
-    assert said == [5.0, 22.0]  # not 12.0, ten seconds after the words that were told with the deed
-    await bench.stop()
-
-
-@virtual
-async def test_sums_wait_a_second_for_more_and_whatever_came_before_counts():
-    bench = Bench()
-    said, seconds = [], 1.0
-
-    async def reconcile(key):
-        if not bench.controller.may_wait(key, seconds):
-            said.append(round(asyncio.get_running_loop().time() - begun, 1))
-        return Result.await_change()
-
-    await bench.start(reconcile)
-    begun = asyncio.get_running_loop().time()
-    key = await bench.make()
-    for label in ("a", "b", "c"):
-        await asyncio.sleep(0.3)
-        await bench.user.patch(Parent, key, {"metadata": {"labels": {"a": label}}})
-    await asyncio.sleep(5)
-
-    assert said == [1.0]
     await bench.stop()
 
 

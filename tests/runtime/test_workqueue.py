@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterwright.api.meta import ObjectKey
-from clusterwright.runtime.workqueue import PATIENCE, Backoff, Priority, ShutDown, WorkQueue
+from clusterwright.runtime.workqueue import Backoff, Priority, ShutDown, WorkQueue
 from clusterwright.simulation.loop import run_virtual
 
 A, B, C = (ObjectKey("ns", name) for name in "abc")
@@ -232,51 +232,50 @@ def test_no_key_is_lost_and_none_is_worked_on_twice_at_once(steps):
 
 
 @virtual
-async def test_a_patient_key_comes_when_it_is_quiet_or_has_waited_long_enough_or_with_another_reason():
-    quiet = True
-    queue = WorkQueue("q", is_quiet=lambda: quiet)
-    begun = now()
-    queue.add_when_idle(A, "words")
+async def test_a_key_comes_for_a_report_and_its_vote_for_a_pass_stays():
+    queue, begun = WorkQueue("q"), now()
+    queue.add_after(A, 20, "requeue")
+    queue.add_report(A, 0.5)
+
+    report = await queue.get()
+    assert (report.key, report.is_report, now() - begun) == (A, True, 0.5)
+    queue.done(A)
     request = await queue.get()
-    assert (request.key, request.reasons, now() - begun) == (A, ("words",), 0.5)
+    assert (request.key, request.is_report, request.reasons, now() - begun) == (A, False, ("requeue",), 20)
     queue.done(A)
-
-    quiet, begun = False, now()
-    queue.add_when_idle(A)
-    await asyncio.sleep(3)
-    queue.add_when_idle(A)  # the first asking counts
-    assert (await take(queue), now() - begun) == (A, PATIENCE)
-    queue.done(A)
-
-    queue.add_when_idle(A)
-    queue.add(A)
-    await take(queue)
-    queue.done(A)
-    await asyncio.sleep(2 * PATIENCE)
     assert queue.is_idle
 
 
 @virtual
-async def test_patient_keys_do_not_keep_each_other_from_coming():
-    queue = WorkQueue("q", is_quiet=lambda: queue.busy <= 1)
-    begun, keys = now(), [ObjectKey("default", f"k{n}") for n in range(20)]
-    for key in keys:
-        queue.add_when_idle(key)
-    assert ({await take(queue) for _ in keys}, now() - begun) == (set(keys), 0.5)
-    assert queue.busy == 0
-
-    queue.add(keys[0])  # while it is worked on: that is work
-    queue.add(A)
-    queue.add_when_idle(B)
-    await asyncio.sleep(2.8)
-    assert queue.busy == 3
-    for key in keys:
-        queue.done(key)
-    assert await take(queue) == A
-    assert await take(queue) == keys[0]
-    queue.done(keys[0])
-    assert (await take(queue), now() - begun) == (B, 3.5)
+async def test_a_pass_that_begins_first_comes_instead_of_the_report():
+    queue = WorkQueue("q")
+    queue.add_report(A, 0.5)
+    queue.add(A, "changed")
+    assert not (await queue.get()).is_report
+    await asyncio.sleep(5)
     queue.done(A)
-    queue.done(B)
-    assert queue.busy == 0
+    assert queue.is_idle
+
+    queue.add_report(A, 0.5)
+    await asyncio.sleep(1)  # nobody has taken it yet
+    queue.add(A, "changed")
+    request = await queue.get()
+    assert (request.is_report, request.reasons) == (False, ("changed",))
+    queue.done(A)
+    assert queue.is_idle
+
+
+@virtual
+async def test_a_later_report_replaces_an_earlier_one_and_none_comes_after_the_end():
+    queue, begun = WorkQueue("q"), now()
+    queue.add_report(A, 0.5)
+    queue.add_report(A, 0.8)
+    await queue.get()
+    assert now() - begun == 0.8
+    queue.done(A)
+
+    queue.add_report(A, 0.5)
+    queue.close()
+    queue.add_report(A, 0.5)
+    await asyncio.sleep(1)
     assert queue.is_idle

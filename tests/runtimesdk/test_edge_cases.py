@@ -59,7 +59,7 @@ class Passes:
     async def run(self) -> str:
         """One pass; the error, if it failed."""
         try:
-            await self.reconciler.reconcile(KEY)
+            await self.world.reports.complete(self.reconciler, KEY)
         except ApiError as error:
             return str(error)
         return ""

@@ -21,6 +21,7 @@ from clusterwright.controllers.wiring import PassTools
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.keys import FixedKeySource
+from clusterwright.runtime.reports import Reports
 from clusterwright.runtimesdk.registry import Registry, RegistryError
 from clusterwright.runtimesdk.warmup import WarmUp, undiscovered
 from clusterwright.simulation.plane import Plane, management_server, plane
@@ -144,7 +145,7 @@ async def test_read_only_registers_what_is_there_and_writes_nothing() -> None:
     async with idle() as p:
         registry = Registry()
         events = Events()
-        reconciler = readonly.make(PassTools(client=p.client, clock=p.clock, random=Random(1), events=events), registry)
+        reconciler = readonly.make(PassTools(client=p.client, clock=p.clock, random=Random(1), events=events, reports=Reports()), registry)
         cold = await reconciler.reconcile(KEY)
         await WarmUp(p.client, p.clock, registry, read_only=True).run()
         await p.client.create(extension_config("ext", "https://h/", "Y2E="))

@@ -83,6 +83,7 @@ def _add(manager: Manager, definition: Any, random: Random) -> None:
                 dynamic=OwnerWatches(controller),
                 features=DEFAULT_FEATURES,
                 enqueue=controller.enqueue,
+                reports=controller.reports,
                 trace=lambda _key, _rows: None,
                 options={},
             )

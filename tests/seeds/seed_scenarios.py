@@ -167,9 +167,9 @@ FAILING_ENTRY = [
     Scenario(
         name="paused-condition-absent",
         objects=(cluster(status={"conditions": []}), *PROVIDERS),
-        rows={"reconcile": "not-paused-written", "Paused": "not-paused"},
-        conditions={"Paused": ("False", "NotPaused", "")},
-        status={"observedGeneration": None, "phase": None},
+        rows={"reconcile": "normal", "Paused": "not-paused"},
+        conditions={"Paused": ("False", "NotPaused", ""), "Deleting": ("False", "NotDeleting", "")},
+        status={"observedGeneration": 2},
     ),
     Scenario(
         name="paused-condition-cannot-be-written",

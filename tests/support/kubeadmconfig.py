@@ -31,6 +31,7 @@ from clusterwright.controllers.wiring import Dependencies
 from clusterwright.kubeadm import certificates as pki
 from clusterwright.runtime.errors import ConnectionFailed
 from clusterwright.runtime.keys import sample_keys, sample_rsa_key
+from clusterwright.runtime.reports import Reports
 from clusterwright.runtime.rest import RestClient
 from clusterwright.workload.access import Health, NotConnected
 
@@ -172,6 +173,7 @@ class World:
         self.remote = RestClient(InProcessTransport(self.workload_server), clock=self.clock)
         self.workload = Workload(RestClient(self.remote_transport, clock=self.clock))
         self.events = Events()
+        self.reports = Reports()
         self.rows: dict[str, str] = {}
         self.dependencies = Dependencies(
             client=self.client,
@@ -184,6 +186,7 @@ class World:
             features=features or {},
             enqueue=lambda key, reason: None,
             trace=lambda key, rows: self.rows.update(rows),
+            reports=self.reports,
             options=options or {},
         )
         self.reconciler = CONTROLLER.make(self.dependencies)
@@ -360,7 +363,7 @@ class World:
 
     async def reconcile(self, name: str = "m1") -> float | None:
         """One pass; the seconds after which it wants another."""
-        result = await self.reconciler.reconcile(ObjectKey(NS, name))
+        result = await self.reports.complete(self.reconciler, ObjectKey(NS, name))
         return None if result.requeue_after is None else result.requeue_after.total_seconds()
 
     async def failing(self, name: str = "m1") -> str:

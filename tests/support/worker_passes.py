@@ -50,7 +50,7 @@ class Plane:
         error = ""
         for _ in range(times):
             try:
-                await reconciler.reconcile(key)
+                await self.world.reports.complete(reconciler, key)
                 error = ""
             except ApiError as raised:
                 error = str(raised)

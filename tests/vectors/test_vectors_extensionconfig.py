@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-import clusterwright
 from clusterwright.controllers.extensionconfig.conditions import DISCOVERED
+from support.vectors import decide, differences
 from vectors import replay, v1_14
 
 HERE = Path(__file__).resolve().parent
@@ -16,11 +16,11 @@ HERE = Path(__file__).resolve().parent
 
 @pytest.fixture(scope="module")
 def answers() -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    return [(v, dict(clusterwright.decide(v["objects"], v["subject"]))) for v in replay.vectors("extensionconfig")]
+    return [(v, decide(v)) for v in replay.vectors("extensionconfig")]
 
 
 def test_every_recorded_pass_agrees(answers: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
-    differing = {v["id"]: found for v, answer in answers if (found := replay.differences(v1_14.updated(v), answer))}
+    differing = {v["id"]: found for v, answer in answers if (found := differences(v1_14.updated(v), answer))}
     with_message = {name for name, found in differing.items() if all("with message: " in str(part) for part in found)}
 
     assert len(answers) >= 121

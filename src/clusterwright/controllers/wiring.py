@@ -13,6 +13,7 @@ from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.keys import KeySource
 from clusterwright.runtime.reconcile import Mapper, Reconciler, Watch
+from clusterwright.runtime.reports import Reports
 from clusterwright.runtimesdk.client import RuntimeClient
 from clusterwright.topology.extensions import Extensions, NoExtensions
 from clusterwright.workload.access import WorkloadClusters
@@ -56,7 +57,7 @@ class Tools(Protocol):
     @property
     def trace(self) -> Callable[[ObjectKey, Mapping[str, str]], None]: ...  # noqa: D102
     @property
-    def may_wait(self) -> Callable[[ObjectKey, float], bool] | None: ...  # noqa: D102
+    def reports(self) -> Reports: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +68,8 @@ class PassTools:
     clock: Clock
     random: Random
     events: EventRecorder
+    reports: Reports
     trace: Callable[[ObjectKey, Mapping[str, str]], None] = lambda _key, _rows: None
-    may_wait: Callable[[ObjectKey, float], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,18 +88,14 @@ class Dependencies:
     """Wake a key of this controller, with a reason for traces."""
     trace: Callable[[ObjectKey, Mapping[str, str]], None]
     """Which row of which table fired for an object."""
+    reports: Reports
+    """Takes the writes that a pass leaves for a moment; the controller sends them."""
     extensions: Extensions = field(default_factory=NoExtensions)
     """Runtime extensions; who may not use them (feature gate RuntimeSDK) does not ask."""
     runtime: RuntimeClient | None = None
     """The same, as who discovers and registers them sees it; None: there is none."""
     enqueue_after: Callable[[ObjectKey, timedelta, str], None] = lambda _key, _delay, _reason: None
     """Wake a key after a while: to tell what time alone changes, where the pass itself waits for nothing."""
-    may_wait: Callable[[ObjectKey, float], bool] | None = None
-    """Whether a pass that has to write what may wait so long (`runtime.words`) leaves it for later; it is then run again.
-
-    None: nobody runs it again. Then each pass stands for itself and writes, as it is known from upstream, what it has to say: that the
-    object is not paused apart, for the generation that it read. In a running process two such passes are one, with one write.
-    """
     options: Mapping[str, Any]
     """Flags by name, e.g. `watch-filter`, `remote-conditions-grace-period`; absent means the default."""
 
@@ -140,8 +137,6 @@ class ControllerDefinition:
     make: Callable[[Dependencies], Reconciler]
     workload_wake: WorkloadWake | None = None
     concurrency: int = 10
-    patient: bool = False
-    """A change of an object's status alone waits until there is nothing else to do: it is mostly the write of a pass that is just over."""
     look: float = 0.0
     """Seconds after which an object is looked at again, where facts matter that no watch reports; 0: only by the resync."""
     access: tuple[Access, ...] = ()

@@ -47,7 +47,7 @@ async def run_pass(world: World, reconciler: Any, kind: type[Object], key: Objec
     requeue: float | None = None
     failure: str | None = None
     try:
-        result = await reconciler.reconcile(key)
+        result = await world.reports.complete(reconciler, key)
         requeue = result.requeue_after.total_seconds() if result.requeue_after else None
     except Exception as error:
         failure = str(error) or type(error).__name__

@@ -34,6 +34,7 @@ from clusterwright.offline.zeros import without_silent_zeros
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.keys import KeySource
 from clusterwright.runtime.reconcile import Mapper
+from clusterwright.runtime.reports import Reports
 from clusterwright.runtime.rest import RestClient
 
 
@@ -96,6 +97,7 @@ class World:
         self.journal = Journal()
         self.rows: dict[str, str] = {}
         self.events: list[Json] = []
+        self.reports = Reports()
         self._random = Random(0)
         self._keys = keys
         self._features = {**DEFAULT_FEATURES, **observation.features}
@@ -135,6 +137,7 @@ class World:
             trace=lambda _key, rows: self.rows.update(rows),
             extensions=self.extensions,
             runtime=self.extensions,
+            reports=self.reports,
             options={},
         )
 

@@ -49,7 +49,7 @@ def add(manager: Manager, provider: Provider, *given: Any, name: str = "") -> No
             random=manager.random,
             events=manager.events,
             trace=lambda key, rows: manager.traces.record(name, kind.__name__, key, rows),
-            may_wait=controller.may_wait,
+            reports=controller.reports,
         )
         made = provider(manager.client, *given)
         made.wake = controller.enqueue

@@ -16,8 +16,6 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
-from msgspec.structs import replace as replace_struct
-
 from clusterwright.api.meta import Object, ObjectKey
 from clusterwright.api.scheme import gvk_of
 from clusterwright.runtime.cache import Cache
@@ -27,14 +25,14 @@ from clusterwright.runtime.errors import ApiError, Terminal, is_expected
 from clusterwright.runtime.informer import Entry, Informer
 from clusterwright.runtime.logging import Logger, bound, get_logger, is_foreseen, leaves
 from clusterwright.runtime.metrics import RuntimeMetrics
-from clusterwright.runtime.reconcile import WHEN_IDLE, Predicate, Reconciler, Watch
+from clusterwright.runtime.reconcile import Predicate, Reconciler, Watch
+from clusterwright.runtime.reports import Reports
 from clusterwright.runtime.resources import Kind
 from clusterwright.runtime.shards import Shards
 from clusterwright.runtime.tracing import NoTracer, Tracer
-from clusterwright.runtime.workqueue import PATIENCE, Backoff, Priority, Request, ShutDown, WorkQueue
+from clusterwright.runtime.workqueue import Backoff, Priority, Request, ShutDown, WorkQueue
 
 DEADLINE = 300.0
-_EARLY = 0.001  # a timer may ring that much before its time
 _MAPPING_TRIES = 8
 
 _log = get_logger("controller")
@@ -49,7 +47,6 @@ class _Change:
     old: Entry | None
     new: Entry | None
     initial: bool
-    settle: float
     tries: int = 0
 
 
@@ -79,7 +76,6 @@ class Controller:
         watches: tuple[Watch, ...] = (),
         when: Predicate | None = None,
         concurrency: int = 10,
-        patient: bool = False,
         deadline: float = DEADLINE,
         backoff: Backoff | None = None,
         resync: Resync | None = None,
@@ -87,18 +83,17 @@ class Controller:
         tracer: Tracer | None = None,
         shards: Shards | None = None,
         longest_wait: Callable[[], float] = lambda: float("inf"),
-        is_quiet: Callable[[], bool] | None = None,
     ) -> None:
-        """`is_quiet`: whether nobody in the process has anything to do, but for at most one pass that is under way."""
         self.name = name
         self.kind = kind
-        self.queue = WorkQueue(name, backoff=backoff, metrics=metrics, is_quiet=is_quiet)
+        self.queue = WorkQueue(name, backoff=backoff, metrics=metrics)
+        self.reports = Reports()
+        """The writes that its passes left for a moment. Workers send them as they run passes, while the object is ours."""
         self._cache = cache
         self._reader = reader
         self._watches = watches
         self._when = when
         self._concurrency = concurrency
-        self._patient = patient
         self._deadline = deadline
         self._resync = resync
         self._informer: Informer | None = None
@@ -113,11 +108,6 @@ class Controller:
         self._watched: dict[tuple[Any, Any], None] = {}
         self._mapping = False
         self._active = 0
-        self._withheld: dict[ObjectKey, float] = {}
-        """Since when something is left to be written."""
-        self._withholding: set[ObjectKey] = set()
-        """Whose pass that is under way left something."""
-        self._is_quiet = is_quiet or (lambda: True)
         self._reconciler = make(self)
         if metrics:
             metrics.workers.set(concurrency, name)
@@ -130,22 +120,6 @@ class Controller:
     def enqueue_after(self, key: ObjectKey, delay: timedelta, reason: str) -> None:
         """Wake a key after a while, unless something else does before."""
         self.queue.add_after(key, delay.total_seconds(), reason)
-
-    def may_wait(self, key: ObjectKey, seconds: float) -> bool:
-        """Whether a pass leaves what it has to write for later; if so, it is run again when so much time has passed since the first did.
-
-        With WHEN_IDLE, when there is nothing else to do. A pass may ask for each of its writes; one that leaves nothing has told all.
-        """
-        now = asyncio.get_running_loop().time()
-        waited = now - self._withheld.setdefault(key, now)
-        if waited >= min(seconds, PATIENCE) - _EARLY or (seconds == WHEN_IDLE and waited > 0 and self._is_quiet()):
-            return False
-        self._withholding.add(key)
-        if seconds == WHEN_IDLE:
-            self.queue.add_when_idle(key, "more to tell")
-        else:
-            self.queue.add_after(key, seconds - waited, "more to tell")
-        return True
 
     async def watch(self, watch: Watch) -> None:
         """Let changes of one more kind wake keys, from now on; the second time for the same kind and mapping does nothing.
@@ -163,7 +137,7 @@ class Controller:
 
         def handle(old: Entry | None, new: Entry | None, initial: bool) -> None:
             if self._counts(watch.when, watch.kind, informer, old, new, kind_name):
-                self._changes.append(_Change(watch, informer, old, new, initial, self._settling(watch, informer, old, new, initial)))
+                self._changes.append(_Change(watch, informer, old, new, initial))
                 self._wake.set()
 
         informer.subscribe(handle)
@@ -181,8 +155,7 @@ class Controller:
         def handle(old: Entry | None, new: Entry | None, initial: bool) -> None:
             if self._counts(self._when, self.kind, informer, old, new, kind_name):
                 key = (new or old).key  # type: ignore[union-attr]  # one of them is there
-                reason = _reason(kind_name, key, old, new, initial)
-                self._ask(key, reason, self._own_settling(informer, old, new), initial)
+                self.queue.add(key, _reason(kind_name, key, old, new, initial), Priority.LOW if initial else Priority.NORMAL)
 
         informer.subscribe(handle)
         for watch in self._watches:
@@ -196,6 +169,8 @@ class Controller:
             for worker in workers:
                 await worker
             mapper.cancel()
+            for key in self.reports.keys:  # the last that is written; after a crash, the next process finds it out again
+                await self._share(Request(key, is_report=True))
 
     def stop(self) -> None:
         """Begin no more passes."""
@@ -205,20 +180,6 @@ class Controller:
     def is_idle(self) -> bool:
         """Whether nothing waits to be mapped or reconciled now; keys delayed to later do not count."""
         return self.queue.is_idle and not self._changes and not self._mapping
-
-    def _own_settling(self, informer: Informer, old: Entry | None, new: Entry | None) -> float:
-        """Return how long a change of an object of our own kind waits.
-
-        Where only the status changed, which had been written before, it is mostly the write of a pass that is just over.
-        """
-        if not self._patient or old is None or new is None:
-            return 0.0
-        was, now = _decoded(informer, self.kind, old), _decoded(informer, self.kind, new)
-        if not getattr(was.status, "conditions", ()):
-            return 0.0  # the first word of a controller, which goes on when it is heard
-        plain = {"status": now.status, "metadata": replace_struct(now.metadata, resource_version=was.metadata.resource_version)}
-        is_report = replace_struct(was, status=now.status) == replace_struct(now, **plain)
-        return WHEN_IDLE if is_report else 0.0
 
     # Changes to keys.
 
@@ -230,18 +191,6 @@ class Controller:
         except Exception as error:  # a predicate that fails must not lose the change, nor stop the informer
             _log.error("Predicate failed, the change counts", cause=error, controller=self.name, kind=kind_name)
             return True
-
-    def _settling(self, watch: Watch, informer: Informer, old: Entry | None, new: Entry | None, initial: bool) -> float:
-        """Return how long the change waits for more."""
-        if initial:
-            return 0.0
-        if not callable(watch.settle):
-            return watch.settle
-        try:
-            return watch.settle(_decoded(informer, watch.kind, old), _decoded(informer, watch.kind, new))
-        except Exception as error:  # as for predicates
-            _log.error("Predicate failed, the change counts", cause=error, controller=self.name, kind=gvk_of(watch.kind).kind)
-            return 0.0
 
     async def _map_changes(self) -> None:
         while True:
@@ -271,16 +220,13 @@ class Controller:
             if change.tries < _MAPPING_TRIES:
                 asyncio.get_running_loop().call_later(0.1 * 2.0**change.tries, self._map_again, change)
             return
+        # whoever waits for an object to go waits for no other change
+        settle = 0.0 if change.initial or change.new is None else change.watch.settle
         for key in keys:
-            self._ask(key, reason, change.settle, change.initial)
-
-    def _ask(self, key: ObjectKey, reason: str, settle: float, initial: bool) -> None:
-        if settle == WHEN_IDLE:
-            self.queue.add_when_idle(key, reason)
-        elif settle:
-            self.queue.add_after(key, settle, reason)
-        else:
-            self.queue.add(key, reason, Priority.LOW if initial else Priority.NORMAL)
+            if settle:
+                self.queue.add_after(key, settle, reason)
+            else:
+                self.queue.add(key, reason, Priority.LOW if change.initial else Priority.NORMAL)
 
     def _map_again(self, change: _Change) -> None:
         self._changes.append(change)
@@ -313,6 +259,7 @@ class Controller:
         if slot is None or not self._shards.enter(slot):
             self._slots.pop(key, None)
             self.queue.succeed(key)
+            self.reports.leave(key)
             return
         try:
             if entry is not None:
@@ -338,10 +285,9 @@ class Controller:
             self._tracer.span("reconcile", controller=self.name, key=str(key), reasons="; ".join(request.reasons)),
         ):
             outcome = await self._attempt(request)
-        if key not in self._withholding:
-            self._withheld.pop(key, None)
-        self._withholding.discard(key)
-        if self._metrics:
+        if (wait := self.reports.wait(key)) is not None:
+            self.queue.add_report(key, wait)
+        if self._metrics and not request.is_report:
             self._metrics.reconciles.add(self.name, outcome)
             self._metrics.seconds.observe(loop.time() - started, self.name)
 
@@ -350,7 +296,9 @@ class Controller:
         log = _log.bind(reasons="; ".join(request.reasons))
         try:
             async with asyncio.timeout(self._deadline):
-                result = await self._reconciler.reconcile(key)
+                result = None if request.is_report else await self._reconciler.reconcile(key)
+                if request.is_report or self.reports.wait(key) == 0:
+                    await self.reports.send(key)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -358,7 +306,10 @@ class Controller:
             return self._failed(key, log, error)  # the pass cancelled itself; the worker lives on
         except Exception as error:  # one key's failure, whatever it is, must not stop the others
             return self._failed(key, log, error)
-        self.queue.succeed(key)
+        if self.reports.wait(key) is None:  # or a report that fails each time would be tried without backoff
+            self.queue.succeed(key)
+        if result is None:
+            return "report"
         self._look_again(key)
         if result.requeue_after is not None:
             self.queue.add_after(key, result.requeue_after.total_seconds(), "requeue")

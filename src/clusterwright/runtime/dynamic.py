@@ -7,7 +7,6 @@ from typing import Any
 from clusterwright.api.meta import GroupVersionKind
 from clusterwright.api.scheme import gvk_of
 from clusterwright.api.wellknown import PAUSED_ANNOTATION
-from clusterwright.runtime import words
 from clusterwright.runtime.controller import Controller
 from clusterwright.runtime.mapping import owners
 from clusterwright.runtime.predicates import all_of, resource_version_changed
@@ -15,10 +14,7 @@ from clusterwright.runtime.reconcile import Mapper, Watch
 
 
 class OwnerWatches:
-    """Changes of the kinds wake the objects of the controller's own kind that own them; paused objects wake nobody.
-
-    A change that nobody can act on waits until there is nothing else to do.
-    """
+    """Changes of the kinds wake the objects of the controller's own kind that own them; paused objects wake nobody."""
 
     def __init__(self, controller: Controller) -> None:
         own = gvk_of(controller.kind)
@@ -33,9 +29,9 @@ class OwnerWatches:
         does not wake its owners. It is for what owners make and, where they fail, take back: each attempt would wake the next one.
         """
         when = all_of(self._when, _is_lasting) if lasting else self._when
-        await self._controller.watch(Watch(kind, self._map, when, words.awaited))
+        await self._controller.watch(Watch(kind, self._map, when))
         if also is not None:
-            await self._controller.watch(Watch(kind, also, settle=words.awaited))
+            await self._controller.watch(Watch(kind, also))
 
 
 def _is_not_paused(old: Any | None, new: Any | None) -> bool:

@@ -3,7 +3,8 @@
 Order of starting: endpoints; caches, until every kind is listed; leadership or a share of the work, if that is wanted; then
 controllers and other parts that need it. A process that waits to lead has warm caches and takes over at once.
 
-Order of stopping: controllers begin no more passes; passes under way may finish within the grace period and are then cut off
+Order of stopping: controllers begin no more passes; passes under way may finish within the grace period, what passes left to be written is
+sent, and the rest is cut off
 (every pass may be cut off anywhere: the next one goes on from what the API server holds); leases are given back.
 """
 
@@ -167,7 +168,6 @@ class Manager:
         watches: tuple[Watch, ...] = (),
         when: Predicate | None = None,
         concurrency: int = 10,
-        patient: bool = False,
         look: float = 0.0,
         everywhere: bool = False,
     ) -> Controller:
@@ -186,7 +186,6 @@ class Manager:
             watches=tuple(self._filtered(watch) for watch in watches),
             when=all_of(when, has_watch_filter(self.options.watch_filter)),
             concurrency=self.options.concurrency.get(name, concurrency),
-            patient=patient,
             deadline=self.options.reconcile_deadline,
             backoff=self.options.backoff,
             resync=Resync(min(looks), Random(self.random.getrandbits(64))) if looks else None,
@@ -194,7 +193,6 @@ class Manager:
             tracer=self._tracer,
             shards=None if everywhere else self._shards,
             longest_wait=self._outages.longest_wait,
-            is_quiet=lambda: sum(c.queue.busy for c in self.controllers) <= 1,
         )
         self.controllers.append(controller)
         return controller

@@ -64,14 +64,13 @@ class Patcher:
         owned_conditions: Collection[str] = (),
         owned_v1beta1_conditions: Collection[str] = (),
         observed_generation: bool = False,
-        own_generation: bool = False,
     ) -> Unstructured | None:
         """Make the object as read become `after`; the object as last answered, or None if nothing was sent or it is gone.
 
-        `observed_generation`: also move `status.observedGeneration`; alone it is no reason for a request. With `own_generation` it is the
-        one that our write of the spec has made, if nobody else's word is in it; else the one that was read. Both requests are
-        attempted; what failed is raised at the end (two failures as an ExceptionGroup). NotFound is success for an object
-        that is being deleted and has no finalizers left.
+        `observed_generation`: also move `status.observedGeneration`; alone it is no reason for a request. It becomes the generation that
+        our write of the spec has made, if the spec is what we left; else the one that was read. Both requests are attempted; what failed is
+        raised at the end (two failures as an ExceptionGroup). NotFound is success for an object that is being deleted and has no finalizers
+        left.
         """
         before = original.object
         if after == before:
@@ -95,7 +94,7 @@ class Patcher:
                     await work.main(diff, before, after)
                     continue
                 if observed_generation and not errors:  # what could not be written was not observed
-                    after = work.tell_generation(status_diff, before, after, owned_conditions if own_generation else None)
+                    after = work.tell_generation(status_diff, before, after, owned_conditions)
                 now = self._clock.now()
                 await work.status(status_diff, ConditionChange.between(before, after, owned_conditions, owned_v1beta1_conditions, now))
             except NotFound as error:
@@ -150,14 +149,14 @@ class _Work:
                     raise
             await self._read_again()
 
-    def tell_generation(self, diff: Json, before: T, after: T, ours: Collection[str] | None) -> T:
-        """Say in the status `diff` which generation the pass speaks for: the one that was read.
+    def tell_generation(self, diff: Json, before: T, after: T, ours: Collection[str]) -> T:
+        """Say in the status `diff` which generation the pass speaks for: the one that was read, or that our write of the spec has made.
 
-        Where conditions are named, it may be the one that our own write of the spec has made, if the spec is what we left; they say so,
-        too, in the object returned. Else the next pass would have to say all of it again, for that generation.
+        The latter if the spec is what we left; then `ours`, the conditions of the pass, say so, too, in the object returned. Else the next
+        pass would have to write all of it again, for that generation.
         """
         generation, made = before.metadata.generation, int((self.latest.json.get("metadata") or {}).get("generation") or 0)
-        if ours is not None and made != generation and self._is_spec(after):
+        if made != generation and self._is_spec(after):
             moved = [replace(c, observed_generation=made) if c.type in ours else c for c in models.conditions_of(after)]
             generation, after = made, models.with_conditions(after, tuple(moved))
         if generation and (self.latest.json.get("status") or {}).get("observedGeneration") != generation:

@@ -1,4 +1,4 @@
-"""The Paused condition: said before anything else is done, by a patch of its own that ends the pass.
+"""The Paused condition: a pass over a paused object writes it and ends; any other pass writes it with what else it concludes.
 
 Paused when the object's Cluster is, or when the object carries the annotation, whatever its value.
 """
@@ -51,20 +51,21 @@ PAUSE: Table[PauseView] = Table(
     PAUSED,
     Row("paused", cluster_paused | annotated, true("Paused", because)),
     Row("not-paused", OTHERWISE, false("NotPaused")),
-    about="Decided before everything else. The pass ends if the object is paused, or if the condition had to be written.",
+    about="Decided before everything else. The pass ends if the object is paused.",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class PauseCheck(Generic[T]):
-    """What the check found. `object` goes on into the pass; its Paused condition may have been brought up to date in memory.
+    """What the check found. `object` goes on into the pass, with the condition as it must be.
 
     Python 3.11: call PauseCheck(...), never PauseCheck[X](...).
     """
 
     object: T
     is_paused: bool
-    ends_pass: bool
+    is_news: bool
+    """Whether the object says otherwise, or nothing yet. A newer generation alone does not count."""
 
     @property
     def row(self) -> str:
@@ -72,29 +73,17 @@ class PauseCheck(Generic[T]):
         return "paused" if self.is_paused else "not-paused"
 
 
-async def ensure_paused_condition(
-    patcher: Patcher, clock: Clock, original: Original[T], *, cluster_paused: bool, apart: bool = True
-) -> PauseCheck[T]:
-    """Bring the condition up to date. The pass ends if the object is paused, or if the condition had to be written.
-
-    If only its observedGeneration is behind and the object is not paused, nothing is written: the patch at the end carries it; so
-    it does without `apart` for all that is not a pause.
-    """
+async def ensure_paused_condition(patcher: Patcher, clock: Clock, original: Original[T], *, cluster_paused: bool) -> PauseCheck[T]:
+    """Bring the condition up to date: at once if the object is paused, because the pass ends then; else for the patch at its end."""
     obj = original.object
-    present = conditions_of(obj)
+    old = get(conditions_of(obj), PAUSED)
     wanted = paused_condition(obj, cluster_paused=cluster_paused)
+    after = with_conditions(obj, set_condition(conditions_of(obj), wanted, generation=obj.metadata.generation, now=clock.now()))
     is_paused = wanted.status == "True"
-    old = get(present, PAUSED)
-    after = with_conditions(obj, set_condition(present, wanted, generation=obj.metadata.generation, now=clock.now()))
-    if old is not None and (old.status, old.reason, old.message) == (wanted.status, wanted.reason, wanted.message):
-        if old.observed_generation == obj.metadata.generation:
-            return PauseCheck(obj, is_paused, ends_pass=is_paused)
-        if not is_paused:
-            return PauseCheck(after, is_paused=False, ends_pass=False)
-    if not is_paused and not apart:
-        return PauseCheck(after, is_paused=False, ends_pass=False)
-    await patcher.patch(original, after, owned_conditions=(PAUSED,))
-    return PauseCheck(after, is_paused, ends_pass=True)
+    if is_paused:
+        await patcher.patch(original, after, owned_conditions=(PAUSED,))
+    is_news = old is None or (old.status, old.reason, old.message) != (wanted.status, wanted.reason, wanted.message)
+    return PauseCheck(after, is_paused, is_news)
 
 
 def is_paused(obj: Any, *, cluster_paused: bool) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from math import inf
 from typing import Any, Protocol
 
 from clusterwright.api.meta import GroupVersionKind, Object, ObjectKey
@@ -48,29 +47,22 @@ class Reconciler(Protocol):
 Mapper = Callable[[Any, Reader], Awaitable[Sequence[ObjectKey]]]
 """Which requests an object (typed for a typed watch, else Unstructured) stands for. Called for old and new state.
 
-What it is given is everybody's: it may not be changed. So for predicates and patience.
+What it is given is everybody's: it may not be changed. So for predicates.
 """
 
 Predicate = Callable[[Any | None, Any | None], bool]
 """Whether a change counts: (old, new), None where the object was or is not there."""
 
 
-WHEN_IDLE = inf
-"""Instead of seconds: when there is nothing else to do."""
-
-Patience = Callable[[Any | None, Any | None], float]
-"""How many seconds a change may wait for more, so that one pass sees them all: (old, new) as for a predicate."""
-
-
 @dataclass(frozen=True, slots=True)
 class Watch:
     """Changes of `kind` that pass `when` wake the keys that `map` names.
 
-    `settle`: seconds to wait for more of them first, for all or for each. Changes of what an object is made of come in bursts; one pass
-    that sees them all writes once. Whatever else wakes the key does not wait.
+    `settle`: seconds to wait for more of them first. Changes of what an object is made of come in bursts; one pass that sees them all
+    writes once. Objects that go, and whatever else wakes the key, do not wait.
     """
 
     kind: type[Object] | GroupVersionKind
     map: Mapper
     when: Predicate | None = None
-    settle: float | Patience = 0.0
+    settle: float = 0.0

@@ -6,7 +6,7 @@ Stingy: a key that is added many times before it is handed out is handed out onc
 Serial: a key that is being worked on is never handed out again before it is done; if it was added meanwhile, it comes again.
 Delayed: a key may be asked for later. Of several such votes the soonest counts; being handed out for any reason settles
     them all, because the pass that begins will cast its own.
-Patient: a key may be asked for when there is nothing else to do, here or anywhere in the process; after a while it comes all the same.
+Told: a key may come for what its passes left to be written, too; a pass over it comes instead, if one is asked for before.
 Rate limited: failures of a key are remembered and double its delay until it succeeds.
 """
 
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -23,9 +22,6 @@ from clusterwright.runtime.metrics import RuntimeMetrics
 
 _LOW_TURN = 16
 _MAX_REASONS = 5
-_LOOK = 0.5
-PATIENCE = 10.0
-"""How long a key waits at most for there to be nothing else to do, in seconds."""
 
 
 class Priority(IntEnum):
@@ -57,6 +53,8 @@ class Request:
     reasons: tuple[str, ...] = field(default=(), compare=False)
     priority: Priority = field(default=Priority.NORMAL, compare=False)
     added: float = field(default=0.0, compare=False)
+    is_report: bool = field(default=False, compare=False)
+    """Whether it comes only for what its passes left to be written."""
 
 
 @dataclass(slots=True)
@@ -66,6 +64,7 @@ class _Waiting:
     priority: Priority
     reasons: list[str]
     added: float
+    is_report: bool = False
 
 
 class ShutDown(Exception):
@@ -81,19 +80,15 @@ class WorkQueue:
         *,
         backoff: Backoff | None = None,
         metrics: RuntimeMetrics | None = None,
-        is_quiet: Callable[[], bool] | None = None,
     ) -> None:
         self.name = name
-        self._is_quiet = is_quiet or (lambda: self.is_idle)
         self._backoff = backoff or Backoff()
         self._metrics = metrics
         self._ready: dict[Priority, deque[ObjectKey]] = {Priority.NORMAL: deque(), Priority.LOW: deque()}
         self._dirty: dict[ObjectKey, _Waiting] = {}
         self._processing: dict[ObjectKey, float] = {}
         self._timers: dict[ObjectKey, tuple[asyncio.TimerHandle, str]] = {}
-        self._patient: dict[ObjectKey, asyncio.TimerHandle] = {}
-        self._leisurely: set[ObjectKey] = set()
-        """Keys that came because there was nothing else to do: they keep no others from it."""
+        self._reports: dict[ObjectKey, asyncio.TimerHandle] = {}
         self._failures: dict[ObjectKey, int] = {}
         self._earliest: dict[ObjectKey, float] = {}
         self._getters: deque[asyncio.Future[None]] = deque()
@@ -110,11 +105,11 @@ class WorkQueue:
         if self._closed:
             return
         loop = asyncio.get_running_loop()
-        self._leisurely.discard(key)
         if self._metrics:
             self._metrics.adds.add(self.name, self.name)
         waiting = self._dirty.get(key)
         if waiting is not None:
+            waiting.is_report = False
             if reason and reason not in waiting.reasons and len(waiting.reasons) < _MAX_REASONS:
                 waiting.reasons.append(reason)
             if priority > waiting.priority:
@@ -138,26 +133,23 @@ class WorkQueue:
             loop = asyncio.get_running_loop()
             self._at(key, max(loop.time() + seconds, self._earliest.get(key, 0.0)), reason)
 
-    def add_when_idle(self, key: ObjectKey, reason: str = "") -> None:
-        """Ask for a reconcile of the key when there is nothing else to do, unless it comes sooner for another reason.
+    def add_report(self, key: ObjectKey, seconds: float) -> None:
+        """Let the key come after a while for what its passes left to be written.
 
-        Whether there is, is looked at twice a second; after PATIENCE it comes all the same.
+        A pass over the key that begins before settles it, and asks again if something is left then. Votes for a pass stay.
         """
-        if key not in self._patient and key not in self._dirty and not self._closed:
-            self._look_later(key, reason, asyncio.get_running_loop().time() + PATIENCE)
-
-    def _look_later(self, key: ObjectKey, reason: str, latest: float) -> None:
-        self._patient[key] = asyncio.get_running_loop().call_later(_LOOK, self._look, key, reason, latest)
-
-    def _look(self, key: ObjectKey, reason: str, latest: float) -> None:
-        del self._patient[key]
-        if asyncio.get_running_loop().time() < latest and not self._is_quiet():
-            self._look_later(key, reason, latest)
+        if self._closed:
             return
-        is_news = key not in self._dirty and key not in self._processing
-        self.add(key, reason)
-        if is_news and key in self._dirty:
-            self._leisurely.add(key)
+        if (present := self._reports.pop(key, None)) is not None:
+            present.cancel()
+        self._reports[key] = asyncio.get_running_loop().call_later(seconds, self._report, key)
+
+    def _report(self, key: ObjectKey) -> None:
+        del self._reports[key]
+        if key not in self._dirty:
+            self._dirty[key] = _Waiting(Priority.NORMAL, [], asyncio.get_running_loop().time(), is_report=True)
+            if key not in self._processing:
+                self._push(key, Priority.NORMAL)
 
     def _at(self, key: ObjectKey, when: float, reason: str) -> None:
         if self._closed:
@@ -213,21 +205,20 @@ class WorkQueue:
                 if waiting is None or waiting.priority != priority or key in self._processing:
                     continue  # promoted to another queue, or handed out from there
                 del self._dirty[key]
-                if (timer := self._timers.pop(key, None)) is not None:
+                if not waiting.is_report and (timer := self._timers.pop(key, None)) is not None:
                     timer[0].cancel()
-                if (handle := self._patient.pop(key, None)) is not None:
+                if (handle := self._reports.pop(key, None)) is not None:
                     handle.cancel()
                 now = asyncio.get_running_loop().time()
                 self._processing[key] = now
                 if self._metrics:
                     self._metrics.queue_seconds.observe(now - waiting.added, self.name, self.name)
-                return Request(key, tuple(waiting.reasons), priority, waiting.added)
+                return Request(key, tuple(waiting.reasons), priority, waiting.added, waiting.is_report)
         return None
 
     def done(self, key: ObjectKey) -> None:
         """The key is no longer being worked on; it comes again if it was added meanwhile."""
         started = self._processing.pop(key)
-        self._leisurely.discard(key)
         if self._backoff.floor:
             loop = asyncio.get_running_loop()
             if (earliest := started + self._backoff.floor) > loop.time():
@@ -272,11 +263,6 @@ class WorkQueue:
         return not self._dirty and not self._processing
 
     @property
-    def busy(self) -> int:
-        """How many keys are ready or being worked on, but for those that waited for there to be none."""
-        return len(self._dirty) + len(self._processing) - len(self._leisurely)
-
-    @property
     def delayed(self) -> dict[ObjectKey, tuple[float, str]]:
         """When each delayed key will come, on the loop's clock, and why."""
         return {key: (timer.when(), reason) for key, (timer, reason) in self._timers.items()}
@@ -286,10 +272,10 @@ class WorkQueue:
         self._closed = True
         for timer, _ in self._timers.values():
             timer.cancel()
-        for handle in self._patient.values():
+        for handle in self._reports.values():
             handle.cancel()
         self._timers.clear()
-        self._patient.clear()
+        self._reports.clear()
         while self._getters:
             getter = self._getters.popleft()
             if not getter.done():

@@ -91,6 +91,7 @@ class Plane:
                 dynamic=OwnerWatches(controller),
                 features=self._features,
                 enqueue=controller.enqueue,
+                reports=controller.reports,
                 trace=lambda _, rows: self.passes.append((asyncio.get_running_loop().time(), rows)),
                 options={},
             )

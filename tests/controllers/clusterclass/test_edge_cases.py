@@ -58,7 +58,7 @@ class Passes:
     async def run(self, key: ObjectKey = KEY) -> Passes:
         self.world.journal.actions.clear()
         try:
-            await self.reconciler.reconcile(key)
+            await self.world.reports.complete(self.reconciler, key)
             self.error = ""
         except ApiError as error:
             self.error = str(error)

@@ -19,6 +19,7 @@ from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.wiring import NoEvents, PassTools
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import Forbidden
+from clusterwright.runtime.reports import Reports
 from clusterwright.runtime.rest import RestClient
 from clusterwright.webhooks import embedded
 
@@ -42,7 +43,7 @@ def check(name: str) -> dict[str, Any]:
 
 
 def tools(client: RestClient) -> PassTools:
-    return PassTools(client=client, clock=SystemClock(), random=Random(1), events=NoEvents())
+    return PassTools(client=client, clock=SystemClock(), random=Random(1), events=NoEvents(), reports=Reports())
 
 
 class World:

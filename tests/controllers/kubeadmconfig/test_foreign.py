@@ -68,7 +68,7 @@ async def test_a_secret_of_somebody_else_is_left_alone_and_named(world: Any, wha
             Exception,
             match=r'Secret "default/m1" is in the way|could not add KubeadmConfig m1 as ownerReference to bootstrap Secret m1, it is already controlled by',
         ):
-            await world.reconciler.reconcile(ObjectKey(NS, "m1"))
+            await world.reports.complete(world.reconciler, ObjectKey(NS, "m1"))
 
     after = await world.judge.get(SECRET, ObjectKey(NS, "m1"))
     assert after.json == before.json
@@ -91,7 +91,7 @@ async def test_a_secret_that_another_object_controls_is_an_error(world: Any, gen
 
     text = "could not add KubeadmConfig m1 as ownerReference to bootstrap Secret m1, it is already controlled by KubeadmControlPlane c1"
     with pytest.raises(Exception, match=f"^{text}$"):
-        await world.reconciler.reconcile(ObjectKey(NS, "m1"))
+        await world.reports.complete(world.reconciler, ObjectKey(NS, "m1"))
 
     assert (await world.judge.get(SECRET, ObjectKey(NS, "m1"))).json == before.json
     told = get((await world.judge.get(KubeadmConfig, ObjectKey(NS, "m1"))).status.conditions, "DataSecretAvailable")
@@ -110,7 +110,7 @@ async def test_bootstrap_data_of_this_config_is_adopted(world: Any, what: str) -
     await a_worker(world)
     await a_secret(world, *OURS_TO_TAKE[what])
 
-    await world.reconciler.reconcile(ObjectKey(NS, "m1"))
+    await world.reports.complete(world.reconciler, ObjectKey(NS, "m1"))
 
     config = await world.judge.get(KubeadmConfig, ObjectKey(NS, "m1"))
     secret = await world.judge.get(Secret, ObjectKey(NS, "m1"))

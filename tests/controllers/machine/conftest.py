@@ -286,7 +286,7 @@ class Running:
         self.clock.time += timedelta(**later)
         self.world.now = self.clock.time
         self.world.journal.actions.clear()
-        return await self.reconciler.reconcile(KEY)
+        return await self.world.reports.complete(self.reconciler, KEY)
 
     async def machine(self) -> Machine:
         return await self.world.client.get(Machine, KEY)

@@ -42,7 +42,6 @@ async def test_the_life_of_a_machine(a: Any) -> None:
         return result
 
     await step()  # the finalizer
-    await step()  # Paused
     await step()
     await here.patch(
         BOOTSTRAP, KEY, {"status": {"dataSecretName": "s", "initialization": {"dataSecretCreated": True}}}, subresource="status"
@@ -68,7 +67,7 @@ async def test_the_life_of_a_machine(a: Any) -> None:
     await step()
     await step()
 
-    assert phases == ["", "", "Pending", "Provisioning", "Provisioned", "Running", "Deleting", "Deleting", "Deleting", "gone"]
+    assert phases == ["", "Pending", "Provisioning", "Provisioned", "Running", "Deleting", "Deleting", "Deleting", "gone"]
     assert woken == [(KEY, "Node node-1 changed")]
     assert available == "True"
     assert (quiet[0].requeue_after, quiet[1]) == (None, [])

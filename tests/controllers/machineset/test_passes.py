@@ -48,7 +48,7 @@ async def test_a_process_that_starts_anew_writes_nothing_either() -> None:
     await plane.reconcile("MachineSet", times=4)
     before = plane.writes()
 
-    await plane.reconciler("MachineSet").reconcile(KEY)
+    await plane.world.reports.complete(plane.reconciler("MachineSet"), KEY)
 
     assert plane.writes() == before
 
@@ -59,7 +59,7 @@ async def test_none_is_created_for_what_only_a_cache_does_not_show() -> None:
     behind = plane.reconciler("MachineSet", Behind(plane.client, Machine))
 
     for _ in range(5):
-        await behind.reconcile(KEY)
+        await plane.world.reports.complete(behind, KEY)
 
     assert len(await plane.machines()) == 3
     told = get((await plane.client.get(MachineSet, KEY)).status.conditions, "ScalingUp")
@@ -72,7 +72,7 @@ async def test_only_what_is_missing_in_truth_is_created() -> None:
     await plane.reconcile("MachineSet", times=3)
     await plane.client.patch(MachineSet, KEY, {"spec": {"replicas": 3}})
 
-    await plane.reconciler("MachineSet", Behind(plane.client, Machine)).reconcile(KEY)
+    await plane.world.reports.complete(plane.reconciler("MachineSet", Behind(plane.client, Machine)), KEY)
 
     assert len(await plane.machines()) == 3
 
@@ -206,7 +206,7 @@ async def test_a_machine_set_is_made_once_and_then_nothing_is_written() -> None:
     await plane.reconcile("MachineDeployment", times=4)
     before = plane.writes()
     await plane.reconcile("MachineDeployment", times=2)
-    await plane.reconciler("MachineDeployment").reconcile(KEY)
+    await plane.world.reports.complete(plane.reconciler("MachineDeployment"), KEY)
 
     assert len(await plane.machine_sets()) == 1
     assert plane.writes() == before
@@ -219,7 +219,7 @@ async def test_no_machine_set_is_made_beside_one_that_only_a_cache_does_not_show
     behind = plane.reconciler("MachineDeployment", Behind(plane.client, MachineSet))
 
     for _ in range(3):
-        await behind.reconcile(KEY)
+        await plane.world.reports.complete(behind, KEY)
 
     assert len(await plane.machine_sets()) == 1
     told = get((await plane.client.get(MachineDeployment, KEY)).status.conditions, "ScalingUp")

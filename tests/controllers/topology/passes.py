@@ -76,7 +76,7 @@ class Passes:
             self.world.journal.actions.clear()
             self.error, self.requeue = "", None
             try:
-                result = await self.reconciler.reconcile(KEY)
+                result = await self.world.reports.complete(self.reconciler, KEY)
                 self.requeue = result.requeue_after.total_seconds() if result.requeue_after else None
             except ApiError as error:
                 self.error = str(error)

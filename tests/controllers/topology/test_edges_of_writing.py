@@ -304,7 +304,8 @@ class Collecting:
         entry = registry.find(of, f"topology/{of.lower()}")
         assert entry is not None
         try:
-            await registry.definition(entry).make(self.p.world.dependencies()).reconcile(ObjectKey("default", name))
+            reconciler = registry.definition(entry).make(self.p.world.dependencies())
+            await self.p.world.reports.complete(reconciler, ObjectKey("default", name))
         except ApiError as error:
             return str(error)
         return ""

@@ -18,7 +18,6 @@ from clusterwright.controllers.wiring import Access, ControllerDefinition, Workl
 from clusterwright.kubeadm.certificates import SECRET_TYPE, CertificateError, Purpose, parse_secret_name
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
-from clusterwright.runtime.words import retold, summed_up
 
 _CONTRACT_LABELS = tuple(f"cluster.x-k8s.io/{version}" for version in CONTRACT_VERSIONS)
 _COUNTED = ("Ready", "Available", "UpToDate", "HealthCheckSucceeded", "OwnerRemediated")
@@ -75,23 +74,14 @@ def contribution(machine: Machine) -> object:
     )
 
 
-_of_control_plane, _of_worker = summed_up(watching.SETTLE), retold(watching.SETTLE)
-
-
-def by_role(old: Machine | None, new: Machine | None) -> float:
-    """Others wait for what control-plane Machines do to their Cluster; of workers it only tells."""
-    is_control_plane = any(m is not None and CONTROL_PLANE_LABEL in m.metadata.labels for m in (old, new))
-    return (_of_control_plane if is_control_plane else _of_worker)(old, new)
-
-
 CONTROLLER = ControllerDefinition(
     name="cluster",
     kind=Cluster,
     watches=(
-        Watch(Machine, watching.cluster, changed(contribution), by_role),
-        Watch(MachineDeployment, watching.cluster, settle=retold(watching.SETTLE)),
-        Watch(MachineSet, watching.cluster, settle=retold(watching.SETTLE)),
-        Watch(MachinePool, watching.cluster, settle=retold(watching.SETTLE)),
+        Watch(Machine, watching.cluster, changed(contribution), watching.SETTLE),
+        Watch(MachineDeployment, watching.cluster, settle=watching.SETTLE),
+        Watch(MachineSet, watching.cluster, settle=watching.SETTLE),
+        Watch(MachinePool, watching.cluster, settle=watching.SETTLE),
         Watch(ClusterClass, clusters_of_class, changed(lambda c: c.metadata.generation)),
         Watch(Secret, cluster_of_secret),
         Watch(CustomResourceDefinitionMeta, clusters_of_crd, changed(lambda crd: crd.metadata.labels)),
@@ -102,7 +92,6 @@ CONTROLLER = ControllerDefinition(
         *(Access(f"{plural}.cluster.x-k8s.io", "delete") for plural in ("machinedeployments", "machinesets", "machinepools", "machines")),
         Access("secrets", "create patch"),  # the kubeconfig of a control plane that no provider manages
     ),
-    patient=True,
     workload_wake=WorkloadWake(map=itself, failing_for=DEFAULT_CONNECTION_GRACE),
     concurrency=50,
 )

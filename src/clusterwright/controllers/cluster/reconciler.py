@@ -25,26 +25,10 @@ from clusterwright.controllers.kit.reconciler import STEP, Kind, KindReconciler,
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.runtime.finalizers import without_finalizer
-from clusterwright.runtime.words import Sums
 
 DEFAULT_CONNECTION_GRACE = timedelta(seconds=50)
 
-_SUMS = Sums(
-    frozenset({"workers", "control_plane"}),
-    frozenset(
-        {
-            "RemoteConnectionProbe",
-            "ControlPlaneMachinesReady",
-            "ControlPlaneMachinesUpToDate",
-            "WorkerMachinesReady",
-            "WorkerMachinesUpToDate",
-            "RollingOut",
-            "ScalingUp",
-            "ScalingDown",
-        }
-    ),
-)
-SHAPE = Shape(kind=Cluster, finalizer=CLUSTER_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1, sums=_SUMS)
+SHAPE = Shape(kind=Cluster, finalizer=CLUSTER_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
 ClusterPass = Pass[Cluster, ClusterSnapshot]
 
 

@@ -19,7 +19,9 @@ SHAPE = Shape(kind=ExtensionConfig, owned=(), main=False)
 
 def make(tools: Tools, registry: Registry) -> KindReconciler[ExtensionConfig, ExtensionConfig, ExtensionConfigSnapshot]:
     """Return the reconciler of ExtensionConfigs that another manager discovers."""
-    silent = PassTools(client=tools.client, clock=tools.clock, random=tools.random, events=NoEvents(), trace=tools.trace)
+    silent = PassTools(
+        client=tools.client, clock=tools.clock, random=tools.random, events=NoEvents(), reports=tools.reports, trace=tools.trace
+    )
     return KindReconciler(silent, SHAPE, DiscoveredConfigs(tools, registry))
 
 

@@ -59,7 +59,6 @@ def _family(family: Family, simulated: Simulated, cloud: Cloud) -> tuple[Control
             ),
             make=lambda dependencies: make_machines(dependencies, cloud, family, simulated),
             access=(Access("secrets", "get"), Access("kubeadmconfigs.bootstrap.cluster.x-k8s.io", "get")),
-            patient=True,
         ),
         ControllerDefinition(
             name=pool.__name__.lower(),

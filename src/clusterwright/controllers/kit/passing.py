@@ -13,6 +13,7 @@ from clusterwright.api.meta import Object, Unstructured, V1Beta1Condition
 from clusterwright.controllers.kit import conditions
 from clusterwright.runtime.client import Original
 from clusterwright.runtime.errors import ApiError, Terminal
+from clusterwright.runtime.reports import Report
 from clusterwright.tables import Decision, Table
 from clusterwright.workload.access import NotConnected
 
@@ -60,6 +61,8 @@ class Pass(Generic[T, S]):
     votes: list[timedelta] = field(default_factory=list)
     errors: list[Exception] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
+    reports: list[Report] = field(default_factory=list)
+    """Writes to other objects that are left for a moment."""
 
     @property
     def object(self) -> T:

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from clusterwright.api.meta import Object, ObjectKey, Unstructured
 from clusterwright.conditions import ConditionConflict
 from clusterwright.controllers.kit.passing import Pass, Seen, failure
 from clusterwright.controllers.wiring import Tools
-from clusterwright.runtime import words
 from clusterwright.runtime.client import Original
-from clusterwright.runtime.errors import ApiError, Terminal, is_expected
+from clusterwright.runtime.errors import ApiError, NotFound, Terminal, is_expected
 from clusterwright.runtime.finalizers import Finalization, ensure_finalizer, without_finalizer
 from clusterwright.runtime.logging import leaves
 from clusterwright.runtime.patch import Patcher
 from clusterwright.runtime.paused import PAUSE, ensure_paused_condition
 from clusterwright.runtime.reconcile import Result
+from clusterwright.runtime.reports import Report, is_report
 from clusterwright.tables import Decision
 
 T = TypeVar("T", bound=Object)
@@ -49,8 +50,6 @@ class Shape(Generic[T]):
 
     Any other controller of the kind, and the controller of a kind without status, writes neither; `Kind.is_paused` alone ends its passes.
     """
-    sums: words.Sums = words.NONE
-    """What of the status only sums up objects below, so that it may wait a second for more."""
 
 
 class Kind(Protocol[T, O, S]):
@@ -106,8 +105,6 @@ class KindReconciler(Generic[T, O, S]):
         self._shape = shape
         self._kind = kind
         self._patcher = Patcher(deps.client, deps.clock, deps.random)
-        self._apart = deps.may_wait is None
-        """Whether each pass is seen apart, so that it ends where the next would say more."""
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """Run one pass."""
@@ -117,6 +114,7 @@ class KindReconciler(Generic[T, O, S]):
         try:
             original = await self._deps.client.read(self._shape.kind, key)
             if original is None:
+                self._deps.reports.leave(key)
                 await self._kind.gone(key)
                 return self._end(key, "not-found")
             run = await self._begin(original)
@@ -143,6 +141,7 @@ class KindReconciler(Generic[T, O, S]):
         """Return whether and on what there is to act."""
         deps, key, shape = self._deps, original.object.key, self._shape
         if not self._kind.concerns(original.object):
+            deps.reports.leave(key)
             self._kind.forget(key)
             return self._end(key, "not-ours")
         owner = await self._kind.owner(original.object)
@@ -152,12 +151,13 @@ class KindReconciler(Generic[T, O, S]):
             return self._end(key, "finalizer-added")
         paused, obj, rows = self._kind.is_paused(owner), original.object, dict[str, str]()
         if shape.main:
-            check = await ensure_paused_condition(self._patcher, deps.clock, original, cluster_paused=paused, apart=self._apart)
-            obj, rows = check.object, {PAUSE.name: check.row}
-            if check.ends_pass:
-                return self._end(key, "paused" if check.is_paused else "not-paused-written", rows)
-        elif paused:
-            return self._end(key, "paused")
+            check = await ensure_paused_condition(self._patcher, deps.clock, original, cluster_paused=paused)
+            paused, obj, rows = check.is_paused, check.object, {PAUSE.name: check.row}
+            if check.is_news and not paused and deps.reports.wait(key) is None:  # a pass that comes to its end replaces this
+                deps.reports.leave(key, [partial(self._report, obj, partial(self._patch, original, obj))])
+        if paused:
+            deps.reports.leave(key)
+            return self._end(key, "paused", rows)
         seen = await self._kind.observe(obj, owner)
         if seen is None or isinstance(seen, Decision):
             return self._end(key, "nothing-to-do", rows) if seen is None else self._halt(key, seen, rows)
@@ -187,21 +187,28 @@ class KindReconciler(Generic[T, O, S]):
             # nobody will read the status of what is gone with this write
             self._kind.forget(before.key)
             after, complete = without_finalizer(before, self._shape.finalizer), False
+        send = partial(self._patch, run.original, after, complete=complete)
+        reports = list(run.reports)
         try:
-            if failed or not self._may_wait(before, after):
-                await self._patch(run.original, after, complete=complete)
+            if is_report(before, after):
+                reports += [partial(self._report, before, send)] if after != before else []
+            else:
+                await send()
         except (ApiError, ConditionConflict, ExceptionGroup) as error:
             run.errors += [part for part in leaves(error) if isinstance(part, Exception)]
+        self._deps.reports.leave(before.key, reports)
         for event in run.events:
             self._deps.events.record(before, event.type, event.reason, event.message)
         self._tell(before, run.errors)
 
-    def _may_wait(self, before: T, after: T) -> bool:
-        """Return whether the change is left for later, when there is more to say."""
-        if self._deps.may_wait is None or after == before:
-            return False
-        wait = words.to_be_said(before, after, self._shape.sums)
-        return bool(wait) and self._deps.may_wait(before.key, wait)
+    async def _report(self, obj: T, send: Report) -> None:
+        try:
+            await send()
+        except NotFound:
+            return
+        except (ApiError, ConditionConflict, ExceptionGroup) as error:
+            self._tell(obj, [part for part in leaves(error) if isinstance(part, Exception)])
+            raise
 
     def _tell(self, obj: T, errors: Sequence[Exception]) -> None:
         """What failed, also where nothing else can be written: that may be what failed."""
@@ -215,5 +222,4 @@ class KindReconciler(Generic[T, O, S]):
             owned_conditions=self._shape.owned,
             owned_v1beta1_conditions=self._shape.owned_v1beta1,
             observed_generation=complete and self._shape.main,
-            own_generation=not self._apart,
         )

@@ -140,7 +140,6 @@ CONTROLLER = ControllerDefinition(
         Access("configmaps", "create update delete"),
         Access("machinesets.cluster.x-k8s.io", "get"),  # whose Machine it is, for the log
     ),
-    patient=True,
     workload_wake=WorkloadWake(map=cluster_to_configs),
     concurrency=100,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import msgspec
 
@@ -21,7 +22,7 @@ from clusterwright.runtime.client import Original
 from clusterwright.runtime.errors import NotFound
 from clusterwright.runtime.models import decode
 from clusterwright.runtime.patch import Patcher
-from clusterwright.runtime.words import to_be_said
+from clusterwright.runtime.reports import is_report
 from clusterwright.tables import Decision, Outcome
 
 Run = Pass[KubeadmControlPlane, ControlPlaneSnapshot]
@@ -62,10 +63,10 @@ class Hands:
         original: Original[Machine] = Original(decode(Machine, raw), raw)
         run.seen = run.seen.with_machine(run.seen.machine(name).answered(original))
 
-    async def patch(self, run: Run, which: Iterable[str], owned: tuple[str, ...], *, words_wait: bool = False) -> None:
+    async def patch(self, run: Run, which: Iterable[str], owned: tuple[str, ...]) -> None:
         """Write what was said on Machines; all are attempted, failures are raised together. One that is gone is no failure.
 
-        `words_wait`: what is only words may be left for a later pass.
+        What is only a report is left for a moment, as that of the control plane itself is.
         """
         failures: list[str] = []
         for name in which:
@@ -73,10 +74,12 @@ class Hands:
             original = machine.original
             if original is None or machine.object == original.object:
                 continue
-            if words_wait and self._may_wait(run, original.object, machine.object):
+            write = partial(self.patcher.patch, original, machine.object, owned_conditions=owned, owned_v1beta1_conditions=owned)
+            if is_report(original.object, machine.object):
+                run.reports.append(write)
                 continue
             try:
-                answer = await self.patcher.patch(original, machine.object, owned_conditions=owned, owned_v1beta1_conditions=owned)
+                answer = await write()
             except NotFound:
                 continue
             except Exception as error:
@@ -87,10 +90,6 @@ class Hands:
                 self.took_over(run, name, answer)
         if failures:
             raise PassFailed("; ".join(failures))
-
-    def _may_wait(self, run: Run, before: Machine, after: Machine) -> bool:
-        wait = to_be_said(before, after)
-        return bool(wait) and self.deps.may_wait is not None and self.deps.may_wait(run.object.key, wait)
 
     def membership(self, run: Run) -> Membership:
         """Return the etcd cluster, through the Nodes that were found."""

@@ -163,7 +163,7 @@ async def inspect(hands: Hands, run: Run) -> bool:
             pass
         case never:
             assert_never(never)
-    await hands.patch(run, [m.name for m in run.seen.owned], names.MACHINE_OWNED_CONDITIONS, words_wait=True)
+    await hands.patch(run, [m.name for m in run.seen.owned], names.MACHINE_OWNED_CONDITIONS)
     return look in {Look.NOT_YET, Look.INSPECT}
 
 

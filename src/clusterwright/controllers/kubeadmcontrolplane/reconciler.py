@@ -62,30 +62,9 @@ from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.runtime.finalizers import without_finalizer
 from clusterwright.runtime.patch import Patcher
 from clusterwright.runtime.reconcile import Reconciler
-from clusterwright.runtime.words import Sums
 from clusterwright.workload.access import NotConnected
 
-_SUMS: Final = Sums(
-    frozenset({"replicas", "ready_replicas", "available_replicas", "up_to_date_replicas"}),
-    frozenset(
-        {
-            names.CERTIFICATES_AVAILABLE,
-            names.ETCD_CLUSTER_HEALTHY,
-            names.COMPONENTS_HEALTHY,
-            "MachinesReady",
-            "MachinesUpToDate",
-            "RollingOut",
-            "ScalingUp",
-            "ScalingDown",
-            "MachinesCreated",  # these three of v1beta1
-            "MachinesSpecUpToDate",
-            "Resized",
-        }
-    ),
-)
-SHAPE: Final = Shape(
-    kind=KubeadmControlPlane, finalizer=KUBEADM_CONTROL_PLANE_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1, sums=_SUMS
-)
+SHAPE: Final = Shape(kind=KubeadmControlPlane, finalizer=KUBEADM_CONTROL_PLANE_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
 _TRIED_BY_THEN: Final = timedelta(seconds=5)
 _LONGEST: Final = timedelta(days=1)
 """Longer waits are taken in steps: no event loop keeps a timer of years exactly."""

@@ -41,6 +41,5 @@ CONTROLLER = ControllerDefinition(
         *providers("", "controlplane"),
         Access("machinedrainrules.cluster.x-k8s.io", "list"),
     ),
-    patient=True,
     workload_wake=WorkloadWake(map=machines_of_cluster, failing_for=GRACE_PERIOD),
 )

@@ -13,7 +13,6 @@ from clusterwright.controllers.machinedeployment.snapshot import ClusterFacts, m
 from clusterwright.controllers.wiring import Access, ControllerDefinition, providers
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
-from clusterwright.runtime.words import retold, summed_up
 
 _GROUP = "cluster.x-k8s.io/"
 
@@ -51,12 +50,11 @@ CONTROLLER = ControllerDefinition(
     name="machinedeployment",
     kind=MachineDeployment,
     watches=(
-        Watch(MachineSet, deployments_of, settle=summed_up(SETTLE)),
-        Watch(Machine, deployments_of_machine, changed(machine_facts), retold(SETTLE)),
+        Watch(MachineSet, deployments_of, settle=SETTLE),
+        Watch(Machine, deployments_of_machine, changed(machine_facts), SETTLE),
         Watch(Cluster, of_cluster(MachineDeployment), changed(ClusterFacts.of)),
     ),
     make=make,
     access=(*providers("patch", "infrastructure", "bootstrap"), Access("machinesets.cluster.x-k8s.io", "create patch delete")),
-    patient=True,
     concurrency=10,
 )

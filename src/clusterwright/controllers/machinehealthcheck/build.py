@@ -46,6 +46,5 @@ CONTROLLER = ControllerDefinition(
         Access("machines.cluster.x-k8s.io", "patch"),
         Access("machines.cluster.x-k8s.io/status", "patch"),
     ),
-    patient=True,
     workload_wake=WorkloadWake(map=of_cluster(MachineHealthCheck)),
 )

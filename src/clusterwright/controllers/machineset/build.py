@@ -15,7 +15,6 @@ from clusterwright.controllers.machineset.snapshot import ClusterFacts, Deployme
 from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake, providers
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
-from clusterwright.runtime.words import summed_up
 
 _GROUP = "cluster.x-k8s.io/"
 
@@ -65,7 +64,7 @@ CONTROLLER = ControllerDefinition(
     name="machineset",
     kind=MachineSet,
     watches=(
-        Watch(Machine, machine_sets_of, settle=summed_up(SETTLE)),
+        Watch(Machine, machine_sets_of, settle=SETTLE),
         Watch(Machine, siblings_of, is_gone),
         Watch(MachineDeployment, machine_sets_of_deployment, changed(DeploymentFacts.of)),
         Watch(Cluster, of_cluster(MachineSet), changed(ClusterFacts.of)),
@@ -77,7 +76,6 @@ CONTROLLER = ControllerDefinition(
         Access("machines.cluster.x-k8s.io", "create patch delete"),
         Access("machines.cluster.x-k8s.io/status", "patch"),
     ),
-    patient=True,
     workload_wake=WorkloadWake(map=of_cluster(MachineSet)),
     concurrency=10,
 )

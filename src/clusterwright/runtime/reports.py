@@ -1,0 +1,117 @@
+"""Writes that a pass leaves for a moment, so that the next pass over the same object may replace them.
+
+An object that comes up says at every step what it waits for and how many of its parts are there, many times in a second, and nobody
+acts on that. So a pass that has only such a report to write leaves it here. It is sent after DELAY. The next pass over the key replaces it
+or, when it has a real change to write, sends everything at once. LIMIT after the first report it is sent whatever comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from clusterwright.api.meta import Object, ObjectKey
+from clusterwright.runtime.errors import NotFound
+from clusterwright.runtime.reconcile import Reconciler, Result
+
+DELAY: Final = 0.5
+LIMIT: Final = 1.0
+"""Seconds after which the oldest report of a key is sent, although passes go on to replace it."""
+_EARLY: Final = 0.001  # a timer may ring that much before its time
+
+Report = Callable[[], Awaitable[object]]
+"""Sends one write. What it cannot do, it raises; NotFound means that there is nobody left to write it to."""
+
+_TOLD: Final = frozenset({"observed_generation"})
+"""Fields of a status that only follow others."""
+
+
+def is_report(before: Object, after: Object) -> bool:
+    """Return whether a change is only a report: counts, reasons, messages, and conditions that were not True and are not.
+
+    A condition that becomes True or ceases to be, any other field of the status, and whatever is outside of the status are real changes.
+    """
+    if any(getattr(before, name) != getattr(after, name) for name in before.__struct_fields__ if name != "status"):
+        return False
+    was, becomes = (_facts(getattr(obj, "status", None)) or {} for obj in (before, after))
+    return bool(was == becomes)
+
+
+def _facts(value: Any) -> Any:
+    """Return what others may act on: everything but counts, and of conditions the types of those that are True. Empty is as absent."""
+    if not isinstance(value, msgspec.Struct):
+        return value
+    found = {}
+    for name in value.__struct_fields__:
+        part = getattr(value, name)
+        if name == "conditions":
+            part = {c.type for c in part if c.status == "True"}
+        elif name in _TOLD or type(part) is int:
+            continue
+        else:
+            part = _facts(part)
+        if part or part is False:
+            found[name] = part
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    reports: tuple[Report, ...]
+    since: float
+    """When the oldest report was left that nothing has been sent since."""
+    at: float
+    """When these were left."""
+
+
+class Reports:
+    """The writes that the passes of one controller left, by the key of the pass. A pass and a sending of one key never run at once."""
+
+    def __init__(self) -> None:
+        self._left: dict[ObjectKey, _Left] = {}
+
+    def leave(self, key: ObjectKey, reports: Sequence[Report] = ()) -> None:
+        """Replace what earlier passes left. Without reports there is nothing left to be sent."""
+        before, now = self._left.pop(key, None), asyncio.get_running_loop().time()
+        if reports:
+            self._left[key] = _Left(tuple(reports), now if before is None else before.since, now)
+
+    def wait(self, key: ObjectKey) -> float | None:
+        """Return the seconds until what is left must be sent; None: nothing is left."""
+        left = self._left.get(key)
+        if left is None:
+            return None
+        wait = min(left.at + DELAY, left.since + LIMIT) - asyncio.get_running_loop().time()
+        return wait if wait > _EARLY else 0.0
+
+    async def send(self, key: ObjectKey) -> None:
+        """Send what is left. All of it is attempted; raises what failed, several failures as an ExceptionGroup."""
+        left = self._left.pop(key, None)
+        errors: list[Exception] = []
+        for report in left.reports if left is not None else ():
+            try:
+                await report()
+            except NotFound:
+                continue
+            except Exception as error:
+                errors.append(error)
+        if len(errors) == 1:
+            raise errors[0]
+        if errors:
+            raise ExceptionGroup(f"failed to report on {key}", errors)
+
+    async def complete(self, reconciler: Reconciler, key: ObjectKey) -> Result:
+        """Run a pass and send what it leaves: as a controller does, where no other pass comes between."""
+        try:
+            return await reconciler.reconcile(key)
+        finally:
+            await self.send(key)
+
+    @property
+    def keys(self) -> tuple[ObjectKey, ...]:
+        """The keys for which something is left."""
+        return tuple(self._left)
