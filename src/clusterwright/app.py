@@ -52,9 +52,6 @@ from clusterwright.runtimesdk.warmup import WarmUp
 from clusterwright.topology.extensions import Extensions, NoExtensions
 from clusterwright.workload.clusters import ClusterCache, Connect, Reach, connection_matters, mapped_source, secret_to_cluster
 
-RESYNC = 600.0
-"""Seconds after which every object is looked at again, unless told otherwise."""
-
 
 async def install_crds(client: Client) -> None:
     """Make the API server serve our kinds; a CRD that is there and differs is brought up to date.
@@ -182,7 +179,7 @@ def build_manager(
     `workloads` are lent the connections to workload clusters. `selected` names the controllers that run; None: all.
     `post` carries what is asked of runtime extensions; None: HTTPS does.
     """
-    options = options or Options(resync=RESYNC)
+    options = options or Options()
     manager = Manager(transport, clock=clock, random=random, options=options, apart=apart, aside=aside)
     cache = ClusterCache(
         client=manager.client,

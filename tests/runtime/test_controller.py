@@ -101,8 +101,8 @@ async def test_objects_that_exist_and_objects_that_change_are_reconciled_once_ea
 
 
 @virtual
-async def test_nothing_is_reconciled_by_time_alone():
-    bench = await Bench().start()
+async def test_without_a_resync_nothing_is_reconciled_by_time_alone():
+    bench = await Bench(resync=0.0).start()
     await bench.make()
     await asyncio.sleep(100)
     bench.passes.clear()
@@ -114,11 +114,11 @@ async def test_nothing_is_reconciled_by_time_alone():
 
 
 @virtual
-async def test_a_pass_that_asks_for_it_comes_again_and_only_the_soonest_vote_counts():
+async def test_without_a_resync_a_pass_that_asks_for_it_comes_again_and_only_the_soonest_vote_counts():
     async def act(key):
         return Result.soonest(None, timedelta(seconds=40), timedelta(seconds=20)) if len(bench.passes) == 1 else Result.await_change()
 
-    bench = await Bench().start(act)
+    bench = await Bench(resync=0.0).start(act)
     await bench.make()
     await asyncio.sleep(1000)
 
@@ -151,7 +151,7 @@ async def test_any_exception_means_again_with_backoff_and_other_keys_go_on():
 
 
 @virtual
-async def test_groups_of_failures_count_as_what_is_in_them():
+async def test_without_a_resync_groups_of_failures_count_as_what_is_in_them():
     groups = [
         ExceptionGroup("both", [ConnectionFailed("down"), TooManyRequests("slowly", {}, 90.0)]),
         ExceptionGroup("mixed", [ConnectionFailed("down"), ValueError("bug")]),
@@ -162,7 +162,7 @@ async def test_groups_of_failures_count_as_what_is_in_them():
     async def act(key):
         raise groups[len(bench.passes) - 1]
 
-    bench = await Bench().start(act)
+    bench = await Bench(resync=0.0).start(act)
     await bench.make()
     await asyncio.sleep(5000)
 
@@ -175,11 +175,11 @@ async def test_groups_of_failures_count_as_what_is_in_them():
 
 
 @virtual
-async def test_a_terminal_failure_is_not_retried_until_something_changes():
+async def test_without_a_resync_a_terminal_failure_is_not_retried_until_something_changes():
     async def act(key):
         raise Terminal("no use")
 
-    bench = await Bench().start(act)
+    bench = await Bench(resync=0.0).start(act)
     key = await bench.make()
     await asyncio.sleep(5000)
     assert len(bench.passes) == 1
@@ -513,8 +513,8 @@ async def test_after_a_write_without_an_answer_reads_are_live_until_a_new_list()
 
 
 @virtual
-async def test_an_idle_manager_sends_nothing_but_renewals_of_lease_and_watches():
-    bench = Bench(leader_election=ObjectKey("default", "lease"), identity="me")
+async def test_without_a_resync_an_idle_manager_sends_nothing_but_renewals_of_lease_and_watches():
+    bench = Bench(leader_election=ObjectKey("default", "lease"), identity="me", resync=0.0)
     for crd in crds():
         await bench.user.create(crd)
     for n in range(1000):

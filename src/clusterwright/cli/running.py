@@ -31,7 +31,7 @@ from clusterwright.runtime.fence import Fence
 from clusterwright.runtime.keys import KeySource
 from clusterwright.runtime.leases import LeadershipLost, LeaseTimes, new_identity
 from clusterwright.runtime.logging import leaves
-from clusterwright.runtime.manager import GRACE_PERIOD, Manager, Options
+from clusterwright.runtime.manager import GRACE_PERIOD, RESYNC, Manager, Options
 from clusterwright.runtime.shards import ShardOptions
 
 log = logging.getLogger(__name__)
@@ -169,7 +169,7 @@ def build(
         qps=arguments.qps,
         burst=arguments.burst,
         concurrency=arguments.passes,
-        resync=arguments.resync.total_seconds() if arguments.resync else app.RESYNC,
+        resync=arguments.resync.total_seconds() if arguments.resync else RESYNC,
         health_host=health_host,
         health_port=health_port,
         health_insight=arguments.health_probe_bind_address is None,

@@ -45,6 +45,8 @@ from clusterwright.runtime.workqueue import Backoff
 
 _log = get_logger("manager")
 GRACE_PERIOD = 30.0
+RESYNC = 600.0
+"""Seconds after which every object is looked at again though nothing happened, unless told otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,7 @@ class Options:
     """Passes at once, by controller; others use their own default."""
     reconcile_deadline: float = DEADLINE
     backoff: Backoff = field(default_factory=Backoff)
-    resync: float = 0.0
+    resync: float = RESYNC
     """Seconds after which every object is looked at again though nothing happened; 0: never."""
     leader_election: ObjectKey | None = None
     """The Lease; None: this process is the only one."""
