@@ -107,6 +107,52 @@ async def test_workers_behind_the_control_plane_upgrade_and_workers_ahead_do_not
     assert await p.deployments() == {"a": NEW}, "a status above the spec is no upgrade"
 
 
+@pytest.mark.parametrize(
+    ("versions", "upgrading"),
+    [
+        ([OLD, NEW], True),
+        ([NEW], False),
+        ([f"{NEW}-eks-113cf36"], False),
+        ([f"{NEW}+k3s1"], False),
+        ([OLD], True),
+    ],
+)
+async def test_13341_status_versions_tell_whether_the_control_plane_is_upgrading(versions: list[str], upgrading: bool) -> None:
+    """They are preferred to status.version, and suffixes of distributions do not count (#14086)."""
+    p = await Upgrade(workers={"a": 1}, version=OLD).begin()
+    await p.to()
+
+    await p.plane_at(OLD if upgrading else NEW, versions=[{"version": v, "replicas": 1} for v in versions])
+    await p.run()
+
+    assert await p.deployments() == {"a": OLD if upgrading else NEW}
+
+
+async def test_13341_versions_in_the_wrong_order_are_an_error_that_says_so() -> None:
+    p = await Upgrade(workers={"a": 1}, version=OLD).begin()
+    await p.to()
+
+    await p.plane_at(OLD, versions=[{"version": NEW, "replicas": 1}, {"version": OLD, "replicas": 1}])
+    await p.run()
+
+    assert f'version "{NEW}" and "{OLD}" are in the wrong order' in (await p.condition())[2]
+
+
+@pytest.mark.parametrize(("kubelet", "upgrading"), [(NEW, False), (OLD, True), (f"{NEW}-eks-113cf36", False), (f"{NEW}+k3s1", False)])
+async def test_13876_a_deployment_is_upgrading_while_a_kubelet_runs_another_release(kubelet: str, upgrading: bool) -> None:
+    p = await Upgrade(workers={"a": 1}, version=OLD).begin()
+    await p.to()
+    await p.plane_done()
+    await p.machine("a", NEW)
+    gvk, key = GroupVersionKind.of(CORE, "Machine"), ObjectKey("default", "m-a")
+    info = dict.fromkeys(("machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion"), "")
+    info |= {"kubeletVersion": kubelet, "kubeProxyVersion": "", "operatingSystem": "", "architecture": ""}
+    await p.client.patch(gvk, key, {"status": {"nodeInfo": info}}, subresource="status")
+    await p.run()
+
+    assert ((await p.condition())[1] == "ReconcileSucceeded") is not upgrading
+
+
 async def test_a_control_plane_that_scales_may_be_upgraded() -> None:
     p = await Upgrade(workers={"a": 1}, version=OLD).begin()
     await p.plane_at(OLD, replicas=3, readyReplicas=1)

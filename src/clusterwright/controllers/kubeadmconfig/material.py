@@ -19,7 +19,6 @@ from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, OwnerRefer
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmconfig.foreign import why_foreign
-from clusterwright.controllers.kubeadmconfig.snapshot import Owner
 from clusterwright.kubeadm import certificates as pki
 from clusterwright.kubeadm.files import MissingKey, secret_text, with_content, with_password
 from clusterwright.kubeadm.presence import defined
