@@ -295,6 +295,58 @@ async def test_workers_that_are_far_behind_go_first() -> None:
     assert ((await p.plane())["spec"]["version"], await p.deployments()) == (versions[3], {"a": versions[3]})
 
 
+def plans(cluster: Json) -> list[list[str]]:
+    """The steps before control plane and workers."""
+    parts = [cluster.get("status", {}).get(part, {}).get("upgradePlan", []) for part in ("controlPlane", "workers")]
+    return [[step["version"] for step in steps] for steps in parts]
+
+
+async def test_13923_the_upgrade_plan_is_shown_only_while_there_is_something_before_the_cluster() -> None:
+    versions = ["v1.32.0", "v1.33.0", "v1.34.1"]
+
+    def alter(objects: list[Json], _cluster: Json) -> None:
+        objects[-1]["spec"]["kubernetesVersions"] = versions
+
+    p = await Upgrade(workers={"a": 1}, version=versions[0], alter=alter).begin(versions[0])
+    await p.machine("a", versions[0])
+    await p.run()
+    assert plans(await p.cluster()) == [[], []]
+
+    await p.to(versions[-1])
+    assert plans(await p.cluster()) == [versions[1:], versions[2:]]
+
+    await p.plane_done(versions[1])
+    assert plans(await p.cluster()) == [versions[2:], versions[2:]]
+
+    await p.plane_done(versions[2])
+    await p.machine("a", versions[2])
+    await p.run(times=2)
+    assert plans(await p.cluster()) == [[], []]
+
+
+async def test_13923_the_upgrade_plan_stays_where_it_cannot_be_computed_and_not_where_something_later_fails() -> None:
+    def alter(objects: list[Json], _cluster: Json) -> None:
+        objects[-1]["spec"]["kubernetesVersions"] = [OLD, NEW]
+
+    p = await Upgrade(workers={"a": 1}, version=OLD, alter=alter).begin()
+    counters = {"controlPlane": {"replicas": 3, "upgradePlan": [{"version": "v1.99.0"}]}}
+    await p.client.patch(GroupVersionKind.of(CORE, "Cluster"), ObjectKey("default", "c"), {"status": counters}, subresource="status")
+
+    await p.to("v1.98.0")  # the class does not know this version
+    assert (await p.condition())[1] == "ReconcileFailed"
+    assert plans(await p.cluster())[0] == ["v1.99.0"]
+
+    (found,) = await p.all("MachineDeployment")
+    await p.change(found, {"spec": {"template": {"spec": {"version": OLD}}}})
+    plane = await p.plane()
+    await p.plane_at("not a version")
+    await p.to(NEW)
+    assert (await p.condition())[1] == "ReconcileFailed"
+    assert plans(await p.cluster())[0] == [NEW]
+    assert (await p.cluster())["status"]["controlPlane"]["replicas"] == 3
+    assert plane["spec"]["version"] == OLD
+
+
 def test_a_plan_for_workers_that_need_none_is_refused() -> None:
     with pytest.raises(PlanError):
         checked("v1.34.1", "v1.33.0", "v1.34.1", ["v1.34.1"], ["v1.34.1"])
