@@ -30,7 +30,7 @@ class Done:
     was_repaired: bool = False
     progress: Progress | None = None
     plan: Progress | None = None
-    """What the plans of control plane and workers are; None: they could not be computed, or nobody tried."""
+    """Progress with its plans, as far as the pass came; None: they could not be computed, or nobody tried."""
     control_plane_kind: str = ""
     control_plane_version: str = ""
     """The version that the control plane should have."""
