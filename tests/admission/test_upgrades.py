@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from admission.admission_cases import ALL_GATES, BASES, Json, merge
 from clusterwright.admission import Workloads, chain
+from clusterwright.api.controlplane import KubeadmControlPlane
 from clusterwright.api.core import Cluster, ClusterClass, MachinePool
 from clusterwright.api.crds import crds
 from clusterwright.api.kubernetes import Node
@@ -60,7 +62,7 @@ async def workload(kubelet: str) -> RestClient:
     return client
 
 
-@pytest.mark.parametrize(("kubelet", "refused"), [("v1.33.4", False), ("v1.33.3", True)])
+@pytest.mark.parametrize(("kubelet", "refused"), [("v1.33.4", False), ("v1.33.3", True), ("v1.33.4-eks-113cf36", False)])
 async def test_nodes_of_a_pool_are_asked_where_they_are(kubelet: str, refused: bool) -> None:
     """CL-38."""
     workloads, inside = Workloads(), await workload(kubelet)
@@ -80,6 +82,31 @@ async def test_nodes_of_a_pool_are_asked_where_they_are(kubelet: str, refused: b
     topology = (await client.get(Cluster, CLUSTER)).spec.topology
     assert topology is not None
     assert topology.version == ("v1.33.4" if refused else "v1.34.0")
+
+
+@pytest.mark.parametrize(
+    ("versions", "refused"),
+    [
+        (["v1.33.4"], ""),
+        (["v1.33.3", "v1.33.4"], "control plane is still completing a previous upgrade"),
+        (["v1.33.4-eks-113cf36"], ""),
+        (["v1.33.4", "v1.33.3"], "are in the wrong order"),
+    ],
+)
+async def test_13341_the_versions_that_a_control_plane_reports_decide_whether_it_has_arrived(versions: list[str], refused: str) -> None:
+    """CL-36."""
+    workloads, inside = Workloads(), await workload("v1.33.4")
+
+    async def open_(_cluster: ObjectKey) -> Reader:
+        return inside
+
+    workloads.lend(open_)
+    client = await plane(workloads)
+    status = {"status": {"versions": [{"version": v, "replicas": 1} for v in versions]}}
+    await client.patch(KubeadmControlPlane, CLUSTER, status, subresource="status")
+
+    with pytest.raises(Invalid, match=refused) if refused else nullcontext():
+        await client.patch(Cluster, CLUSTER, UP)
 
 
 async def test_while_nobody_has_connections_a_pool_keeps_its_version() -> None:

@@ -25,6 +25,7 @@ UNRECORDED = {
     "Deleting": {"resting"},
     "Ready": {"circular"},
     "Available": {"ready-unreported"},
+    "UpToDate": {"kubelet-differs"},
     "InPlaceUpdate": {"none", "not-set-up", "infra-missing", "not-all-marked"},
     "NodeHandling": {"machines-unlisted"},
     "NodeShutdown": {"resting"},

@@ -16,6 +16,7 @@ from clusterwright.api.kubernetes import CustomResourceDefinition, Node
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.api.scheme import SCHEME
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, PAUSED_ANNOTATION, TOPOLOGY_OWNED_LABEL
+from clusterwright.kubeadm.reached import is_any_older, reported_versions, runs
 from clusterwright.kubeadm.versions import Version, compare, parse_version
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError, NotFound
@@ -76,10 +77,14 @@ class ClusterFacts:
         if str(asked) != str(version):
             text = f"Cluster.spec.topology.version {version} was not propagated to control plane yet"
             return f"{text} (control plane version {asked})"
-        if not isinstance(reached, str) or not reached:
+        try:
+            reported = reported_versions(found)
+        except ValueError as error:
+            return f"{begin}: failed to get control plane status.versions: {error}"
+        if not reported and (not isinstance(reached, str) or not reached):
             return "control plane is currently provisioning"
         try:
-            is_upgrading = compare(asked, parse_version(reached), build=True) == 1
+            is_upgrading = is_any_older(reported, asked) if reported else compare(asked, parse_version(reached), build=True) == 1
         except ValueError as error:
             return f"{begin}: failed to parse control plane version {reached}: {error}"
         return "control plane is still completing a previous upgrade" if is_upgrading else ""
@@ -96,7 +101,7 @@ class ClusterFacts:
                 return f"failed to check if MachineDeployment {name} is upgrading: failed to parse version {at_version}: {error}"
             selector = at(deployment, "spec", "selector")
             own = (m for m in self.machines if fits(selector, at(m, "metadata", "labels")))
-            if is_behind or any((at(m, "spec", "version") or "") != at_version for m in own):
+            if is_behind or any(_is_behind(m, at_version) for m in own):
                 names.append(name)
         return f"there are still MachineDeployments completing a previous upgrade: [{', '.join(names)}]" if names else ""
 
@@ -115,9 +120,15 @@ class ClusterFacts:
             except ValueError as error:
                 return f"failed to check if MachinePool {name} is upgrading: failed to parse version {at_version}: {error}"
             nodes = [ref.get("name") or "" for ref in items(pool, "status", "nodeRefs")]
-            if is_behind or any(kubelets.get(node) != at_version for node in nodes):
+            if is_behind or any(not kubelets.get(node) or not runs(kubelets[node], at_version) for node in nodes):
                 names.append(name)
         return f"there are still MachinePools completing a previous upgrade: [{', '.join(names)}]" if names else ""
+
+
+def _is_behind(machine: Json, version: str) -> bool:
+    """Return whether a Machine, or its kubelet, has another version than its MachineDeployment."""
+    kubelet = at(machine, "status", "nodeInfo", "kubeletVersion")
+    return (at(machine, "spec", "version") or "") != version or (isinstance(kubelet, str) and bool(kubelet) and not runs(kubelet, version))
 
 
 def _name(obj: Json) -> str:

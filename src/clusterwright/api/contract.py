@@ -19,7 +19,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
-from clusterwright.api.core.shared import APIEndpoint, FailureDomain, MachineAddress
+from clusterwright.api.core.shared import APIEndpoint, FailureDomain, MachineAddress, StatusVersion
 from clusterwright.api.meta import Condition, Json
 
 T = TypeVar("T")
@@ -203,6 +203,7 @@ _INFRASTRUCTURE_MACHINE_KIND = _string("status.infrastructureMachineKind")
 _DATA_SECRET_NAME = _string("status.dataSecretName")
 _SPEC_VERSION = _string("spec.version")
 _STATUS_VERSION = _string("status.version")
+_STATUS_VERSIONS = Path(("status", "versions"), _struct(tuple[StatusVersion, ...]))
 _SPEC_REPLICAS = _int("spec.replicas")
 _STATUS_REPLICAS = _int("status.replicas")
 _READY_REPLICAS = _int("status.readyReplicas")
@@ -262,6 +263,8 @@ class ControlPlane:
     endpoint: Path[APIEndpoint] = ENDPOINT
     spec_version: Path[str] = _SPEC_VERSION
     status_version: Path[str] = _STATUS_VERSION
+    status_versions: Path[tuple[StatusVersion, ...]] = _STATUS_VERSIONS
+    """Preferred to `status_version`; from the oldest to the newest."""
     spec_replicas: Path[int] = _SPEC_REPLICAS
     status_replicas: Path[int] = _STATUS_REPLICAS
     ready_replicas: Path[int] = _READY_REPLICAS

@@ -35,11 +35,12 @@ T = TypeVar("T")
 
 
 class DesiredStateError(Exception):
-    """The desired state cannot be computed. `patch` names the patch at fault, if it is one."""
+    """The desired state cannot be computed. `patch` names the patch at fault, if it is one; `progress` is as far as the computation came."""
 
     def __init__(self, text: str, *, patch: str = "") -> None:
         super().__init__(text)
         self.patch = patch
+        self.progress: Progress | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +66,25 @@ class _Problem(Exception):
 def desired_state(blueprint: Blueprint, current: Current, *, runtime_sdk: bool) -> Computing[Computed]:
     """Yield what every object of the topology should be. Raises DesiredStateError."""
     current = replace(current, cluster=copied(current.cluster))
-    cluster = current.cluster
-    progress = Progress(pending_hooks=hooks.pending_hooks(cluster))
+    progress = Progress(pending_hooks=hooks.pending_hooks(current.cluster))
     progress.machine_deployments.upgrading = set(current.upgrading_deployments)
     progress.machine_pools.upgrading = set(current.upgrading_pools)
+    try:
+        return Computed((yield from _desired(blueprint, current, progress, runtime_sdk=runtime_sdk)), progress)
+    except DesiredStateError as error:
+        error.progress = progress
+        raise
+
+
+def _desired(blueprint: Blueprint, current: Current, progress: Progress, *, runtime_sdk: bool) -> Computing[Desired]:
+    cluster = current.cluster
     try:
         infrastructure = _infrastructure(blueprint, current)
     except names.BadName as error:
         raise DesiredStateError(f"failed to compute InfrastructureCluster: {error}") from error
     machine = _control_plane_machine(blueprint, current)
     yield from _wrapped("", _plan(blueprint, current, progress, runtime_sdk=runtime_sdk))
+    progress.is_planned = True
     if current.upgrading_problem:
         raise DesiredStateError(current.upgrading_problem)
     plane = yield from _wrapped("failed to compute ControlPlane", _control_plane(blueprint, current, machine, progress, runtime_sdk))
@@ -86,7 +96,7 @@ def desired_state(blueprint: Blueprint, current: Current, *, runtime_sdk: bool) 
         yield from apply_patches(cluster, blueprint, desired, runtime_sdk=runtime_sdk)
     except PatchError as error:
         raise DesiredStateError(f"failed to apply patches: {error}", patch=error.patch) from error
-    return Computed(desired, progress)
+    return desired
 
 
 def _uid(cluster: Json) -> str:

@@ -127,6 +127,8 @@ class Progress:
     machine_deployments: WorkersProgress = field(default_factory=WorkersProgress)
     machine_pools: WorkersProgress = field(default_factory=WorkersProgress)
     lowest_worker: str = ""
+    is_planned: bool = False
+    """Whether the plans could be computed; without an upgrade they are empty."""
     pending_hooks: frozenset[str] = frozenset()
     answers: dict[str, Answer] = field(default_factory=dict)
 

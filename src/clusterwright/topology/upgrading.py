@@ -11,6 +11,7 @@ from clusterwright.api.wellknown import (
     UPGRADE_CONCURRENCY_ANNOTATION,
     UPGRADE_STEP_ANNOTATION,
 )
+from clusterwright.kubeadm.reached import is_any_older, reported_versions
 from clusterwright.topology import hooks
 from clusterwright.topology.answers import Answer
 from clusterwright.topology.hooks import AskHook, Computing, Mark
@@ -44,12 +45,13 @@ def control_plane_version(current: Current, progress: Progress, *, runtime_sdk: 
     if not own:
         raise UpgradeError("failed to get the version from control plane spec: path .spec.version not found")
     state.is_pending = own != topology
-    observed = at(current.control_plane, "status", "version")
-    if not observed:
-        state.is_provisioning = True
-        return own
     try:
-        state.is_upgrading = compare(parse(own), parse(observed)) >= 1
+        reported = reported_versions(current.control_plane)
+        observed = at(current.control_plane, "status", "version")
+        if not reported and not observed:
+            state.is_provisioning = True
+            return own
+        state.is_upgrading = is_any_older(reported, parse(own)) if reported else compare(parse(own), parse(observed)) >= 1
     except ValueError as error:
         raise UpgradeError(f"failed to check if the control plane is upgrading: {error}") from None
     if state.is_upgrading:

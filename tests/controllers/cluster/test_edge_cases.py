@@ -503,6 +503,47 @@ def test_control_plane_missing_no_counters() -> None:
     assert look(cluster(INITIALIZED, status={"controlPlane": {"replicas": 3}}), infrastructure()).plane == {}
 
 
+def of(obj: Json, *versions: tuple[str, int]) -> Json:
+    """The object, with these versions in its status."""
+    obj["status"]["versions"] = [{"version": v, "replicas": n} for v, n in versions]
+    return obj
+
+
+def test_13341_the_versions_that_a_control_plane_reports_are_shown_and_the_upgrade_plan_stays() -> None:
+    before = {"controlPlane": {"upgradePlan": [{"version": "v1.35.0"}], "versions": [{"version": "v1.1.0"}]}}
+    told = of(control_plane(), ("v1.33.0", 1), ("v1.34.0", 2))
+
+    seen = look(cluster(status=before), infrastructure(), told).plane
+    wrong = look(cluster(status=before), infrastructure(), of(control_plane(), ("v1.34.0", 2), ("v1.33.0", 1))).plane
+    silent = look(cluster(status=before), infrastructure(), control_plane()).plane
+    gone = look(cluster(INITIALIZED, status=before), infrastructure()).plane
+
+    assert seen["versions"] == [{"version": "v1.33.0", "replicas": 1}, {"version": "v1.34.0", "replicas": 2}]
+    assert wrong["versions"] == [{"version": "v1.1.0"}], "what breaks the contract changes nothing"
+    assert "versions" not in silent
+    assert [s["upgradePlan"] for s in (seen, wrong, silent, gone)] == [[{"version": "v1.35.0"}]] * 4
+
+
+def test_13341_versions_of_workers_are_added_up_over_all_that_belong_to_the_cluster() -> None:
+    workers = [
+        of(child("MachineDeployment", "md"), ("v1.33.0", 1), ("v1.34.0", 2)),
+        of(child("MachinePool", "mp"), ("v1.34.0", 3)),
+        of(child("MachineSet", "ms"), ("v1.32.0", 1)),
+        of(child("MachineSet", "of-md", owned=False), ("v1.33.0", 9)),
+        machine("m"),
+    ]
+    workers[-1]["spec"]["version"] = "v1.34.1"
+    plane = machine("cp", control_plane=True)
+    plane["status"]["nodeInfo"] = {"kubeletVersion": "v1.33.5"}
+
+    s = look(cluster(spec=STANDALONE, status={"workers": {"upgradePlan": [{"version": "v1.35.0"}]}}), infrastructure(), *workers, plane)
+
+    found = [(v["version"], v["replicas"]) for v in s.workers["versions"]]
+    assert found == [("v1.32.0", 1), ("v1.33.0", 1), ("v1.34.0", 5), ("v1.34.1", 1)]
+    assert s.plane["versions"] == [{"version": "v1.33.5", "replicas": 1}]
+    assert s.workers["upgradePlan"] == [{"version": "v1.35.0"}]
+
+
 def test_zero_is_zero() -> None:
     assert look(cluster(), infrastructure(), control_plane(status={"upToDateReplicas": 0})).plane["upToDateReplicas"] == 0
 

@@ -94,6 +94,25 @@ async def test_a_worker_that_becomes_ready_wakes_its_cluster(plane: Plane) -> No
 
 
 @on_a_plane
+async def test_13341_a_kubelet_that_runs_another_version_wakes_its_cluster(plane: Plane) -> None:
+    await plane.create(infrastructure(labels=None, ownerReferences=None))
+    await plane.create(control_plane(labels=None, ownerReferences=None))
+    await a_new_cluster(plane)
+    worker = machine("w")
+    worker["metadata"]["ownerReferences"][0]["uid"] = (await plane.cluster()).metadata.uid
+    await plane.create(worker)
+    await plane.settle()
+
+    info = dict.fromkeys(("machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion"), "")
+    info |= {"kubeletVersion": "v1.34.1", "kubeProxyVersion": "", "operatingSystem": "", "architecture": ""}
+    kind = GroupVersionKind("cluster.x-k8s.io", "v1beta2", "Machine")
+    await plane.user.patch(kind, ObjectKey(NAMESPACE, "w"), {"status": {"nodeInfo": info}}, subresource="status")
+    await plane.settle()
+
+    assert (await plane.cluster()).at("status", "workers", "versions") == [{"version": "v1.34.1", "replicas": 1}]
+
+
+@on_a_plane
 async def test_a_machine_that_changes_nothing_for_the_cluster_does_not_wake_it(plane: Plane) -> None:
     await plane.create(infrastructure(labels=None, ownerReferences=None))
     await plane.create(control_plane(labels=None, ownerReferences=None))

@@ -69,6 +69,7 @@ class MachineSpec:
     provider_id: bool = True
     deleting: float | None = None
     version: str = "v1.34.1"
+    kubelet: str = ""
     age: float = 0.0
     node_age: float = 20 * 3600.0
     failure_domain: str = ""
@@ -417,6 +418,8 @@ def machine_objects(spec: MachineSpec, *, external_etcd: bool = False) -> list[J
     }
     if spec.node_name:
         status["nodeRef"] = {"name": spec.node_name}
+    if spec.kubelet:
+        status["nodeInfo"] = {"kubeletVersion": spec.kubelet}
     if spec.expiry:
         status["certificatesExpiryDate"] = spec.expiry
     out: list[Json] = [{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": meta, "spec": body, "status": status}]

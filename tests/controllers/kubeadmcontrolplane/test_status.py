@@ -361,3 +361,38 @@ def test_replicas_unset_is_said_and_nothing_is_done() -> None:
     assert answer.condition("ScalingUp") == ("Unknown", "WaitingForReplicasSet", "Waiting for spec.replicas set")
     assert answer.condition("ScalingDown") == ("Unknown", "WaitingForReplicasSet", "Waiting for spec.replicas set")
     assert answer.actions == []
+
+
+# ------------------------------------------------------------------------------------------------------------ versions
+
+
+@pytest.mark.parametrize(
+    ("kubelets", "versions", "lowest"),
+    [
+        (["", "", ""], [("v1.34.1", 3)], "v1.34.1"),
+        (["v1.34.1", "v1.33.5", ""], [("v1.33.5", 1), ("v1.34.1", 2)], "v1.33.5"),
+        (["v1.34.1+k3s1", "v1.34.1", ""], [("v1.34.1", 2), ("v1.34.1+k3s1", 1)], "v1.34.1"),
+    ],
+)
+def test_13341_status_versions_count_machines_and_status_version_is_the_lowest(
+    kubelets: list[str], versions: list[tuple[str, int]], lowest: str
+) -> None:
+    machines = h.machines(3)
+    for machine, kubelet in zip(machines, kubelets, strict=True):
+        machine.kubelet = kubelet
+
+    status = h.run(h.World(machines)).object["status"]
+
+    assert [(v["version"], v["replicas"]) for v in status["versions"]] == versions
+    assert status["version"] == lowest
+
+
+@pytest.mark.parametrize(("kubelet", "behind"), [("v1.34.1", False), ("v1.33.5", True), ("v1.34.1-eks-113cf36", False), ("", False)])
+def test_13871_a_machine_is_not_up_to_date_while_its_kubelet_runs_another_release(kubelet: str, behind: bool) -> None:
+    machines = h.machines(1)
+    machines[0].kubelet = kubelet
+
+    said = h.run(h.World(machines)).on_machine("m1", "UpToDate")
+
+    text = "* Node.status.nodeInfo.kubeletVersion v1.33.5, v1.34.1 required"
+    assert said == (("False", "Updating", text) if behind else None), "it is up to date already"

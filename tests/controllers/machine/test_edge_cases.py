@@ -383,6 +383,24 @@ def test_rollout_after(a: Any, after: str, created: str, expected: str) -> None:
     assert answer.condition("UpToDate")[0] == expected
 
 
+@pytest.mark.parametrize(
+    ("kubelet", "behind"), [("v1.33.1", False), ("v1.32.9", True), ("v1.33.1-eks-113cf36", False), ("v1.33.1+k3s1", False)]
+)
+def test_13871_a_machine_is_not_up_to_date_while_its_kubelet_runs_another_release(a: Any, kubelet: str, behind: bool) -> None:
+    """The text is compared as a version: a distribution's suffix kept Machines outdated forever (#14086)."""
+    machine = owned_by_set(a)
+    machine["spec"]["version"] = "v1.33.1"
+    sets = [machine_set(a, "1"), deployment(a, "1")]
+    for made in sets:
+        made["spec"]["template"]["spec"]["version"] = "v1.33.1"
+    node = a.node(status={"nodeInfo": {"kubeletVersion": kubelet}})
+
+    said = a.Build(machine=machine, node=node, more=sets).decide().condition("UpToDate")
+
+    text = f"* Node.status.nodeInfo.kubeletVersion {kubelet}, v1.33.1 required"
+    assert said == (("False", "Updating", text) if behind else ("True", "UpToDate", ""))
+
+
 def test_up_to_date_of_stand_alone_machines_is_left_alone(a: Any) -> None:
     machine = a.machine()
     machine["status"]["conditions"].append(a.condition("UpToDate", "False", "Mine", "says its owner"))

@@ -352,3 +352,18 @@ def test_what_cannot_be_read_is_named(a: Any, changes: Any, text: str) -> None:
     answer = a.decide(a.config(**changes.get("config", {})), a.infra(**changes.get("infra", {})))
 
     assert text in answer.error
+
+
+def test_13341_a_pool_counts_its_machines_by_version_or_the_nodes_that_it_has(a: Any) -> None:
+    newer = {"status": {"nodeInfo": {"kubeletVersion": "v1.34.0"}}}
+
+    of_nodes = a.decide(a.pool(status=a.running()["status"]), nodes=[a.node(1), a.node(2, **newer), a.node(3)])
+    of_machines = a.decide(
+        a.infra(status={"infrastructureMachineKind": "Vm"}),
+        a.machine(1),
+        a.machine(2, **newer),
+        *(a.infra_machine(n) for n in (1, 2)),
+    )
+
+    assert of_nodes.status["versions"] == [{"version": "v1.33.1", "replicas": 2}, {"version": "v1.34.0", "replicas": 1}]
+    assert of_machines.status["versions"] == [{"version": "v1.33.1", "replicas": 1}, {"version": "v1.34.0", "replicas": 1}]

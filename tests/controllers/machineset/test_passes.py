@@ -95,6 +95,20 @@ async def test_no_machine_is_created_beyond_the_deployments_surge() -> None:
     assert "the MachineDeployment has at least 4 Machines already, as many as it may" in told.message
 
 
+async def test_13341_versions_go_up_from_machines_to_their_deployment() -> None:
+    plane = Plane(objects("MachineDeployment", 2))
+    await plane.reconcile("MachineDeployment", times=3)
+    await plane.reconcile("MachineSet", (await plane.machine_sets())[0].key, times=4)
+    one, _ = await plane.machines()
+    info = {"nodeInfo": {"kubeletVersion": "v1.1.0"}}
+    await plane.client.patch(Machine, one.key, {"status": info}, subresource="status")
+    await plane.reconcile("MachineSet", (await plane.machine_sets())[0].key)
+    await plane.reconcile("MachineDeployment")
+
+    told = [o.status.versions for o in await plane.machine_sets()] + [(await plane.client.get(MachineDeployment, KEY)).status.versions]
+    assert [[(v.version, v.replicas) for v in versions] for versions in told] == [[("v1.1.0", 1), (one.spec.version, 1)]] * 2
+
+
 @pytest.mark.parametrize("kind", ["KubeadmConfig", "DevMachine", "Machine"])
 async def test_what_was_cloned_for_a_machine_that_was_refused_is_taken_away(kind: str) -> None:
     refused = {"unwritable": [{"verb": verb, "kind": kind} for verb in ("create", "patch")]}

@@ -107,6 +107,52 @@ async def test_workers_behind_the_control_plane_upgrade_and_workers_ahead_do_not
     assert await p.deployments() == {"a": NEW}, "a status above the spec is no upgrade"
 
 
+@pytest.mark.parametrize(
+    ("versions", "upgrading"),
+    [
+        ([OLD, NEW], True),
+        ([NEW], False),
+        ([f"{NEW}-eks-113cf36"], False),
+        ([f"{NEW}+k3s1"], False),
+        ([OLD], True),
+    ],
+)
+async def test_13341_status_versions_tell_whether_the_control_plane_is_upgrading(versions: list[str], upgrading: bool) -> None:
+    """They are preferred to status.version, and suffixes of distributions do not count (#14086)."""
+    p = await Upgrade(workers={"a": 1}, version=OLD).begin()
+    await p.to()
+
+    await p.plane_at(OLD if upgrading else NEW, versions=[{"version": v, "replicas": 1} for v in versions])
+    await p.run()
+
+    assert await p.deployments() == {"a": OLD if upgrading else NEW}
+
+
+async def test_13341_versions_in_the_wrong_order_are_an_error_that_says_so() -> None:
+    p = await Upgrade(workers={"a": 1}, version=OLD).begin()
+    await p.to()
+
+    await p.plane_at(OLD, versions=[{"version": NEW, "replicas": 1}, {"version": OLD, "replicas": 1}])
+    await p.run()
+
+    assert f'version "{NEW}" and "{OLD}" are in the wrong order' in (await p.condition())[2]
+
+
+@pytest.mark.parametrize(("kubelet", "upgrading"), [(NEW, False), (OLD, True), (f"{NEW}-eks-113cf36", False), (f"{NEW}+k3s1", False)])
+async def test_13876_a_deployment_is_upgrading_while_a_kubelet_runs_another_release(kubelet: str, upgrading: bool) -> None:
+    p = await Upgrade(workers={"a": 1}, version=OLD).begin()
+    await p.to()
+    await p.plane_done()
+    await p.machine("a", NEW)
+    gvk, key = GroupVersionKind.of(CORE, "Machine"), ObjectKey("default", "m-a")
+    info = dict.fromkeys(("machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion"), "")
+    info |= {"kubeletVersion": kubelet, "kubeProxyVersion": "", "operatingSystem": "", "architecture": ""}
+    await p.client.patch(gvk, key, {"status": {"nodeInfo": info}}, subresource="status")
+    await p.run()
+
+    assert ((await p.condition())[1] == "ReconcileSucceeded") is not upgrading
+
+
 async def test_a_control_plane_that_scales_may_be_upgraded() -> None:
     p = await Upgrade(workers={"a": 1}, version=OLD).begin()
     await p.plane_at(OLD, replicas=3, readyReplicas=1)
@@ -247,6 +293,58 @@ async def test_workers_that_are_far_behind_go_first() -> None:
         await p.plane_done(step)
     await p.run()
     assert ((await p.plane())["spec"]["version"], await p.deployments()) == (versions[3], {"a": versions[3]})
+
+
+def plans(cluster: Json) -> list[list[str]]:
+    """The steps before control plane and workers."""
+    parts = [cluster.get("status", {}).get(part, {}).get("upgradePlan", []) for part in ("controlPlane", "workers")]
+    return [[step["version"] for step in steps] for steps in parts]
+
+
+async def test_13923_the_upgrade_plan_is_shown_only_while_there_is_something_before_the_cluster() -> None:
+    versions = ["v1.32.0", "v1.33.0", "v1.34.1"]
+
+    def alter(objects: list[Json], _cluster: Json) -> None:
+        objects[-1]["spec"]["kubernetesVersions"] = versions
+
+    p = await Upgrade(workers={"a": 1}, version=versions[0], alter=alter).begin(versions[0])
+    await p.machine("a", versions[0])
+    await p.run()
+    assert plans(await p.cluster()) == [[], []]
+
+    await p.to(versions[-1])
+    assert plans(await p.cluster()) == [versions[1:], versions[2:]]
+
+    await p.plane_done(versions[1])
+    assert plans(await p.cluster()) == [versions[2:], versions[2:]]
+
+    await p.plane_done(versions[2])
+    await p.machine("a", versions[2])
+    await p.run(times=2)
+    assert plans(await p.cluster()) == [[], []]
+
+
+async def test_13923_the_upgrade_plan_stays_where_it_cannot_be_computed_and_not_where_something_later_fails() -> None:
+    def alter(objects: list[Json], _cluster: Json) -> None:
+        objects[-1]["spec"]["kubernetesVersions"] = [OLD, NEW]
+
+    p = await Upgrade(workers={"a": 1}, version=OLD, alter=alter).begin()
+    counters = {"controlPlane": {"replicas": 3, "upgradePlan": [{"version": "v1.99.0"}]}}
+    await p.client.patch(GroupVersionKind.of(CORE, "Cluster"), ObjectKey("default", "c"), {"status": counters}, subresource="status")
+
+    await p.to("v1.98.0")  # the class does not know this version
+    assert (await p.condition())[1] == "ReconcileFailed"
+    assert plans(await p.cluster())[0] == ["v1.99.0"]
+
+    (found,) = await p.all("MachineDeployment")
+    await p.change(found, {"spec": {"template": {"spec": {"version": OLD}}}})
+    plane = await p.plane()
+    await p.plane_at("not a version")
+    await p.to(NEW)
+    assert (await p.condition())[1] == "ReconcileFailed"
+    assert plans(await p.cluster())[0] == [NEW]
+    assert (await p.cluster())["status"]["controlPlane"]["replicas"] == 3
+    assert plane["spec"]["version"] == OLD
 
 
 def test_a_plan_for_workers_that_need_none_is_refused() -> None:

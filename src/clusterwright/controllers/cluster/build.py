@@ -14,6 +14,7 @@ from clusterwright.controllers.cluster.reconciler import DEFAULT_CONNECTION_GRAC
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.controllers.kit import watching
 from clusterwright.controllers.kit.watching import changed, itself
+from clusterwright.controllers.version_counts import of_machines
 from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake, providers
 from clusterwright.kubeadm.certificates import SECRET_TYPE, CertificateError, Purpose, parse_secret_name
 from clusterwright.runtime.client import Reader
@@ -70,6 +71,7 @@ def contribution(machine: Machine) -> object:
         metadata.owner_references,
         [metadata.labels.get(label) for label in (CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, MACHINE_POOL_NAME_LABEL)],
         status.node_ref.name if status.node_ref else "",
+        of_machines([machine]),
         [(c.status, c.message, c.last_transition_time) if c else None for c in counted],
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
@@ -17,12 +18,15 @@ from clusterwright.api.contract import (
     Path,
     Read,
     Value,
+    or_none,
 )
 from clusterwright.api.core import APIEndpoint, FailureDomain, ReplicaCounters
 from clusterwright.api.meta import Condition, Unstructured, V1Beta1Condition
 from clusterwright.conditions import InvalidConditions, conditions_of, v1beta1
 from clusterwright.controllers.kit import lookup
 from clusterwright.controllers.kit.lookup import Missing, NotReferenced, Unreadable
+from clusterwright.controllers.version_counts import as_reported
+from clusterwright.kubeadm.reached import reported_versions
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -124,6 +128,10 @@ def control_plane_counters(found: Found, before: ReplicaCounters) -> ReplicaCoun
         "up_to_date_replicas": _count(found, paths.up_to_date_replicas),
     }
     now = replace(before, **{name: count for name, count in reported.items() if count is not None})
+    with suppress(ValueError):
+        reported_versions(found.object.json, found.contract)
+        versions = or_none(paths.status_versions.read(found.object.json)) or ()
+        now = replace(now, versions=as_reported(versions))
     unavailable = _count(found, paths.unavailable_replicas)
     if unavailable is not None and now.desired_replicas is not None:
         now = replace(now, available_replicas=max(now.desired_replicas - unavailable, 0))

@@ -11,6 +11,7 @@ from clusterwright.controllers.cluster.providers import Found, Lookup, control_p
 from clusterwright.controllers.cluster.snapshot import is_child_of
 from clusterwright.controllers.intstr import total
 from clusterwright.controllers.kit.lookup import names_anything
+from clusterwright.controllers.version_counts import MOST_OF_CLUSTER, aggregated, of_machines
 
 PHASES = frozenset({"Pending", "Provisioning", "Provisioned", "Deleting", "Failed"})
 
@@ -51,7 +52,7 @@ def control_plane_replicas(c: Snapshot) -> ReplicaCounters:
     before = c.cluster.status.control_plane or ReplicaCounters()
     if names_anything(c.cluster.spec.control_plane_ref) or c.has_topology:
         if not isinstance(c.control_plane, Found):
-            return ReplicaCounters()
+            return ReplicaCounters(upgrade_plan=before.upgrade_plan)
         return control_plane_counters(c.control_plane, before)
     if c.descendants is None:
         return before
@@ -62,16 +63,19 @@ def control_plane_replicas(c: Snapshot) -> ReplicaCounters:
         ready_replicas=_having(machines, "Ready") or None,
         available_replicas=_having(machines, "Available") or None,
         up_to_date_replicas=_having(machines, "UpToDate") or None,
+        upgrade_plan=before.upgrade_plan,
+        versions=of_machines(machines, MOST_OF_CLUSTER),
     )
 
 
 def worker_replicas(c: Snapshot) -> ReplicaCounters:
     """`status.workers`: MachineDeployments and MachinePools, and what else belongs to the Cluster directly.
 
-    A counter that nobody reports is unknown, which is not zero.
+    A counter that nobody reports is unknown, which is not zero. The upgrade plan is the topology's, and stays.
     """
+    before = c.cluster.status.workers or ReplicaCounters()
     if c.descendants is None:
-        return c.cluster.status.workers or ReplicaCounters()
+        return before
     all_of = c.descendants
     counters = [_reported(d) for d in all_of.machine_deployments] + [_reported(p) for p in all_of.machine_pools]
     counters += [_reported(s) for s in all_of.machine_sets if _is_child(c, s)]
@@ -82,6 +86,8 @@ def worker_replicas(c: Snapshot) -> ReplicaCounters:
         ready_replicas=total(k.ready_replicas for k in counters),
         available_replicas=total(k.available_replicas for k in counters),
         up_to_date_replicas=total(k.up_to_date_replicas for k in counters),
+        upgrade_plan=before.upgrade_plan,
+        versions=aggregated((v for k in counters for v in k.versions), MOST_OF_CLUSTER),
     )
 
 
@@ -99,6 +105,7 @@ def _reported(obj: MachineDeployment | MachinePool | MachineSet) -> ReplicaCount
         ready_replicas=obj.status.ready_replicas,
         available_replicas=obj.status.available_replicas,
         up_to_date_replicas=obj.status.up_to_date_replicas,
+        versions=obj.status.versions,
     )
 
 
@@ -112,6 +119,7 @@ def _counted(machine: Machine) -> ReplicaCounters:
         ready_replicas=one("Ready"),
         available_replicas=one("Available"),
         up_to_date_replicas=one("UpToDate"),
+        versions=of_machines([machine]),
     )
 
 

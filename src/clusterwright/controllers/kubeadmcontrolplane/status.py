@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
-from functools import cmp_to_key
 from typing import Any
 
 from msgspec.structs import replace
@@ -14,23 +11,24 @@ from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
 from clusterwright.controllers.kit.conditions import with_v1beta1_status
 from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.machines.health import node_ready_status
-from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
 from clusterwright.controllers.kubeadmcontrolplane.machines.remediation import RemediationData
 from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot
-from clusterwright.kubeadm.versions import Version, compare, parse_version
+from clusterwright.controllers.version_counts import of_machines
 
 
 def counted(c: ControlPlaneSnapshot, last: RemediationData | None) -> KubeadmControlPlane:
     """The control plane with its counters in both forms, its selector and version; zero is said. `last`: what is known of it stays."""
+    versions = of_machines(c.machines)
     changes: dict[str, Any] = {
         "selector": f"{CLUSTER_NAME_LABEL}={c.cluster.key.name},{CONTROL_PLANE_LABEL}",
         "replicas": len(c.owned),
         "ready_replicas": sum(m.is_true("Ready") for m in c.owned),
         "available_replicas": sum(m.is_true("Available") for m in c.owned),
         "up_to_date_replicas": sum(m.is_true(names.UP_TO_DATE) for m in c.owned),
+        "versions": versions,
     }
-    if version := lowest_version(c.owned):
-        changes["version"] = version
+    if versions:
+        changes["version"] = versions[0].version
     if last is not None:
         changes["last_remediation"] = LastRemediationStatus(machine=last.machine, time=last.time, retry_count=last.retry_count)
     ready = ready_nodes(c)
@@ -46,16 +44,3 @@ def ready_nodes(c: ControlPlaneSnapshot) -> int:
     """Return how many Nodes were seen Ready in this pass; none while deleting."""
     nodes = c.inspection.nodes
     return 0 if c.deleting else sum(node_ready_status(nodes.get(m.node)) == "True" for m in c.owned if m.has_node)
-
-
-def lowest_version(machines: Sequence[ControlPlaneMachine]) -> str:
-    """Return the lowest version among Machines that have a readable one; empty if none has."""
-    found: dict[str, Version] = {}
-    for text in (m.object.spec.version for m in machines):
-        with suppress(ValueError):
-            found[text] = parse_version(text)
-
-    def order(one: str, other: str) -> int:
-        return compare(found[one], found[other], build=True) or 0
-
-    return min(found, key=cmp_to_key(order), default="")

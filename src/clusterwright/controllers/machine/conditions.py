@@ -49,6 +49,7 @@ from clusterwright.controllers.machine.guards import (
     infra_missing,
     infra_unreadable,
     infrastructure_differs,
+    kubelet_differs,
     no_config_ref,
     node_found,
     node_missing,
@@ -346,6 +347,12 @@ def updating_message(s: MachineSnapshot) -> str:
     return f"* {found.message}" if found is not None and found.message else "* In-place update in progress"
 
 
+@message("* Node.status.nodeInfo.kubeletVersion <X>, <Y> required")
+def kubelet_required(s: MachineSnapshot) -> str:
+    info = s.machine.status.node_info
+    return f"* Node.status.nodeInfo.kubeletVersion {info.kubelet_version if info is not None else ''}, {s.machine.spec.version} required"
+
+
 # fmt: off
 UP_TO_DATE: Table[MachineSnapshot] = Table(
     "UpToDate",
@@ -359,6 +366,7 @@ UP_TO_DATE: Table[MachineSnapshot] = Table(
         Because("rollout-after",     rollout_due,                                "MachineDeployment spec.rolloutAfter expired"),
     ),
     Row("updating",                  updating_reported, false("Updating", updating_message)),
+    Row("kubelet-differs",           kubelet_differs,   false("Updating", kubelet_required)),
     Row("up-to-date",                OTHERWISE,         true("UpToDate")),
     about="Written for workers of a MachineDeployment only; the owners of other Machines write theirs.",
 )

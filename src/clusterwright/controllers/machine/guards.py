@@ -16,6 +16,7 @@ from clusterwright.controllers.machine.snapshot import (
     NodeUnsought,
 )
 from clusterwright.controllers.owned_machines import is_updating
+from clusterwright.kubeadm.reached import runs
 from clusterwright.tables import Subject, guard
 
 PROBE_FAILURES = 5
@@ -229,6 +230,12 @@ def rollout_due(s: MachineSnapshot) -> bool:
     after = s.deployment.rollout_after if s.deployment is not None else None
     created = s.machine_set.created if s.machine_set is not None else None
     return after is not None and created is not None and after < s.now and created < after
+
+
+@guard("the kubelet runs another release than spec.version")
+def kubelet_differs(s: MachineSnapshot) -> bool:
+    info = s.machine.status.node_info
+    return info is not None and bool(info.kubelet_version) and not runs(info.kubelet_version, s.machine.spec.version)
 
 
 @guard("Updating is True")

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from clusterwright.api.core import MachineDeployment, MachineSet
 from clusterwright.api.selectors import InvalidSelector, selector_text
+from clusterwright.controllers import version_counts
 from clusterwright.controllers.intstr import capped, total
 from clusterwright.controllers.kit.conditions import with_v1beta1_status
 from clusterwright.controllers.machinedeployment.guards import deleting, replicas_unset, unlisted
@@ -35,6 +36,7 @@ def counted(snapshot: Snapshot) -> MachineDeployment:
             ready_replicas=total(s.status.ready_replicas for s in sets),
             available_replicas=total(s.status.available_replicas for s in sets),
             up_to_date_replicas=total(s.status.up_to_date_replicas for s in sets),
+            versions=version_counts.aggregated(v for s in sets for v in s.status.versions),
         ),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -42,6 +42,14 @@ def membership(provider_ids: Sequence[str], nodes: Mapping[str, Node], min_ready
         sum(is_ready(n) for n in found),
         sum(is_available(n, min_ready, now) for n in found),
     )
+
+
+def kubelets(refs: Sequence[ObjectReference], nodes: Mapping[str, Node] | None) -> Iterator[str]:
+    """Yield the versions of the kubelets on the Nodes that the references name, as far as they are known."""
+    by_name = {n.metadata.name: n for n in (nodes or {}).values()}
+    for node in (by_name[r.name] for r in refs if r.name in by_name):
+        if node.status.node_info.kubelet_version:
+            yield node.status.node_info.kubelet_version
 
 
 def is_ready(node: Node) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from clusterwright.api.contract import CONTRACTS
 from clusterwright.api.core import Cluster, Machine, MachinePool, MachineSpec
+from clusterwright.api.core.shared import StatusVersion
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import ObjectKey, OwnerReference
 from clusterwright.conditions import get, is_true
@@ -14,6 +15,7 @@ from clusterwright.controllers.kit.adopt import owner_reference
 from clusterwright.controllers.kit.contract import told
 from clusterwright.controllers.kit.lookup import NOT_REFERENCED, Found, Lookup
 from clusterwright.controllers.kit.snapshots import Snapshot
+from clusterwright.controllers.version_counts import of_machines
 
 COUNTED = ("Ready", "Available", "UpToDate")
 """The conditions of Machines that a pool counts."""
@@ -52,6 +54,8 @@ class MachineFacts:
     annotations: Mapping[str, str]
     owners: tuple[OwnerReference, ...]
     spec: MachineSpec
+    version: StatusVersion
+    """The Machine, counted by its version."""
 
     @staticmethod
     def of(machine: Machine) -> MachineFacts:
@@ -65,6 +69,7 @@ class MachineFacts:
             annotations=metadata.annotations,
             owners=metadata.owner_references,
             spec=machine.spec,
+            version=next(iter(of_machines([machine])), StatusVersion()),
         )
 
 

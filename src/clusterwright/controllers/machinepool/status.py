@@ -8,7 +8,9 @@ from clusterwright.api.core import MachinePool
 from clusterwright.controllers.kit.contract import complaint, failure
 from clusterwright.controllers.kit.lookup import Found
 from clusterwright.controllers.machinepool import guards as g
+from clusterwright.controllers.machinepool.nodes import kubelets
 from clusterwright.controllers.machinepool.snapshot import COUNTED, PoolSnapshot, infrastructure_machine_kind
+from clusterwright.controllers.version_counts import aggregated, of_kubelets
 from clusterwright.tables import KEEP, OTHERWISE, Phase, Row, Table
 
 _SIZED = g.provisioned & g.replicas_set
@@ -40,10 +42,12 @@ def with_counters(s: PoolSnapshot) -> MachinePool:
     status = s.object.status
     if not infrastructure_machine_kind(s.infrastructure):
         ready, available, up_to_date = status.replicas, status.replicas, s.object.spec.replicas
+        versions = of_kubelets(kubelets(status.node_refs, s.nodes))
     else:
         statuses = [m.statuses for m in s.machines or ()]
         ready, available, up_to_date = (sum(told.get(type) == "True" for told in statuses) for type in COUNTED)
-    after = replace(status, ready_replicas=ready, available_replicas=available, up_to_date_replicas=up_to_date)
+        versions = aggregated(m.version for m in s.machines or ())
+    after = replace(status, ready_replicas=ready, available_replicas=available, up_to_date_replicas=up_to_date, versions=versions)
     return s.object if after == status else replace(s.object, status=after)
 
 

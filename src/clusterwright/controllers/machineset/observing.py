@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from clusterwright.api.codec import convert, to_json
-from clusterwright.api.contract import CONTRACTS, MalformedField
+from clusterwright.api.contract import CONTRACTS
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.core.shared import TemplateObjectMeta
 from clusterwright.api.kubernetes import Node
@@ -29,6 +29,7 @@ from clusterwright.controllers.machine_templates import failed, look_at_template
 from clusterwright.controllers.machineset.preflight import ControlPlane, Preflight, is_kubeadm, skipped_checks
 from clusterwright.controllers.machineset.snapshot import ClusterFacts, DeploymentFacts, MachineSetSnapshot, is_current_revision
 from clusterwright.controllers.wiring import Dependencies
+from clusterwright.kubeadm.reached import reported_versions
 from clusterwright.runtime.errors import ApiError
 from clusterwright.workload.access import NotConnected
 
@@ -193,6 +194,8 @@ class Observer:
         paths = CONTRACTS[found.contract].control_plane
         try:
             version, status = told(found, paths.spec_version), told(found, paths.status_version)
-        except MalformedField as error:
+            versions = reported_versions(found.object.json, found.contract)
+        except ValueError as error:
             return ControlPlane(kind=reference.kind, key=key, error=str(error))
-        return ControlPlane(kind=reference.kind, key=key, version=version, status_version=status or "")
+        lowest = versions[0] if versions else status or ""
+        return ControlPlane(kind=reference.kind, key=key, version=version, status_version=lowest, status_versions=versions)

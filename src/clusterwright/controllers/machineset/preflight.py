@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from clusterwright.api.meta import ObjectKey
+from clusterwright.kubeadm.reached import is_any_older
 from clusterwright.kubeadm.versions import Version, compare, parse_version
 from clusterwright.tables import KEEP, OTHERWISE, Because, Collect, Decision, Guard, Message, Row, Table, false, guard, message, true
 
@@ -33,6 +34,8 @@ class ControlPlane:
     key: ObjectKey = _NOWHERE
     version: str | None = None
     status_version: str | None = None
+    status_versions: tuple[str, ...] = ()
+    """Its `status.versions`, oldest first; preferred to `status_version`, which is then the first of them."""
     error: str = ""
 
 
@@ -136,8 +139,11 @@ def provisioning(p: Preflight) -> bool:
     return not _cp(p).status_version
 
 
-@guard("control plane's spec.version is above its status.version, or another build of it")
+@guard("control plane's spec.version is above one of its status.versions; without them, above its status.version, or another build of it")
 def upgrading(p: Preflight) -> bool:
+    wanted = _parsed(_cp(p).version)
+    if _cp(p).status_versions:
+        return wanted is not None and is_any_older(_cp(p).status_versions, wanted)
     return is_on_the_way(_cp(p).version, _cp(p).status_version)
 
 

@@ -12,6 +12,7 @@ from clusterwright.api.core import Machine, MachineSet
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.selectors import InvalidSelector, selector_text
 from clusterwright.conditions import is_true
+from clusterwright.controllers import version_counts
 from clusterwright.controllers.machineset.snapshot import MachineSetSnapshot
 from clusterwright.controllers.owned_machines import is_updating
 
@@ -47,6 +48,7 @@ def counted(snapshot: MachineSetSnapshot) -> MachineSet:
             ready_replicas=_having("Ready", settled),
             available_replicas=_having("Available", settled),
             up_to_date_replicas=_having("UpToDate", settled),
+            versions=version_counts.of_machines(machines),
         ),
     )
 

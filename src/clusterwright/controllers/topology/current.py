@@ -17,6 +17,7 @@ from clusterwright.api.wellknown import (
 from clusterwright.controllers.external import ContractUnknown, contract_of
 from clusterwright.controllers.topology.blueprint import retrieve
 from clusterwright.controllers.topology.failures import TopologyFailed, failing, shown
+from clusterwright.kubeadm.reached import runs
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError
 from clusterwright.topology.model import Blueprint, Current, CurrentWorker
@@ -206,7 +207,9 @@ class CurrentReader:
         for machine in machines:
             if not machine.spec.version:
                 raise TopologyFailed(f"{context}: Machine {machine.metadata.name} has no version")
-            if machine.spec.version != version:
+            info = machine.status.node_info
+            kubelet = info.kubelet_version if info is not None else ""
+            if machine.spec.version != version or (kubelet and not runs(kubelet, version)):
                 return True
         return False
 
@@ -230,7 +233,8 @@ class CurrentReader:
                 raise TopologyFailed(
                     f"failed to check if MachinePool {name} is upgrading: failed to get Node {ref.get('name', '')}"
                 ) from error
-            if node.status.node_info.kubelet_version != version:
+            kubelet = node.status.node_info.kubelet_version
+            if not kubelet or not runs(kubelet, version):
                 return True
         return False
 

@@ -2,7 +2,7 @@
 
     observe     the class, its templates (`blueprint`) and the objects that exist (`current`); a failure to read is a value
     act         hooks, repair of managedFields, then the desired state (pure, `clusterwright.topology`), and what differs is written
-    conclude    TopologyReconciled, and the variables with their defaults
+    conclude    TopologyReconciled, the upgrade plans, and the variables with their defaults
 
 The Cluster controller has the rest of the status. This pass also writes the Cluster by server-side apply and by annotations, so that the
 patch at its end is a change of the Cluster as it is then.
@@ -34,6 +34,7 @@ from clusterwright.controllers.topology.object_writing import Record, Rotated, g
 from clusterwright.controllers.topology.repair import Repairer
 from clusterwright.controllers.topology.rotations import Rotations
 from clusterwright.controllers.topology.snapshot import State, TopologySnapshot
+from clusterwright.controllers.topology.status import with_upgrade_plan
 from clusterwright.controllers.topology.wakes import clusters_of_template
 from clusterwright.controllers.topology.writing import Writer
 from clusterwright.controllers.wiring import Dependencies
@@ -144,6 +145,8 @@ class Topologies(Kind[Cluster, Cluster, TopologySnapshot]):
             try:
                 computed = await self._asker.run(desired_state(blueprint, current, runtime_sdk=runtime_sdk), current.cluster)
             except DesiredStateError as error:
+                if error.progress is not None and error.progress.is_planned:
+                    note(run, plan=error.progress)
                 raise TopologyFailed(str(error)) from error
         note_computed(run, computed)
         with failing("error reconciling the Cluster topology"):
@@ -241,6 +244,8 @@ class Topologies(Kind[Cluster, Cluster, TopologySnapshot]):
         if run.seen.topology is not None:
             spec = msgspec.structs.replace(run.object.spec, topology=run.seen.topology)
             run.become(msgspec.structs.replace(run.object, spec=spec))
+        if run.seen.done.plan is not None:
+            run.become(with_upgrade_plan(run.object, run.seen.done.plan))
         run.become(kit.decided(run.object, TOPOLOGY_RECONCILED, decision, run.seen.now))
 
 
@@ -255,6 +260,7 @@ def note_computed(run: Run, computed: Computed) -> None:
     note(
         run,
         progress=computed.progress,
+        plan=computed.progress,
         control_plane_kind=plane["kind"],
         control_plane_version=at(plane, "spec", "version") or "",
     )

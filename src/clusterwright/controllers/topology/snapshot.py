@@ -29,6 +29,8 @@ class Done:
     failure: TopologyFailed | None = None
     was_repaired: bool = False
     progress: Progress | None = None
+    plan: Progress | None = None
+    """Progress with its plans, as far as the pass came; None: they could not be computed, or nobody tried."""
     control_plane_kind: str = ""
     control_plane_version: str = ""
     """The version that the control plane should have."""

@@ -17,6 +17,7 @@ from clusterwright.api.wellknown import CLONED_FROM_GROUP_KIND_ANNOTATION, CLONE
 from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.machines.desired import Owner, cloned_from, config_spec
 from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine, Differences
+from clusterwright.kubeadm.reached import runs
 from clusterwright.tables import OTHERWISE, Because, Collect, Row, Table, false, guard, message, true
 
 # ------------------------------------------------------------------------------------------- the condition
@@ -68,6 +69,18 @@ def updating_text(m: ControlPlaneMachine) -> str:
     return f"* {(said.message if said is not None and said.status == 'True' else '') or 'In-place update in progress'}"
 
 
+@guard("the kubelet runs another release than spec.version")
+def other_kubelet(m: ControlPlaneMachine) -> bool:
+    info = m.object.status.node_info
+    return info is not None and bool(info.kubelet_version) and not runs(info.kubelet_version, m.object.spec.version)
+
+
+@message("* Node.status.nodeInfo.kubeletVersion <X>, <Y> required")
+def kubelet_text(m: ControlPlaneMachine) -> str:
+    info = m.object.status.node_info
+    return f"* Node.status.nodeInfo.kubeletVersion {info.kubelet_version if info is not None else ''}, {m.object.spec.version} required"
+
+
 # fmt: off
 UP_TO_DATE: Table[ControlPlaneMachine] = Table(
     names.UP_TO_DATE,
@@ -79,6 +92,7 @@ UP_TO_DATE: Table[ControlPlaneMachine] = Table(
         Because("infrastructure", other_infrastructure,  infrastructure_text),
     ),
     Row("updating",   updating,  false("Updating", updating_text)),
+    Row("kubelet",    other_kubelet, false("Updating", kubelet_text)),
     Row("up-to-date", OTHERWISE, true("UpToDate")),
     about="whether a Machine is what the spec asks for; set on the Machine",
 )

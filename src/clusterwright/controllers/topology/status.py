@@ -1,0 +1,32 @@
+"""The part of a Cluster's status that only its topology knows: through which versions an upgrade goes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from clusterwright.api.core import Cluster, ReplicaCounters
+from clusterwright.api.core.shared import UpgradePlanVersion
+from clusterwright.topology.model import Progress
+
+_MOST: Final = 32
+"""How many steps the API allows."""
+
+
+def with_upgrade_plan(cluster: Cluster, progress: Progress) -> Cluster:
+    """Return the Cluster with the versions that its control plane and its workers will go through.
+
+    MachinePools are upgraded after MachineDeployments, so that their plan is that of the workers.
+    """
+    status = cluster.status
+    plane = _planned(status.control_plane, progress.control_plane.plan)
+    workers = _planned(status.workers, progress.machine_pools.plan or progress.machine_deployments.plan)
+    return replace(cluster, status=replace(status, control_plane=plane, workers=workers))
+
+
+def _planned(counters: ReplicaCounters | None, plan: Sequence[str]) -> ReplicaCounters | None:
+    if counters is None and not plan:
+        return None
+    return replace(counters or ReplicaCounters(), upgrade_plan=tuple(UpgradePlanVersion(version=v) for v in plan[:_MOST]))
