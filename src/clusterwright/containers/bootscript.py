@@ -36,7 +36,7 @@ START = (
 LOOK = (
     f"cd {STATE} 2>/dev/null && test -s pid || exit 0; "
     "echo started; cat exit 2>/dev/null || { kill -0 $(cat pid) 2>/dev/null && echo running; } || cat exit 2>/dev/null || echo lost; "
-    "cat step 2>/dev/null || echo; tail -c 8000 output 2>/dev/null || true"
+    "cat step 2>/dev/null || echo; echo $(($(date +%s) - $(stat -c %Y pid))); tail -c 8000 output 2>/dev/null || true"
 )
 """Prints how far the script has come; `progress` reads it."""
 
@@ -57,6 +57,8 @@ class Progress:
     failure: str = ""
     """Why it ended without success, in one line, without secrets."""
     step: str = ""
+    seconds: int = 0
+    """Since it was started."""
 
 
 def script(config: CloudConfig) -> bytes:
@@ -137,11 +139,12 @@ def _user(user: Mapping[str, Any]) -> list[str]:
 def progress(output: str) -> Progress:
     """Return how far the script has come, from what `LOOK` printed."""
     lines = output.split("\n")
-    if lines[0] != "started" or len(lines) < 3:
+    if lines[0] != "started" or len(lines) < 4:
         return Progress()
-    state, step, said = lines[1].strip(), lines[2].strip(), "\n".join(lines[3:])
+    state, step, said = lines[1].strip(), lines[2].strip(), "\n".join(lines[4:])
     if state == "running":
-        return Progress(is_started=True, step=step)
+        seconds = lines[3].strip()
+        return Progress(is_started=True, step=step, seconds=int(seconds) if seconds.isdecimal() else 0)
     if state == "lost":
         return Progress(
             is_started=True, is_over=True, step=step, failure=f"{step or 'booting'} was interrupted: the container was restarted"
