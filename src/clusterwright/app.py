@@ -207,7 +207,8 @@ def build_manager(
     if definitions and extensions is None and gates["RuntimeSDK"]:
         extensions = runtime = add_runtime_client(manager, flags or {}, post)
     if cloud is not None:
-        definitions += [d for d in inmemory_controllers(cloud, docker=docker and host is None) if selected is None or d.name in selected]
+        ours = inmemory_controllers(cloud, docker=docker and host is None, containers=host is not None)
+        definitions += [d for d in ours if selected is None or d.name in selected]
     for definition in definitions:
         if definition.gate and not gates[definition.gate]:
             manager.idle[definition.name] = (definition.kind.__name__, f"the feature gate {definition.gate} is off")

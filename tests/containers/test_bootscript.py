@@ -34,6 +34,7 @@ class Node:
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     monkeypatch.setattr(bootscript, "_SYSTEM", ":")
+    monkeypatch.setattr(bootscript, "LIMITS", str(tmp_path))
     return Node(tmp_path)
 
 
@@ -47,6 +48,23 @@ def test_everything_is_done_in_the_order_of_cloud_init(node: Node) -> None:
 
     assert node.run(config) == Progress(is_started=True, is_over=True, step="done")
     assert seen.read_text() == 'early\nx its "quoted" #1 $HOME\n'
+
+
+def test_limits_of_the_host_are_raised_and_never_lowered(node: Node) -> None:
+    instances, watches = node.folder / "max_user_instances", node.folder / "max_user_watches"
+    instances.write_text("128\n")
+    watches.write_text("999999\n")
+
+    assert node.run(CloudConfig()).is_over
+    assert (instances.read_text(), watches.read_text()) == ("1024\n", "999999\n")
+
+
+def test_limits_that_cannot_be_raised_are_told_with_what_failed(node: Node) -> None:
+    (node.folder / "max_user_instances").symlink_to("/proc/sys/kernel/cap_last_cap")  # a number below, which not even root can change
+    failed = node.run(CloudConfig(commands=("echo 'error: no runtime' >&2; exit 3",)))
+
+    assert failed.failure.startswith("runcmd 1 (echo) ended with code 3: error: no runtime; fs.inotify.max_user_instances is ")
+    assert failed.failure.endswith(" on the host: raise it to 1024")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 
 from clusterwright.api.core import Machine
 from clusterwright.api.infrastructure import DevInitializationStatus, DevMachine, DevMachineBackend, DevMachineSpec, DockerMachineBackend
+from clusterwright.api.infrastructure import Mount as MountField
 from clusterwright.api.kubernetes import Namespace, Secret
 from clusterwright.api.meta import ObjectKey, ObjectMeta
 from clusterwright.containers import naming
@@ -31,11 +33,11 @@ class Objects:
     """The few objects that a pass reads."""
 
     def __init__(self, plane: str) -> None:
-        self.plane, self.data = plane, b""
+        self.plane, self.data, self.format = plane, b"", b"cloud-config"
 
     async def find(self, kind: type[Any], key: ObjectKey) -> Any:
         assert kind is Secret
-        return Secret(metadata=ObjectMeta(name=key.name, namespace=key.namespace), data={"value": self.data})
+        return Secret(metadata=ObjectMeta(name=key.name, namespace=key.namespace), data={"value": self.data, "format": self.format})
 
     async def get(self, kind: type[Any], key: ObjectKey) -> Any:
         assert (kind, key.name) == (Namespace, "kube-system")
@@ -64,6 +66,11 @@ class Story:
     def boots(self, *commands: str, files: str = "") -> None:
         listed = "".join(f"- {json.dumps(c)}\n" for c in commands)
         self.objects.data = f"## template: jinja\n#cloud-config\n{files}runcmd:\n{listed or '[]'}".encode()
+
+    def wants(self, **fields: Any) -> None:
+        """Set fields of the backend."""
+        backend = DevMachineBackend(docker=DockerMachineBackend(custom_image=IMAGE, **fields))
+        self.obj = replace(self.obj, spec=replace(self.obj.spec, backend=backend))
 
     async def once(self) -> Server | Gone | None:
         return await self.provider.provision(self.obj, self.machine)
@@ -232,3 +239,52 @@ async def test_data_that_cannot_be_run_is_told(story: Story) -> None:
     story.objects.data = b"{}"
 
     assert await story.fails() == "bootstrap data: cloud-init: user data does not start with #cloud-config"
+
+
+async def test_ignition_is_refused_with_the_field_to_change(story: Story) -> None:
+    story.objects.data, story.objects.format = b"{}", b"ignition"
+
+    assert "set format: cloud-config in the KubeadmConfigSpec" in await story.fails()
+
+
+async def test_images_are_loaded_before_the_machine_boots(story: Story) -> None:
+    story.wants(pre_load_images=(IMAGE,))
+    story.boots("cp /var/imported /var/imported-before")
+    await story.up()
+
+    assert (await story.output("cat /var/imported-before")).count("images import") == 1
+
+
+async def test_an_image_to_be_loaded_that_is_missing_is_told(story: Story) -> None:
+    story.wants(pre_load_images=("localhost/nowhere:1",))
+    story.boots("true")
+
+    assert "the container engine has no image localhost/nowhere:1" in await story.fails()
+    assert await story.output("ls /var/lib/clusterwright 2>/dev/null") == "", "it did not boot without"
+
+
+async def test_a_machine_that_boots_too_long_is_told_and_may_still_come_up(story: Story) -> None:
+    story.wants(bootstrap_timeout="1s")
+    story.boots("until test -f /var/go; do sleep 1; done")
+
+    assert await story.fails() == "bootstrapping takes longer than bootstrapTimeout (1s); it is at runcmd 1 (until)"
+    await story.output("echo > /var/go")
+    async with asyncio.timeout(30):
+        while True:
+            with suppress(ProvisionFailed):
+                await story.once()
+                break
+            await asyncio.sleep(0.1)
+    await story.up()
+
+
+async def test_paths_of_the_host_are_refused_unless_allowed(story: Story, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("of the host")
+    story.wants(extra_mounts=(MountField(container_path="/mnt", host_path=str(tmp_path)),))
+    story.boots("true")
+    assert "--engine-allow-host-mounts" in await story.fails()
+    assert await story.engine.inspect(story.name) is None
+
+    story.site.allows_host_mounts = True
+    await story.up()
+    assert await story.output("cat /mnt/file") == "of the host"

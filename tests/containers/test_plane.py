@@ -14,7 +14,7 @@ from clusterwright.api.infrastructure import DevCluster, DevMachine
 from clusterwright.api.kubernetes import Namespace
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.conditions import get
-from clusterwright.containers import build, naming
+from clusterwright.containers import naming
 from clusterwright.containers.build import Host
 from clusterwright.containers.clusters import DevLoadBalancers
 from clusterwright.containers.machines import DevContainers
@@ -66,6 +66,27 @@ class Story:
             {"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "DevMachine", "metadata": meta, "spec": {"backend": backend}},
         ]
 
+    def pool(self, replicas: int) -> list[Json]:
+        meta = {"name": f"{self.name}-pool", "namespace": NAMESPACE, "labels": {"cluster.x-k8s.io/cluster-name": self.name}}
+        reference = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachinePool", "name": f"{self.name}-pool"}
+        template = {
+            "clusterName": self.name,
+            "version": "v1.36.1",
+            "bootstrap": {"dataSecretName": f"{self.name}-pool"},
+            "infrastructureRef": reference,
+        }
+        spec = {"clusterName": self.name, "replicas": replicas, "template": {"spec": template}}
+        return [
+            {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": {"value": DATA}},
+            {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachinePool", "metadata": meta, "spec": spec},
+            {
+                "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
+                "kind": "DevMachinePool",
+                "metadata": meta,
+                "spec": {"backend": {"docker": {"customImage": IMAGE}}},
+            },
+        ]
+
     async def says(self, status: str, reason: str) -> str:
         """What Ready of the machine says, as soon as it has this reason."""
 
@@ -98,7 +119,7 @@ async def story(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
             has_modules=False,
         )
         await engine.create_network(host.network, {engines.TEST_LABEL: mark})
-        async with plane(SystemClock(), seed=int(mark, 16), setup=lambda manager: build.add(manager, host)) as world:
+        async with plane(SystemClock(), seed=int(mark, 16), docker=True, host=host) as world:
             yield Story(world, engine, mark)
         for left in await engine.containers({naming.CLUSTER_LABEL: f"cw-{mark}"}):
             await engine.remove(left["Id"])
@@ -136,6 +157,20 @@ async def test_events_of_the_engine_are_seen_at_once(story: Story) -> None:
         return f"the container {story.machine} was removed" in get(machine.status.conditions, "InfrastructureReady").message
 
     await story.plane.until(told, "the Machine says it, too", within=WITHIN)
+
+
+async def test_a_pool_orders_machines_that_are_containers(story: Story) -> None:
+    await story.plane.apply([*story.cluster(), *story.pool(2)])
+
+    async def ordered() -> bool:
+        found = await story.plane.client.list(DevMachine, namespace=NAMESPACE)
+        return len([m for m in found if m.spec.backend.docker is not None]) == 2
+
+    await story.plane.until(ordered, "two machines, which boot once the control plane is there", within=WITHIN)
+    # their Machines come with the control plane, and so do their containers
+    found = await story.plane.client.list(DevMachine, namespace=NAMESPACE)
+    assert {m.spec.backend.docker.custom_image for m in found if m.spec.backend.docker} == {IMAGE}
+    assert not [m for m in found if get(m.status.conditions, "VirtualMachineProvisioned")], "they are not simulated"
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from clusterwright.engine.locate import sockets
 
 ENGINES = "CLUSTERWRIGHT_TEST_ENGINES"
 """Names the sockets of the engines to test on, separated by commas; without it, the usual sockets are tried."""
-IMAGE = "localhost/clusterwright-test:3"
+IMAGE = "localhost/clusterwright-test:4"
 TEST_LABEL = "clusterwright.test"
 
 KUBECTL = b"""#!/bin/sh
@@ -34,6 +34,12 @@ esac
 """
 INIT = ("/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1 & wait $!; done")
 """The first process of a container: it ends when it is told to."""
+
+
+CTR = b"""#!/bin/sh
+# containerd's client: an image is imported if it is an archive with the image's manifest
+cat > /var/image.tar && grep -q manifest.json /var/image.tar && echo "$@" >> /var/imported
+"""
 
 
 def found() -> list[Path]:
@@ -101,11 +107,17 @@ def files() -> bytes:
             "head",
             "stat",
             "kill",
+            "grep",
+            "date",
         ):
             entry = tarfile.TarInfo(f"bin/{name}")
             entry.type, entry.linkname = tarfile.SYMTYPE, "busybox"
             tar.addfile(entry)
-        for path, content, mode in (("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n", 0o644), ("bin/kubectl", KUBECTL, 0o755)):
+        for path, content, mode in (
+            ("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n", 0o644),
+            ("bin/kubectl", KUBECTL, 0o755),
+            ("bin/ctr", CTR, 0o755),
+        ):
             entry = tarfile.TarInfo(path)
             entry.size, entry.mode = len(content), mode
             tar.addfile(entry, io.BytesIO(content))

@@ -55,7 +55,7 @@ class InMemoryClusterBackend(Struct):
 
 
 class DevClusterBackend(Struct):
-    docker: Annotated[DockerClusterBackend | None, KEEP_EMPTY, Doc("containers; not run by this provider")] = None
+    docker: Annotated[DockerClusterBackend | None, KEEP_EMPTY, Doc("containers; simulated where the plane has no engine")] = None
     in_memory: Annotated[InMemoryClusterBackend | None, KEEP_EMPTY, Doc("a simulated cluster inside the process")] = None
 
 
@@ -162,7 +162,7 @@ class InMemoryMachineBackend(Struct):
 
 
 class DevMachineBackend(Struct):
-    docker: Annotated[DockerMachineBackend | None, KEEP_EMPTY, Doc("a container; not run by this provider")] = None
+    docker: Annotated[DockerMachineBackend | None, KEEP_EMPTY, Doc("a container; simulated where the plane has no engine")] = None
     in_memory: Annotated[InMemoryMachineBackend | None, KEEP_EMPTY, Doc("a simulated machine inside the process")] = None
 
 
@@ -239,7 +239,7 @@ class DockerMachinePoolBackend(Struct):
 
 
 class DevMachinePoolBackend(Struct):
-    docker: Annotated[DockerMachinePoolBackend | None, KEEP_EMPTY, Doc("containers; not run by this provider")] = None
+    docker: Annotated[DockerMachinePoolBackend | None, KEEP_EMPTY, Doc("containers; simulated where the plane has no engine")] = None
     in_memory: Annotated[InMemoryMachineBackend | None, KEEP_EMPTY, Doc("simulated machines inside the process")] = None
 
 

@@ -1,4 +1,4 @@
-"""`clusterwright create cluster NAME`: a cluster on in-memory infrastructure, from nothing; or its manifests."""
+"""`clusterwright create cluster NAME`: a cluster of simulated machines or of containers, from nothing; or its manifests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.yamlwriter import dump_all
 from clusterwright.cli import connect, samples, subjects
+from clusterwright.cli.containers import Choice, as_containers
 from clusterwright.cli.errors import Usage
+from clusterwright.cli.files import read_text
 from clusterwright.cli.progress import until_up
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import AlreadyExists
@@ -29,16 +31,19 @@ def _healthy(options: argparse.Namespace, namespace: str) -> list[Json]:
 
 
 def _topology(options: argparse.Namespace, namespace: str) -> list[Json]:
+    name = "in-memory" if options.choice is None else "containers"
     cluster = samples.topology(
         options.name,
         namespace,
+        class_name=name,
         version=options.kubernetes_version,
         control_plane=options.control_plane_machines,
         workers={"md-0": options.worker_machines},
     )
-    return [*samples.cluster_class(namespace=namespace), cluster]
+    return [*samples.cluster_class(name, namespace), cluster]
 
 
+KINDNET, NO_CNI = "kindnet", "none"
 FLAVORS: dict[str, Callable[[argparse.Namespace, str], list[Json]]] = {
     "plain": _plain,
     "health-check": _healthy,
@@ -54,11 +59,29 @@ def run(options: argparse.Namespace) -> int:
         raise Usage("--control-plane-machines: an odd number is expected, for etcd's sake")
     if options.worker_machines < 0:
         raise Usage("--worker-machines: a number from 0 is expected")
+    options.choice = _choice(options)
     if options.dry_run:
-        objects = FLAVORS[options.flavor](options, options.namespace or "default")
-        sys.stdout.write(as_yaml(objects))
+        sys.stdout.write(as_yaml(_objects(options, options.namespace or "default")))
         return 0
     return asyncio.run(_run(options))
+
+
+def _choice(options: argparse.Namespace) -> Choice | None:
+    """Return what is chosen for containers; None: machines are simulated. Raises Usage, Failed, OSError."""
+    if options.infrastructure != "docker":
+        given = [flag for flag in ("cni", "node_image", "load_balancer_image") if getattr(options, flag)]
+        if given:
+            raise Usage(f"--{given[0].replace('_', '-')}: it is for containers; add --infrastructure docker")
+        return None
+    images = {"node_image": options.node_image, "load_balancer_image": options.load_balancer_image}
+    if options.cni in {"", KINDNET, NO_CNI}:
+        return Choice(has_cni=options.cni != NO_CNI, **images)
+    return Choice(cni=read_text(options.cni), **images)
+
+
+def _objects(options: argparse.Namespace, namespace: str) -> list[Json]:
+    objects = FLAVORS[options.flavor](options, namespace)
+    return objects if options.choice is None else as_containers(objects, options.choice)
 
 
 def as_yaml(objects: Sequence[Json]) -> str:
@@ -70,7 +93,7 @@ async def _run(options: argparse.Namespace) -> int:
     connection = connect.resolve(options)
     key = ObjectKey(options.namespace or connection.namespace, options.name)
     async with connect.connected(connection) as client:
-        for obj in FLAVORS[options.flavor](options, key.namespace):
+        for obj in _objects(options, key.namespace):
             try:
                 await client.create(obj)
             except AlreadyExists:

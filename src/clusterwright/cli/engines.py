@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from contextlib import AsyncExitStack
 from ipaddress import ip_address
@@ -9,24 +10,45 @@ from pathlib import Path
 
 from clusterwright.cli.errors import Failed, Usage
 from clusterwright.containers.build import Host
-from clusterwright.engine import EngineError
+from clusterwright.containers.site import NODE_IMAGE
+from clusterwright.engine import Engine, EngineError
+from clusterwright.engine.client import Version
 from clusterwright.engine.locate import BadEngine, connect
 
 RESOLVERS = ("/etc/resolv.conf", "/run/systemd/resolve/resolv.conf")
 """The second has the servers that a resolver on the host itself asks."""
 
 
-async def opened(name: str, stack: AsyncExitStack) -> Host:
+async def opened(arguments: argparse.Namespace, stack: AsyncExitStack) -> Host:
     """Return the engine, closed when the stack unwinds; raises Usage, Failed."""
+    engine, version = await located(arguments.engine)
+    stack.push_async_callback(engine.close)
+    print(f"machines are containers of {version} at {engine.address}", flush=True)
+    return Host(
+        engine=engine,
+        node_image=arguments.node_image or NODE_IMAGE,
+        load_balancer_image=arguments.load_balancer_image,
+        allows_host_mounts=arguments.engine_allow_host_mounts,
+        name_servers=name_servers(),
+        has_modules=Path("/lib/modules").is_dir(),
+    )
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Complain of flags that only containers understand, where no engine is named; raises Usage."""
+    for flag in ("node_image", "load_balancer_image", "engine_allow_host_mounts"):
+        if getattr(arguments, flag) and not arguments.engine:
+            raise Usage(f"--{flag.replace('_', '-')}: it is for containers; name their engine with --engine")
+
+
+async def located(name: str) -> tuple[Engine, Version]:
+    """Return the engine of a name, and which it is; raises Usage, Failed."""
     try:
-        engine, version = await connect(name, os.environ)
+        return await connect(name, os.environ)
     except BadEngine as error:
         raise Usage(f"--engine: {error}") from error
     except EngineError as error:
         raise Failed(f"--engine {name}: {error}") from error
-    stack.push_async_callback(engine.close)
-    print(f"machines are containers of {version} at {engine.address}", flush=True)
-    return Host(engine=engine, name_servers=name_servers(), has_modules=Path("/lib/modules").is_dir())
 
 
 def name_servers() -> tuple[str, ...]:

@@ -46,6 +46,7 @@ def _text(arguments: argparse.Namespace) -> str:
         return read_text(arguments.source)
     options = argparse.Namespace(
         name="${CLUSTER_NAME}",
+        choice=None,
         kubernetes_version=f"${{KUBERNETES_VERSION:={KUBERNETES_VERSION}}}",
         control_plane_machines="${CONTROL_PLANE_MACHINE_COUNT:=1}",
         worker_machines="${WORKER_MACHINE_COUNT:=1}",

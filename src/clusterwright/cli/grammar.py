@@ -70,6 +70,20 @@ def _create(parser: ArgumentParser) -> None:
     parser.add_argument("--kubernetes-version", default=KUBERNETES_VERSION, metavar="VERSION", help="default: %(default)s")
     parser.add_argument("--control-plane-machines", type=int, default=1, metavar="N", help="default: %(default)s")
     parser.add_argument("--worker-machines", type=int, default=1, metavar="N", help="default: %(default)s")
+    parser.add_argument(
+        "--infrastructure",
+        choices=("in-memory", "docker"),
+        default="in-memory",
+        help="docker: containers, where the plane has an engine (`up --engine`); default: %(default)s",
+    )
+    parser.add_argument(
+        "--cni",
+        default="",
+        metavar="kindnet|none|FILE",
+        help="of containers: the one that the node image brings, none, or manifests in a file; default: kindnet",
+    )
+    parser.add_argument("--node-image", default="", metavar="IMAGE", help="of containers; default: kindest/node of the Kubernetes version")
+    parser.add_argument("--load-balancer-image", default="", metavar="IMAGE", help="of containers, with haproxy; default: kindest/haproxy")
     parser.add_argument("--dry-run", action="store_true", help="print the manifests instead")
     parser.add_argument("--wait", action="store_true", help="until it is available with all its machines")
     parser.add_argument("--timeout", type=float, default=WAIT_SECONDS, metavar="SECONDS", help="how long to wait; default: %(default)g")
@@ -219,6 +233,29 @@ def _store(parser: ArgumentParser) -> None:
     restore.add_argument("folder", type=Path, help="that a backup was written to")
 
 
+def _engine(parser: ArgumentParser) -> None:
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    shared = ArgumentParser(add_help=False)
+    shared.add_argument(
+        "--engine", default="auto", metavar="NAME", help="auto, docker, podman, or unix:///PATH of its socket; default: %(default)s"
+    )
+    add_connection(shared)
+    commands.add_parser("list", parents=[shared], help="containers of all planes, and whether their objects still exist")
+    prune = commands.add_parser("prune", parents=[shared], help="remove containers that the plane of the kubeconfig has lost")
+    prune.add_argument("--plane", default="", metavar="UID", help="remove all of this plane instead, which is not running any more")
+    prune.add_argument("--yes", action="store_true", help="without asking")
+
+
+def _load(parser: ArgumentParser) -> None:
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    image = commands.add_parser("image", help="images from the engine into all nodes of a cluster")
+    image.add_argument("words", nargs="+", metavar="CLUSTER IMAGE ...", help="the cluster's name, and images that the engine has")
+    image.add_argument(
+        "--engine", default="auto", metavar="NAME", help="auto, docker, podman, or unix:///PATH of its socket; default: %(default)s"
+    )
+    add_connection(image)
+
+
 def _tables(parser: ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", default="", help="a table, a controller, or CONTROLLER/TABLE; default: all")
     parser.add_argument("-o", "--output", choices=("markdown", "json"), default="markdown")
@@ -296,7 +333,7 @@ COMMANDS: dict[str, Command] = {
         "which of its managers still run, and whose webhooks are in the way. Changes nothing. Exits 3 where something matters or\n"
         "is in the way.",
     ),
-    "create": Command("create", "create a cluster on in-memory infrastructure, or print its manifests", _create),
+    "create": Command("create", "create a cluster of simulated machines or of containers, or print its manifests", _create),
     "tour": Command(
         "tour",
         "show a cluster's life: create, scale, upgrade, break, explain, repair, delete",
@@ -345,6 +382,8 @@ COMMANDS: dict[str, Command] = {
         "Write a bundle of a cluster's objects and Events, and of its workload cluster; values of Secrets are left out.",
     ),
     "store": Command("store", "check, repair, back up or restore what the plane keeps", _store),
+    "engine": Command("engine", "list or remove containers that planes have on a container engine", _engine),
+    "load": Command("load", "copy images from the container engine into the nodes of a cluster", _load),
     "tables": Command("tables", "print the decision tables", _tables, "Print the decision tables: every row by name."),
     "crds": Command("crds", "print the CustomResourceDefinitions", _crds),
     "completion": Command("completion", "print what makes a shell complete commands and flags", _completion),

@@ -49,6 +49,9 @@ def check(arguments: argparse.Namespace) -> argparse.Namespace:
     """Return the arguments with what a file adds to them, and what can be said only here; ends the program where something is wrong."""
     parser: argparse.ArgumentParser = arguments.parser
     settings.read(arguments)
+    engines.check(arguments)
+    if arguments.against and arguments.engine:
+        parser.error("--engine: the embedded API server is needed; with --against machines are their own provider's")
     if arguments.against and arguments.no_controllers:
         parser.error("--against and --no-controllers together leave nothing to run")
     if not arguments.against:
@@ -89,7 +92,7 @@ async def _run(arguments: argparse.Namespace) -> int:
     workloads = admission.Workloads()
     link = _Link()
     async with AsyncExitStack() as stack:
-        host = await engines.opened(arguments.engine, stack) if arguments.engine else None
+        host = await engines.opened(arguments, stack) if arguments.engine else None
         keys = PooledKeySource()
         stack.push_async_callback(keys.close)
         kubeconfig = arguments.kubeconfig or LOCAL

@@ -108,6 +108,23 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="run machines of the backend docker, and the Docker kinds, as containers of this engine instead of simulating them: "
         "auto, docker, podman, or unix:///PATH of its socket",
     )
+    parser.add_argument(
+        "--node-image",
+        default="",
+        metavar="IMAGE",
+        help="of containers whose objects name none; without a tag, the machine's Kubernetes version is the tag; default: kindest/node",
+    )
+    parser.add_argument(
+        "--load-balancer-image",
+        default="",
+        metavar="IMAGE",
+        help="with haproxy, where clusters name none; default: kindest/haproxy",
+    )
+    parser.add_argument(
+        "--engine-allow-host-mounts",
+        action="store_true",
+        help="let extraMounts name paths of the engine's host, which gives the host to everybody with the right to create machines",
+    )
     parser.add_argument("--demo", action="store_true", help="bring up a cluster and show it")
     parser.add_argument(
         "--against",

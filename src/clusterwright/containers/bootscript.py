@@ -36,7 +36,8 @@ START = (
 LOOK = (
     f"cd {STATE} 2>/dev/null && test -s pid || exit 0; "
     "echo started; cat exit 2>/dev/null || { kill -0 $(cat pid) 2>/dev/null && echo running; } || cat exit 2>/dev/null || echo lost; "
-    "cat step 2>/dev/null || echo; tail -c 8000 output 2>/dev/null || true"
+    "cat step 2>/dev/null || echo; echo $(($(date +%s) - $(stat -c %Y pid))); "
+    "tail -c 8000 output 2>/dev/null; cat limits 2>/dev/null || true"
 )
 """Prints how far the script has come; `progress` reads it."""
 
@@ -48,6 +49,16 @@ _SYSTEM = (
 """Waits until systemd has started what it starts, where there is one: kubeadm needs containerd."""
 
 
+INOTIFY = {"max_user_instances": 1024, "max_user_watches": 524288}
+"""Limits of the host that all its nodes share; two nodes use up the usual 128 instances, and containerd is the first to fail."""
+_RAISE = [
+    f"f={name}; test -r $p/$f && test $(cat $p/$f) -lt {least} && ! echo {least} 2>/dev/null > $p/$f && "
+    f'echo "fs.inotify.$f is $(cat $p/$f) on the host: raise it to {least}" >> "$STATE/limits"'
+    for name, least in INOTIFY.items()
+]
+LIMITS = "/proc/sys/fs/inotify"
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How far the script has come."""
@@ -57,6 +68,8 @@ class Progress:
     failure: str = ""
     """Why it ended without success, in one line, without secrets."""
     step: str = ""
+    seconds: int = 0
+    """Since it was started."""
 
 
 def script(config: CloudConfig) -> bytes:
@@ -68,6 +81,8 @@ def script(config: CloudConfig) -> bytes:
         'finish() { echo "$1" > "$STATE/exit.new"; rm -f "$STATE/boot"; mv "$STATE/exit.new" "$STATE/exit"; exit 0; }',
         'step() { echo "$1" > "$STATE/step"; }',
         "step 'the start of the system'",
+        f"p={LIMITS}",
+        *_RAISE,
         _SYSTEM,
         "export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root",
     ]
@@ -137,11 +152,12 @@ def _user(user: Mapping[str, Any]) -> list[str]:
 def progress(output: str) -> Progress:
     """Return how far the script has come, from what `LOOK` printed."""
     lines = output.split("\n")
-    if lines[0] != "started" or len(lines) < 3:
+    if lines[0] != "started" or len(lines) < 4:
         return Progress()
-    state, step, said = lines[1].strip(), lines[2].strip(), "\n".join(lines[3:])
+    state, step, said = lines[1].strip(), lines[2].strip(), "\n".join(lines[4:])
     if state == "running":
-        return Progress(is_started=True, step=step)
+        seconds = lines[3].strip()
+        return Progress(is_started=True, step=step, seconds=int(seconds) if seconds.isdecimal() else 0)
     if state == "lost":
         return Progress(
             is_started=True, is_over=True, step=step, failure=f"{step or 'booting'} was interrupted: the container was restarted"
@@ -154,7 +170,7 @@ def progress(output: str) -> Progress:
 def essence(output: str) -> str:
     """Return what matters of a failed command's output, in one line: its complaints, or its end; without secrets."""
     lines = [line.strip() for line in redact(output).splitlines() if line.strip()]
-    complaints = [line for line in lines if re.search(r"\berror|\[ERROR|fatal|cannot|failed", line, re.IGNORECASE)]
+    complaints = [line for line in lines if re.search(r"\berror|\[ERROR|fatal|cannot|failed|: raise it to", line, re.IGNORECASE)]
     text = "; ".join((complaints or lines)[-6:])
     text = re.sub(r"\b(?<!sha256:)[0-9a-f]{64}\b|[A-Za-z0-9+/]{80,}={0,2}", "<redacted>", text)
     return text if len(text) <= MOST_MESSAGE else f"...{text[-MOST_MESSAGE:]}"

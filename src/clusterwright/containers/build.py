@@ -39,6 +39,8 @@ class Host:
     name_servers: Sequence[str] = ()
     network: str = naming.NETWORK
     has_modules: bool = True
+    allows_host_mounts: bool = False
+    """Whether machines may mount paths of the engine's host."""
 
 
 def add(manager: Manager, host: Host) -> None:
@@ -52,6 +54,7 @@ def add(manager: Manager, host: Host) -> None:
         has_modules=host.has_modules,
         network=host.network,
         load_balancer_image=host.load_balancer_image,
+        allows_host_mounts=host.allows_host_mounts,
     )
     for one in PROVIDERS:
         provider.add(manager, one, site, name=f"{one.kind.__name__.lower()}-containers")

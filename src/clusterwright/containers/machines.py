@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -16,11 +16,14 @@ from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL,
 from clusterwright.containers import bootscript, naming, preparation
 from clusterwright.containers.site import Site
 from clusterwright.engine import Conflict, Container, EngineError, Missing, Mount
+from clusterwright.golang.times import parse_duration
 from clusterwright.kubeadm import cloudconfig
 from clusterwright.provider import Gone, InfraMachines, ProvisionFailed, Server
 from clusterwright.runtime.client import Client
 
 KUBELET_CONFIG = "/etc/kubernetes/kubelet.conf"
+LOADED = f"{bootscript.STATE}/preloaded"
+"""Exists in a node when its images have been loaded."""
 
 
 class _Containers(InfraMachines[Any]):
@@ -76,6 +79,11 @@ class _Containers(InfraMachines[Any]):
 
     async def _create(self, obj: InfraMachine, machine: Machine, name: str) -> None:
         backend = _backend(obj)
+        if not self._site.allows_host_mounts and any(mount.host_path for mount in backend.extra_mounts):
+            raise ProvisionFailed(
+                "extraMounts: paths of the host are refused, for they give the host away: "
+                "remove hostPath, or start the plane with --engine-allow-host-mounts"
+            )
         image = backend.custom_image or self._site.image(machine.spec.version)
         if not await self._engine.has_image(image):
             await self._site.pull(image, obj.key, self.wake)
@@ -100,7 +108,8 @@ class _Containers(InfraMachines[Any]):
             naming.ROLE_LABEL: naming.CONTROL_PLANE if is_control_plane else naming.WORKER,
         }
         extra = [
-            Mount(target=m.container_path, source=m.host_path, is_host_path=True, is_read_only=m.read_only) for m in backend.extra_mounts
+            Mount(target=m.container_path, source=m.host_path, is_host_path=bool(m.host_path), is_read_only=m.read_only)
+            for m in backend.extra_mounts
         ]
         modules = Mount(target="/lib/modules", source="/lib/modules", is_host_path=True, is_read_only=True)
         return Container(
@@ -139,11 +148,18 @@ class _Containers(InfraMachines[Any]):
         found = bootscript.progress(looked.text)
         if found.failure:
             raise ProvisionFailed(f"bootstrapping failed: {found.failure}")
+        backend = _backend(obj)
         if found.is_started:
+            _demand_in_time(found, backend.bootstrap_timeout)
             return found.is_over
         data = await self.bootstrap_data(machine)
         if data.format != "cloud-config":
-            raise ProvisionFailed(f"bootstrap data of the format {data.format} cannot be run in a container yet: use cloud-config")
+            raise ProvisionFailed(
+                f"bootstrap data of the format {data.format} is not understood in containers: "
+                "set format: cloud-config in the KubeadmConfigSpec (spec.kubeadmConfigSpec.format of a KubeadmControlPlane)"
+            )
+        if backend.pre_load_images and not await self._loaded(name, obj, backend.pre_load_images):
+            return False
         try:
             config = cloudconfig.read(data.value, obj.metadata.name)
         except cloudconfig.BadUserData as error:
@@ -154,6 +170,16 @@ class _Containers(InfraMachines[Any]):
         if started.code:
             raise ProvisionFailed(f"the bootstrap script cannot be started: {bootscript.essence(started.text)}")
         return False
+
+    async def _loaded(self, name: str, obj: InfraMachine, images: Sequence[str]) -> bool:
+        """Have images in the node before it boots. Return whether they are."""
+        marked = await self._engine.run(name, ["/bin/sh", "-c", f"test -f {LOADED}"])
+        if marked.code == 0:
+            return True
+        if not await self._site.load(images, name, obj.key, self.wake):
+            return False
+        await self._engine.run(name, ["/bin/sh", "-c", f"mkdir -p {bootscript.STATE} && : > {LOADED}"])
+        return True
 
     # ------------------------------------------------------------------------------------------------ what is there
 
@@ -182,6 +208,13 @@ def demand_labels(seen: dict[str, Any], labels: Mapping[str, str], name: str) ->
     """Raise ProvisionFailed unless a container is what its labels should say."""
     if not has_labels(seen, labels):
         raise ProvisionFailed(f"the name {name} is taken by a container of another plane or user: remove it, or choose another name")
+
+
+def _demand_in_time(found: bootscript.Progress, timeout: str | None) -> None:
+    """Raise ProvisionFailed while a machine takes longer to boot than it may."""
+    most = parse_duration(timeout) if timeout else None
+    if most is not None and not found.is_over and found.seconds * 10**9 > most:
+        raise ProvisionFailed(f"bootstrapping takes longer than bootstrapTimeout ({timeout}); it is at {found.step}")
 
 
 def _stopped(seen: dict[str, Any], name: str, obj: InfraMachine) -> Server:

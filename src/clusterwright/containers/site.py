@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from clusterwright.api.kubernetes import Namespace
 from clusterwright.api.meta import ObjectKey
 from clusterwright.containers import naming
+from clusterwright.containers.images import NotLoaded, load
 from clusterwright.engine import Engine, EngineError
 from clusterwright.provider import InfraClusters, InfraMachines, ProvisionFailed
 from clusterwright.runtime.client import Reader
 
-log = logging.getLogger(__name__)
+Wake = Callable[[ObjectKey, str], None]
 NODE_IMAGE = "kindest/node"
 
 
@@ -32,6 +32,7 @@ class Site:
         has_modules: bool = True,
         network: str = naming.NETWORK,
         load_balancer_image: str = "",
+        allows_host_mounts: bool = False,
     ) -> None:
         self.engine = engine
         self.entrypoint = entrypoint
@@ -45,9 +46,11 @@ class Site:
         self._network = network
         self.load_balancer_image = load_balancer_image
         """Instead of the default, where a cluster names none."""
+        self.allows_host_mounts = allows_host_mounts
+        """Whether machines may mount paths of the host."""
         self._plane = ""
         self._old_cgroups: bool | None = None
-        self._pulls: dict[str, asyncio.Task[None]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
         self._said: dict[str, str] = {}
         self._failed: dict[str, str] = {}
 
@@ -74,33 +77,48 @@ class Site:
             await self.engine.create_network(self._network, {naming.PLANE_LABEL: await self.plane()})
         return self._network
 
-    async def pull(self, image: str, key: ObjectKey, wake: Callable[[ObjectKey, str], None]) -> None:
+    async def pull(self, image: str, key: ObjectKey, wake: Wake) -> None:
         """Have an image pulled, once for all that want it. Raises ProvisionFailed with the last error until a pull succeeds."""
-        task = self._pulls.get(image)
-        if task is not None and task.done() and not task.cancelled():
-            del self._pulls[image]
-            error = task.exception()
-            if error is None:
-                self._failed.pop(image, None)
-                return
-            self._failed[image] = str(error)  # the next attempt follows when this one was told, and waited for
-        elif task is None:
-            task = self._pulls[image] = asyncio.create_task(self._pull(image), name=f"pull {image}")
-            task.add_done_callback(lambda _: wake(key, f"the pull of {image} has ended"))
-        if image in self._failed:
-            raise ProvisionFailed(self._failed[image])
+        await self.errand(f"pull {image}", lambda: self._pull(image), key, wake)
 
     async def _pull(self, image: str) -> None:
-        try:
-            async for said in self.engine.pull(image):
-                self._said[image] = said
-        except EngineError:
-            log.info("the pull of %s failed", image)
-            raise
+        async for said in self.engine.pull(image):
+            self._said[f"pull {image}"] = said
+
+    async def load(self, images: Sequence[str], node: str, key: ObjectKey, wake: Wake) -> bool:
+        """Have images loaded into a node. Return whether they are there; raises ProvisionFailed until it has succeeded."""
+        return await self.errand(f"load images into {node}", lambda: load(self.engine, images, [node]), key, wake)
+
+    async def errand(self, name: str, work: Callable[[], Coroutine[Any, Any, None]], key: ObjectKey, wake: Wake) -> bool:
+        """Have something done that takes longer than a pass, once for all that want it. Return whether it has just been done.
+
+        Raises ProvisionFailed with the last error until it succeeds.
+        """
+        task = self._tasks.get(name)
+        if task is not None and task.done() and not task.cancelled():
+            del self._tasks[name]
+            self._said.pop(name, None)
+            error = task.exception()
+            if error is None:
+                self._failed.pop(name, None)
+                return True
+            if not isinstance(error, EngineError | NotLoaded):
+                raise error
+            self._failed[name] = str(error)  # the next attempt follows when this one was told, and waited for
+        elif task is None:
+            task = self._tasks[name] = asyncio.create_task(work(), name=name)
+            task.add_done_callback(lambda _: wake(key, f"{name}: ended"))
+        if name in self._failed:
+            raise ProvisionFailed(self._failed[name])
+        return False
+
+    def under_way(self, prefix: str) -> str:
+        """Return how far an errand is that begins so; empty: there is none, or it has not said anything yet."""
+        return next((said for name, said in self._said.items() if name.startswith(prefix)), "")
 
     async def close(self) -> None:
         """End what is under way, and the connection."""
-        for task in self._pulls.values():
+        for task in self._tasks.values():
             task.cancel()
-        await asyncio.gather(*self._pulls.values(), return_exceptions=True)
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         await self.engine.close()

@@ -141,9 +141,9 @@ class Engine:
         return True
 
     async def run(
-        self, container: str, command: Sequence[str], *, input: bytes = b"", timeout: float = 60.0, most: int = commands.MOST_OUTPUT
+        self, container: str, command: Sequence[str], *, input: bytes | Path = b"", timeout: float = 60.0, most: int = commands.MOST_OUTPUT
     ) -> Finished:
-        """Run a command in a container and return how it ended; `input` is its standard input.
+        """Run a command in a container and return how it ended; `input` is its standard input, or the file with it.
 
         The command itself is seen by everybody who may ask the engine: secrets go through `input` only.
         """
@@ -234,6 +234,11 @@ class Engine:
             found = str(line.get("status") or found)
         if not await self.has_image(image):  # Podman does not read the tag
             await self._json("POST", f"/images/{quote(found, safe=':')}/tag", {"repo": name, "tag": tag})
+
+    async def save(self, image: str, path: Path) -> None:
+        """Write an image, as an archive that engines and containerd import, into a file."""
+        source = await self._path(f"/images/{quote(image, safe='/:@')}/get")
+        await self._connection.download(source, path)
 
     async def remove_image(self, image: str) -> None:
         """Remove an image; there need not be one."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from clusterwright.engine.connection import Connection, closed
 from clusterwright.engine.errors import Slow, Unreachable
 
 MOST_OUTPUT = 1 << 20
 """Bytes of output that are kept: its end, because what failed is said last."""
-_STEP = 64 << 10
+_STEP = 256 << 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +30,7 @@ class Finished:
         return self.output.decode("utf-8", "replace")
 
 
-async def attached(connection: Connection, path: str, input: bytes, *, timeout: float, most: int) -> bytes:
+async def attached(connection: Connection, path: str, input: bytes | Path, *, timeout: float, most: int) -> bytes:
     """Start a command that was created, give it its input, and return its output when it has ended. Raises EngineError."""
     reader, writer = await connection.upgrade("POST", path, {"Detach": False, "Tty": False})
     try:
@@ -48,13 +50,14 @@ async def attached(connection: Connection, path: str, input: bytes, *, timeout: 
         await closed(writer)
 
 
-async def _feed(writer: asyncio.StreamWriter, input: bytes) -> None:
+async def _feed(writer: asyncio.StreamWriter, input: bytes | Path) -> None:
     """Write the input, then end it; a command that reads no input may end before."""
     if not input:
         return
-    with suppress(OSError):
-        for start in range(0, len(input), _STEP):
-            writer.write(input[start : start + _STEP])
+    source = await asyncio.to_thread(input.open, "rb") if isinstance(input, Path) else io.BytesIO(input)
+    with source, suppress(OSError):
+        while chunk := await asyncio.to_thread(source.read, _STEP) if isinstance(input, Path) else source.read(_STEP):
+            writer.write(chunk)
             await writer.drain()
         writer.write_eof()
 

@@ -92,6 +92,16 @@ class Connection:
                 if _is_whole(rest):
                     rest = b""
 
+    async def download(self, path: str, file: Path) -> None:
+        """Write an answer, however long, into a file."""
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=TIMEOUT, sock_read=SILENCE)
+        async with self._open("GET", path, None, timeout=timeout) as response:
+            if response.status >= 400:
+                raise refused(f"GET {path}", response.status, _message(await response.content.read(MAX_LINE)))
+            with await asyncio.to_thread(file.open, "wb") as target:
+                async for chunk in response.content.iter_chunked(MAX_LINE):
+                    await asyncio.to_thread(target.write, chunk)
+
     @asynccontextmanager
     async def _open(
         self,

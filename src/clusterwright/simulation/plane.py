@@ -26,6 +26,7 @@ from clusterwright.apiserver.admission.webhooks import Webhooks
 from clusterwright.apiserver.auth.rbac import bootstrap_roles
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
+from clusterwright.containers.build import Host
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.cluster import Listener, SimulatedCluster
@@ -188,6 +189,7 @@ async def plane(
     server: ApiServer | None = None,
     cloud: Cloud | None = None,
     docker: bool = False,
+    host: Host | None = None,
     transport: Transport | None = None,
     features: Mapping[str, bool] = EMBEDDED_FEATURES,
     extensions: Extensions | None = None,
@@ -197,8 +199,8 @@ async def plane(
 ) -> AsyncIterator[Plane]:
     """A plane whose controllers run; everything ends with the context, but a `server` or `cloud` that was given outlives it.
 
-    With `docker` it acts on the Docker kinds and backends, as `up` does. `setup` gets the manager before it runs. `reach` is the way
-    to workload clusters that are not simulated.
+    With `docker` it acts on the Docker kinds and backends, as `up` does; with a `host` they are containers of its engine.
+    `setup` gets the manager before it runs. `reach` is the way to workload clusters that are not simulated.
     """
     random = Random(seed)
     keys = keys or FixedKeySource(seed)
@@ -211,6 +213,7 @@ async def plane(
         keys=keys,
         cloud=own_cloud,
         docker=docker,
+        host=host,
         features=features,
         extensions=extensions,
         post=post,

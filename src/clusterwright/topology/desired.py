@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class DesiredStateError(Exception):
-    """The desired state cannot be computed. `patch` names the patch at fault, if it is one; `progress` is as far as the computation came."""
+    """The desired state cannot be computed. `patch` names the patch at fault, if there is one; `progress` is the part that was computed."""
 
     def __init__(self, text: str, *, patch: str = "") -> None:
         super().__init__(text)

@@ -32,10 +32,15 @@ def declared() -> tuple[ControllerDefinition, ...]:
     return controllers(nowhere, docker=True)
 
 
-def controllers(cloud: Cloud, *, docker: bool = False) -> tuple[ControllerDefinition, ...]:
-    """Return the provider's controllers, on one cloud; with `docker`, it simulates the Docker kinds and backends, too."""
-    simulated = Simulated(docker)
-    return tuple(replace(one, is_provider=True) for family in simulated.families for one in _family(family, simulated, cloud))
+def controllers(cloud: Cloud, *, docker: bool = False, containers: bool = False) -> tuple[ControllerDefinition, ...]:
+    """Return the provider's controllers, on one cloud; with `docker`, it simulates the Docker kinds and backends, too.
+
+    With `containers` those are another provider's, except for their pools.
+    """
+    simulated = Simulated(docker, containers)
+    found = [one for family in simulated.families for one in _family(family, simulated, cloud)]
+    foreign = {DOCKER.cluster, DOCKER.machine} if containers else set()
+    return tuple(replace(one, is_provider=True) for one in found if one.kind not in foreign)
 
 
 def _family(family: Family, simulated: Simulated, cloud: Cloud) -> tuple[ControllerDefinition, ...]:

@@ -25,14 +25,18 @@ DOCKER = Family(DockerCluster, DockerMachine, DockerMachinePool)
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """What is simulated: what asks for it, and with `docker` all that would be containers elsewhere."""
+    """What is simulated: what asks for it, and with `docker` all that would be containers elsewhere.
+
+    With `containers` those are real: another provider makes clusters and machines of them, and only their pools are ours.
+    """
 
     docker: bool = False
+    containers: bool = False
 
     @property
     def families(self) -> tuple[Family, ...]:
         """The kinds that are reconciled."""
-        return (DEV, DOCKER) if self.docker else (DEV,)
+        return (DEV, DOCKER) if self.docker or self.containers else (DEV,)
 
     def cluster_kind(self, kind: str) -> type[InfraCluster] | None:
         """Return the cluster kind of this name; None: it is not simulated."""
@@ -47,5 +51,5 @@ class Simulated:
         return self.docker or obj.in_memory is not None
 
     def has_pool(self, obj: InfraMachinePool) -> bool:
-        """Return whether a pool's machines are simulated."""
-        return self.docker or obj.is_in_memory
+        """Return whether a pool's machines are ours to order: simulated ones, and containers."""
+        return self.docker or self.containers or obj.is_in_memory

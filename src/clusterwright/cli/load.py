@@ -1,0 +1,56 @@
+"""`clusterwright load image CLUSTER IMAGE...`: images from the container engine into all nodes of a cluster."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Sequence
+
+from clusterwright.api.meta import ObjectKey
+from clusterwright.cli import subjects
+from clusterwright.cli.engine import Plane
+from clusterwright.cli.engines import located
+from clusterwright.cli.errors import Failed, Usage
+from clusterwright.containers import images, inventory, naming
+from clusterwright.containers.inventory import Found
+from clusterwright.engine import EngineError
+
+
+def run(options: argparse.Namespace) -> int:
+    """Load images. 1: the cluster has no node that runs, or an image is missing."""
+    subject, wanted = subjects.parse(options.words)
+    if subject.kind != "Cluster":
+        raise Usage(f"load image: a cluster is expected, not a {subject.kind}")
+    if not wanted:
+        raise Usage("load image: after the cluster's name an image is expected")
+    key = ObjectKey(subject.namespace or options.namespace or "default", subject.name)
+    try:
+        return asyncio.run(_run(options, key, wanted))
+    except (EngineError, images.NotLoaded) as error:
+        raise Failed(str(error)) from error
+
+
+async def _run(options: argparse.Namespace, key: ObjectKey, wanted: Sequence[str]) -> int:
+    engine, _ = await located(options.engine)
+    try:
+        plane = await Plane.ask(options)
+        nodes = nodes_of(await inventory.containers(engine), key, plane.uid)
+        await images.load(engine, wanted, nodes)
+    finally:
+        await engine.close()
+    print(f"{', '.join(wanted)}: loaded into {', '.join(nodes)}")
+    return 0
+
+
+def nodes_of(found: Sequence[Found], key: ObjectKey, plane: str) -> list[str]:
+    """Return the names of a cluster's nodes that run; raises Failed where it is not clear which, or there are none."""
+    nodes = [f for f in found if f.cluster == key and f.role in {naming.CONTROL_PLANE, naming.WORKER}]
+    planes = {f.plane for f in nodes}
+    if plane:
+        nodes = [f for f in nodes if f.plane == plane]
+    elif len(planes) > 1:
+        raise Failed(f"{len(planes)} planes have a cluster {key} here, and none answers: name the kubeconfig of one with --kubeconfig")
+    running = [f.name for f in nodes if f.state == "running"]
+    if not running:
+        raise Failed(f"cluster {key} has no node that runs on this engine")
+    return running
