@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from clusterwright.api.core import Cluster, ClusterStatus, Machine, MachineNodeReference, MachineStatus, ReplicaCounters
+from clusterwright.api.core.shared import StatusVersion
 from clusterwright.api.meta import Condition, ObjectMeta
 from clusterwright.runtime.errors import Conflict, NotFound
 from clusterwright.runtime.reconcile import Result
@@ -47,6 +48,15 @@ def test_counts_are_reports_wherever_in_the_status_they_are():
 
     assert is_report(before, after)
     assert not is_report(before, Cluster(status=ClusterStatus(workers=ReplicaCounters(replicas=3), phase="Provisioned")))
+
+
+def test_counts_in_a_list_are_reports_and_a_new_item_is_not():
+    def counting(**replicas):
+        versions = tuple(StatusVersion(version=version, replicas=number) for version, number in replicas.items())
+        return Cluster(status=ClusterStatus(workers=ReplicaCounters(versions=versions)))
+
+    assert is_report(counting(v1=1), counting(v1=2))
+    assert not is_report(counting(v1=1), counting(v1=1, v2=1))
 
 
 class Leaving(Bench):

@@ -129,6 +129,6 @@ def test_a_cluster_of_three_and_two_costs_no_more_writes_than_it_should() -> Non
             await p.until_available("c", control_plane=3, workers=2)
             await asyncio.sleep(30)
 
-            assert p.server.store.revision - before <= 167  # when all is told
+            assert p.server.store.revision - before <= 169  # when all is told
 
     run_virtual(scenario())

@@ -43,6 +43,8 @@ def is_report(before: Object, after: Object) -> bool:
 
 def _facts(value: Any) -> Any:
     """Return what others may act on: everything but counts, and of conditions the types of those that are True. Empty is as absent."""
+    if isinstance(value, tuple):
+        return tuple(map(_facts, value))
     if not isinstance(value, msgspec.Struct):
         return value
     found = {}
