@@ -1,4 +1,4 @@
-"""ExtensionConfigs, the registry and the client at their edges; the numbers are those of the specification's list."""
+"""ExtensionConfigs, the registry and the client at their edges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Passes over a ClusterClass at the edges; the numbers are those of the specification's list."""
+"""Passes over a ClusterClass at the edges."""
 
 from __future__ import annotations
 

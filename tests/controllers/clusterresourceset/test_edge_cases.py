@@ -1,4 +1,4 @@
-"""ClusterResourceSets and bindings at the edges 38 to 54 of the specification's list, with our rulings where there are any."""
+"""ClusterResourceSets and bindings, at their edges, with our rulings where there are any."""
 
 from __future__ import annotations
 

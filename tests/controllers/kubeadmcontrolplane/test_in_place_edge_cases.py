@@ -1,4 +1,4 @@
-"""Updates in place of control planes at the edges 27 to 30 of the specification's list, pass by pass."""
+"""Updates in place of control planes, at their edges, pass by pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edge cases of connection and inspection (section 9 of the specification, 25 to 42)."""
+"""Edge cases of connection and inspection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edge cases of etcd members and the pre-terminate hook (section 9 of the specification, 43 to 51)."""
+"""Edge cases of etcd members and the pre-terminate hook."""
 
 from __future__ import annotations
 

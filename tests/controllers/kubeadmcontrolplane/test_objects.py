@@ -1,4 +1,4 @@
-"""Edge cases of objects, Secrets, add-ons and deletion (section 9 of the specification, 76 to 86), and entry."""
+"""Edge cases of objects, Secrets, add-ons and deletion, and entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edge cases of remediation (section 9 of the specification, 52 to 64), and what must hold for any choice."""
+"""Edge cases of remediation, and what must hold for any choice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edge cases of scaling, rollout and the up-to-date computation (section 9 of the specification, 65 to 75); quorum arithmetic."""
+"""Edge cases of scaling, rollout and the up-to-date computation; quorum arithmetic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edge cases of status and Available (section 9 of the specification, 1 to 24), each on one pass of the real controller."""
+"""Edge cases of status and Available, each on one pass of the real controller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The observable facts of the specification about Machines, one by one, on the embedded API server.
+"""The observable facts about Machines, one by one, on the embedded API server.
 
 The numbers in the names are those of the list of edge cases; what is pure is tested beside its module as well.
 """

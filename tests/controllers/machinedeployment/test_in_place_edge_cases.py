@@ -1,4 +1,4 @@
-"""Updates in place at their edges, pass by pass; the numbers are those of the specification's list.
+"""Updates in place at their edges, pass by pass.
 
 27 to 30 stand with KubeadmControlPlanes (29 also with MachineSets), 31 and 32 with the Machine's own tests; 33 to 37 also happen, in
 time, in `tests/scenarios/test_in_place_in_virtual_time.py`.

@@ -1,4 +1,4 @@
-"""The observable facts of the specification about MachineHealthChecks, one by one, on the embedded API server.
+"""The observable facts about MachineHealthChecks, one by one, on the embedded API server.
 
 The numbers in the names are those of the list of edge cases; 17 and 18 (which checks a Node wakes) are in `test_wakes`.
 """

@@ -1,4 +1,4 @@
-"""The observable facts of the specification about MachinePools, one by one, on the embedded API server.
+"""The observable facts about MachinePools, one by one, on the embedded API server.
 
 Numbers below 20 are those of the list on Machines' kinds, those above 50 of the list on pools; what a Node or an infrastructure machine
 wakes (14) is in `test_wakes`.

@@ -1,6 +1,4 @@
-"""MachineSets and MachineDeployments at the edges of the specification's lists (10.2, 10.3), by their numbers: `s` of sets, `d` of
-deployments. Those not here stand with the pure choices they are about (`test_choices`, `test_rollout`) or in `test_passes`, by the same
-numbers; `test_numbers_of_edges` misses none."""
+"""Edge cases of MachineSets and MachineDeployments. More are with the pure choices that they are about, and in `test_passes`."""
 
 from __future__ import annotations
 

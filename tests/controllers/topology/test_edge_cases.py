@@ -1,4 +1,4 @@
-"""What a pass over a topology does at the edges: each test is one line of the specification's list, by its number, or a ruling of ours."""
+"""What a pass over a topology does at the edges."""
 
 from __future__ import annotations
 

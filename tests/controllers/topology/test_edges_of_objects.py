@@ -1,4 +1,4 @@
-"""What a pass reads and what it makes of it, at the edges 21 to 62 of the specification's list; those not here stand in
+"""What a pass reads and what it makes of it, at their edges; those not here stand in
 `test_edge_cases.py`, in the recorded passes (`tests/vectors/topology.jsonl.gz`), or under faults (`tests/scenarios`)."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What patches do to the objects of a topology, at the edges 63 to 91 of the specification's list. What single functions give is in
+"""What patches do to the objects of a topology, at their edges. What single functions give is in
 `tests/topology` and in the recorded calls (`tests/vectors/patches.jsonl.gz`); here they are seen from the objects that come of them."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Versions and hooks at the edges 92 to 127 of the specification's list. Whole upgrades in time are in `tests/scenarios`."""
+"""Versions and hooks, at their edges. Whole upgrades in time are in `tests/scenarios`."""
 
 from __future__ import annotations
 

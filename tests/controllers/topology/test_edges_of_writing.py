@@ -1,4 +1,4 @@
-"""What is written, what the condition says of it, and which templates go, at the edges 128 to 163 of the specification's list.
+"""What is written, what the condition says of it, and which templates go, at their edges.
 
 62 (a control plane of the old contract) is among the recorded passes and in `tests/api/test_contract.py`; 131 and 145 also happen, in time, in `tests/scenarios/test_topology_in_virtual_time.py`.
 """
