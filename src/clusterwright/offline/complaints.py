@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import IntEnum
-from typing import Any
+from typing import Any, Final
 
 from clusterwright.api.meta import Condition, Unstructured
 from clusterwright.api.wellknown import PAUSED_ANNOTATION
@@ -16,6 +16,10 @@ from clusterwright.conditions import InvalidConditions, conditions_of, get, is_t
 OWN_FINALIZER = "cluster.x-k8s.io"
 """In the finalizers of Cluster API's own controllers and providers."""
 SPEC_PAUSED = "spec.paused"
+REDACTED: Final = "<redacted>"
+"""What a recorder writes in the place of a secret."""
+LOGS_ONLY: Final = "check controller logs"
+"""In messages of controllers that failed and tell why only their log."""
 SOON = timedelta(seconds=30)
 TEMPLATE = "template"
 """What a complaint about the wrong kind of template is about."""
@@ -85,6 +89,10 @@ class Complaint:
     """It says itself that another complaint of the same object comes first."""
     path: str = ""
     """The field that it is about: of the object, or of the one that names it."""
+    cause: str = ""
+    """The stable identifier of a cause that `remedies` knows."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """What the remedy names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructur
 from clusterwright.api.wellknown import BOOTSTRAP_TOKEN_SECRET_TYPE
 from clusterwright.api.wire import UNREADABLE
 from clusterwright.offline import kinship, managers
-from clusterwright.offline.complaints import references
+from clusterwright.offline.complaints import REDACTED, references
 from clusterwright.offline.listing import beside, everything
 from clusterwright.offline.neglect import unreconciled
 from clusterwright.offline.observation import API_VERSION
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from clusterwright.offline.survey import Surveyor
 
 CRD: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
-REDACTED: Final = "<redacted>"
 _SENSITIVE: Final = frozenset({"token", "password", "passwd", "certificateKey", "secretKey", "accessKey", "clientSecret", "privateKey"})
 _FREE_TEXTS: Final = frozenset({"preKubeadmCommands", "postKubeadmCommands", "bootCommands", "sshAuthorizedKeys", "additionalConfig"})
 """Fields of a bootstrap configuration in which users write whatever they need on a machine, passwords included."""

@@ -1,0 +1,57 @@
+"""Situations on which the verdict is not the truth yet: each must fail, so that the list only gets shorter."""
+
+from __future__ import annotations
+
+from typing import Final
+
+STILL_WRONG: Final = frozenset(
+    {
+        "API server out of reach and a template missing",
+        "Deployment of the provider without replicas",
+        "Node deleted by hand",
+        "Node with another providerID",
+        "OnDelete with outdated Machines",
+        "Secret of the wrong type",
+        "addresses of another shape",
+        "bootstrap config of a running Machine gone",
+        "bootstrap data gone while a worker boots",
+        "bootstrap reference of another group",
+        "control plane of others without Secrets",
+        "conversion webhook down",
+        "credentials refused, told by Events alone",
+        "deployment of no Cluster",
+        "drain blocked by a budget",
+        "drain blocked by a budget of another namespace",
+        "drain blocked by a finalizer of a Pod",
+        "drain waits for a job",
+        "failureMessage beside failureReason",
+        "foreign machine just deleted",
+        "health check of a single leader",
+        "health check that is paused",
+        "health check that may replace nothing more",
+        "kubeadm-config gone",
+        "lock that cannot be read",
+        "member stays a learner",
+        "negative conditions of a provider",
+        "no network plugin",
+        "one of two extensions holds the deletion",
+        "own CA that is expired",
+        "own CA whose key is of another",
+        "own CA with other keys",
+        "own data in an unknown format",
+        "patch of the class is refused",
+        "pool of addresses exhausted",
+        "pool of addresses missing",
+        "readiness gate that nobody sets",
+        "resource set applies an unknown kind",
+        "resource set selects nothing",
+        "rollout blocked by a budget",
+        "status of an older generation",
+        "tag of CoreDNS is no version",
+        "token gone while a worker boots",
+        "two machines with one providerID",
+        "two writers of replicas",
+        "volume never detached",
+        "wrong hashes of the CA",
+    }
+)
