@@ -20,8 +20,11 @@ from clusterwright.offline.world import World
 from clusterwright.runtime.keys import sample_keys
 from clusterwright.tables import Explanation, Table, observing
 
-_WRITES_ELSEWHERE: Final = frozenset({"ClusterResourceSet"})
-"""Kinds whose conditions tell what could be written to a workload cluster; a replica takes everything."""
+_OF_WRITES: Final[Mapping[str, frozenset[str]]] = {
+    "ClusterResourceSet": frozenset({"ResourcesApplied", "Ready"}),
+    "Machine": frozenset({"Deleting"}),
+}
+"""By kind: conditions that tell what came of writes to a workload cluster. A replica takes every write, also an eviction."""
 
 
 def _is_failure_of_its_own(condition: Condition) -> bool:
@@ -64,14 +67,9 @@ class Pass:
         except InvalidConditions:
             return Finding(None, error, asked)
         if conditions is not None:
-            is_written_to = self.kind in _WRITES_ELSEWHERE
-            conditions = tuple(before.get(c.type, c) if is_written_to or _is_failure_of_its_own(c) else c for c in conditions)
+            of_writes = _OF_WRITES.get(self.subject.partition("/")[0], frozenset())
+            conditions = tuple(before.get(c.type, c) if c.type in of_writes or _is_failure_of_its_own(c) else c for c in conditions)
         return Finding(conditions, error, asked)
-
-    @property
-    def kind(self) -> str:
-        """Of the object."""
-        return self.subject.partition("/")[0]
 
 
 def findings_of(passes: Mapping[str, Pass], bundle: Bundle) -> dict[str, Finding]:

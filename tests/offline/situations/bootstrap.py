@@ -8,7 +8,6 @@ from datetime import timedelta
 
 from clusterwright.api.meta import GroupVersionKind, Json
 from clusterwright.cli import samples
-from clusterwright.inmemory.faults import SLOW
 from clusterwright.kubeadm import certificates as pki
 from clusterwright.runtime.keys import sample_keys
 from clusterwright.simulation.plane import Plane
@@ -58,7 +57,6 @@ async def token_gone(p: Plane) -> None:
         {
             "spec": {
                 "template": {
-                    "metadata": {"annotations": {SLOW: "40"}},
                     "spec": {"backend": {"inMemory": {"vm": {"provisioning": {"startupDuration": "60s"}}}}},
                 }
             }

@@ -112,7 +112,7 @@ async def external_without_secrets(p: Plane) -> None:
 
 
 SITUATIONS = [
-    Situation(name="member stays a learner", make=learner, object="Machine/c-*|DevMachine/c-*", what="learner", who="etcd", next="promote|replace", never="wait"),
+    Situation(name="member stays a learner", make=learner, object="Machine/c-*|DevMachine/c-*", what="learner", who="etcd", next="promote|replace"),
     Situation(name="health check of a single leader", make=checked_alone, object="Machine/c-*", what="", next="scale up|repair",
               never="have it replaced", states=BROKEN),
     Situation(name="tag of CoreDNS is no version", make=own_dns, object="Deployment/coredns", field="spec.template.spec.containers*", what="corp-patched",

@@ -127,6 +127,8 @@ async def fought_over(p: Plane) -> None:
     await p.apply([*samples.cluster_class(), samples.topology("c", workers={"md-0": 2})])
     await p.until_available("c", workers=2, within=600)
     deployment = next(iter(await p.client.list(DEPLOYMENT, namespace=NAMESPACE)))
+    bounds: Json = {f"cluster.x-k8s.io/cluster-api-autoscaler-node-group-{k}-size": v for k, v in (("min", "1"), ("max", "5"))}
+    await p.annotate(DEPLOYMENT, deployment.key.name, bounds)
     for _ in range(15):
         await p.client.patch(DEPLOYMENT, deployment.key, {"spec": {"replicas": 4}}, field_manager="cluster-autoscaler")
         await asyncio.sleep(20)
