@@ -61,7 +61,8 @@ class Investigation(Beside):
         self.look_for_absences()
         self.look_for_neglect()
         self.look_beside()
-        found = [one for detect in DETECTORS for one in detect(self._known())]
+        known = self._known()
+        found = [one for detect in DETECTORS for one in detect(known)]
         for one in found:
             self._take(one)
         for node in list(self.nodes.values()):
@@ -77,9 +78,13 @@ class Investigation(Beside):
     def _known(self) -> Known:
         """Return what is known by now, for detectors."""
         nodes = {name: node for name, node in self.nodes.items() if "#" not in name and node.object is not None}
+        by_kind: dict[str, list[str]] = {}
+        for name, node in nodes.items():
+            by_kind.setdefault(node.kind, []).append(name)
         return Known(
+            by_kind=by_kind,
             objects={name: node.object for name, node in nodes.items() if node.object is not None},
-            conditions={name: self._conditions(node) for name, node in nodes.items()},
+            conditions=lambda name: self._conditions(nodes[name]) if name in nodes else (),
             complaints={name: tuple(node.complaints) for name, node in nodes.items()},
             events=self.events,
             definitions=self._definitions,

@@ -18,7 +18,10 @@ class Known:
 
     objects: Mapping[str, Unstructured]
     """By `Kind/namespace/name`."""
-    conditions: Mapping[str, Sequence[Condition]]
+    by_kind: Mapping[str, Sequence[str]]
+    """The names in `objects`."""
+    conditions: Callable[[str], Sequence[Condition]]
+    """By the same name; those that a pass has found, or else those that were written."""
     complaints: Mapping[str, Sequence[Complaint]]
     events: Mapping[str, Sequence[Json]] = field(default_factory=dict)
     definitions: Mapping[tuple[str, str], Unstructured] = field(default_factory=dict)
@@ -34,11 +37,11 @@ class Known:
 
     def of_kind(self, *kinds: str) -> Iterator[tuple[str, Unstructured]]:
         """Yield the objects of some kinds."""
-        return ((name, obj) for name, obj in self.objects.items() if obj.kind in kinds)
+        return ((name, self.objects[name]) for kind in kinds for name in self.by_kind.get(kind, ()))
 
     def said(self, name: str, type_: str) -> Condition | None:
         """Return a condition of an object."""
-        return get(self.conditions.get(name, ()), type_)
+        return get(self.conditions(name), type_)
 
     def named(self, obj: Unstructured, field_name: str) -> str:
         """Return the name of the object in a reference of the spec, whether it is there or not; empty without one."""

@@ -7,7 +7,6 @@ from typing import Final
 
 from clusterwright.api.meta import Unstructured
 from clusterwright.api.wellknown import CONTROL_PLANE_LABEL, PAUSED_ANNOTATION
-from clusterwright.conditions import get
 from clusterwright.offline.complaints import Complaint, Tier, condition_path, since
 from clusterwright.offline.kinship import resources, selects
 from clusterwright.offline.known import Found, Known
@@ -90,7 +89,7 @@ def _gate(known: Known, name: str, machine: Unstructured) -> Complaint | None:
     gates = machine.at("spec", "readinessGates")
     for gate in gates if isinstance(gates, list) else ():
         type_ = str(gate.get("conditionType") if isinstance(gate, dict) else "")
-        said = get(known.conditions.get(name, ()), type_)
+        said = known.said(name, type_)
         if type_ and said is None:
             ready = known.said(name, "Ready")
             text = f"waits for the condition {type_}, a readiness gate that nobody has reported"
