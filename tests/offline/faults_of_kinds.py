@@ -246,7 +246,7 @@ FAULTS = [
     Fault("resource set names no secret", network_never, "Secret/calico", "author of"),
     Fault("resource set cannot read its content", network_garbled, "ConfigMap/cni", "author of ConfigMap"),
     Fault("rollout to no template", rolled_out_to_nowhere, "DevMachineTemplate/nowhere", "author of"),
-    Fault("drain blocked by a budget", never_drained, "Machine/md-*", "PodDisruptionBudgets"),
+    Fault("drain blocked by a budget", never_drained, "Machine/md-*", "PodDisruptionBudget default/db"),
     Fault("workers newer than their control plane", too_new, "MachineDeployment/md", "owner of MachineDeployment"),
     Fault("workers behind a stuck upgrade", behind_an_upgrade, "KubeadmControlPlane/c|DevMachine/c-*", "nobody", SLOW),
     Fault("made paused", first_pause, "Cluster/c", "whoever paused"),

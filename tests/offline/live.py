@@ -77,6 +77,11 @@ async def lived(stage: AbstractAsyncContextManager[Plane], replicas: int = 1, wo
 
 async def look(p: Plane, subject: str = SUBJECT, client: Client | None = None) -> Answer:
     """What `explain` says now."""
+    return explain(assemble(await recorded(p, client, keep_secrets=True)), subject)
+
+
+async def recorded(p: Plane, client: Client | None = None, *, keep_secrets: bool) -> list[Json]:
+    """Record the cluster with its workload cluster."""
     connect = connector(p.cloud, None)
 
     async def reach(kubeconfig: bytes) -> Transport:
@@ -84,8 +89,7 @@ async def look(p: Plane, subject: str = SUBJECT, client: Client | None = None) -
 
     eyes = client or p.client
     surveyor = Surveyor(eyes, reach, clock=p.clock, random=Random(1), keys=sample_keys())
-    documents = await record(eyes, key("c"), p.clock.now(), surveyor, keep_secrets=True)
-    return explain(assemble(documents), subject)
+    return await record(eyes, key("c"), p.clock.now(), surveyor, keep_secrets=keep_secrets)
 
 
 async def machines(p: Plane, *, control_plane: bool) -> list[str]:

@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from clusterwright.offline.record import REDACTED, redacted
+from clusterwright.offline.complaints import REDACTED
+from clusterwright.offline.record import redacted
 
 NEEDLE = "n33dle"
 BOOTSTRAP: dict[str, Any] = {

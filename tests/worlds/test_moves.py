@@ -170,7 +170,7 @@ MOVES = [
     Move("healthy-ha", infrastructure_deleted, State.BROKEN, "whoever deleted DevMachine", "delete machines/"),
     Move("topology", infrastructure_deleted, State.BROKEN, "whoever deleted DevMachine", "delete machines/"),
     Move("healthy-ha", node_deleted, State.BROKEN, "whoever runs the machine"),
-    Move("healthy-ha", drain_never_ends, State.WAITING, "PodDisruptionBudgets", "get pdb"),
+    Move("healthy-ha", drain_never_ends, State.WAITING, "PodDisruptionBudget", "get pdb"),
     Move("healthy-ha", bootstrap_of_leader_held, State.WAITING, "backup.example.com/keep"),
     Move("healthy-ha", machine_set_held, State.WAITING, "example.org/audit"),
     Move("healthy-ha", leader_paused_in_rollout, State.WAITING, "whoever paused Machine", f"{PAUSED}-"),

@@ -26,6 +26,7 @@ from clusterwright.offline.credentials import (
     external_etcd_secrets,
     suspicions,
 )
+from clusterwright.offline.detectors.workload_objects import is_in_workload
 from clusterwright.offline.kinship import class_of, resources
 from clusterwright.offline.kinship import name_of as node_id
 from clusterwright.offline.nodes import Node
@@ -147,6 +148,8 @@ class Absences(Testimony):
                 kind = word if word in self._kinds else self._plurals.get(word.lower(), "")
                 kind = kind or {"secrets": "Secret", "configmaps": "ConfigMap"}.get(word.lower(), "")
                 target = node_id(kind, node.namespace, match[2])
+                if is_in_workload(kind, match[2]):
+                    continue  # it was looked for in the workload cluster
                 if kind and target not in self._there and target not in self.nodes:
                     self._miss(node, target, Reference("", kind, match[2], "its messages"))
             for match in _QUOTA.finditer(complaint.raw):

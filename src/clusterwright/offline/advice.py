@@ -18,6 +18,7 @@ from clusterwright.offline.kinship import selects
 from clusterwright.offline.neglect import BOOT, CONTRACT, IDLE, QUORUM, RIGHTS
 from clusterwright.offline.nodes import Node
 from clusterwright.offline.preflights import ABOUT, failures
+from clusterwright.offline.remedies import remedy_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,8 @@ _COMPONENT: Final = re.compile(r"^(APIServer|ControllerManager|Scheduler|Etcd)Po
 
 def advise(investigation: Investigation, node: Node, complaint: Complaint) -> Advice:
     """Return the advice of the first class of causes that this one belongs to."""
+    if (remedy := remedy_of(complaint)) is not None:
+        return Advice(remedy.who, remedy.next, remedy.command)
     case = Case(investigation, node, complaint)
     return next(give(case) for applies, give in _CLASSES if applies(case))
 
@@ -94,7 +97,9 @@ def _credential(case: Case) -> Advice:
 def _missing(case: Case) -> Advice:
     referrers = list(dict.fromkeys(case.node.referrers))
     first = case.investigation.nodes.get(referrers[0]) if referrers else None
-    if first is not None and first.kind == "Machine" and first.object is not None and case.complaint.path.endswith("infrastructureRef"):
+    is_remade = first is not None and first.object is not None and any(r.kind != "Cluster" for r in first.object.metadata.owner_references)
+    is_lost = case.complaint.path.endswith("infrastructureRef") or (is_remade and case.complaint.path.startswith("spec.bootstrap."))
+    if first is not None and first.kind == "Machine" and first.object is not None and is_lost:
         remade = "its owner makes a new one" if first.object.metadata.owner_references else "then make it again"
         who = f"whoever deleted {case.name}, or the owner of Machine {first.name}"
         return Advice(who, f"delete Machine {first.name}; {remade}", case.kubectl("delete {}", first))

@@ -110,7 +110,7 @@ class Beside(Unsaid):
         for hook, message in held_by(said.message) if said is not None and said.status == "False" else ():
             annotated = ANNOTATION.search(message)
             about = f"{hook}: {message}" if message else f"{hook}, without a word why"
-            configs = [c for c in self._extensions.values() if hook in _hooks(c)]
+            configs = [c for c in self._extensions.values() if hook in _hooks(c) and _is_for(c, cluster.namespace)]
             if len(configs) == 1 and annotated is None:
                 text = f"holds Cluster {cluster.name} with {about}"
                 complaint = Complaint(Tier.HELD, text, since(said), EXTENSION, path="status.handlers")
@@ -131,6 +131,13 @@ class Beside(Unsaid):
         found = self.nodes.setdefault(name, Node(name, obj.kind, "", obj.metadata.name, obj))
         found.complaints.append(complaint)
         node.because_of[found.id] = why
+
+
+def _is_for(config: Unstructured, namespace: str) -> bool:
+    """Return whether an extension looks after a namespace, as far as the namespace's name tells."""
+    name_label = "kubernetes.io/metadata.name"
+    labels = config.at("spec", "namespaceSelector", "matchLabels")
+    return not (isinstance(labels, Mapping) and labels.get(name_label, namespace) != namespace)
 
 
 def _hooks(config: Unstructured) -> set[str]:

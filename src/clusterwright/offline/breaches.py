@@ -81,8 +81,8 @@ def breach_of_definition(definition: Unstructured) -> Complaint | None:
     return Complaint(Tier.ERROR, text, about=BREACH, path=f"metadata.labels[{label}]")
 
 
-def breach(role: Role, obj: Unstructured, version: ContractVersion, now: datetime | None) -> Complaint | None:
-    """Return how an object breaks the contract of its role; None: it keeps it, or may yet."""
+def breach(role: Role, obj: Unstructured, version: ContractVersion, now: datetime | None, heard: str = "") -> Complaint | None:
+    """Return how an object breaks the contract of its role; None: it keeps it, or may yet. `heard`: when an Event last told of it."""
     contract = CONTRACTS[version]
     done = role.done(contract)
     read = done.read(obj.json)
@@ -95,7 +95,7 @@ def breach(role: Role, obj: Unstructured, version: ContractVersion, now: datetim
         return _complaint(obj, f"{claim}, but does not set {done}, which contract {version} of an {role.name} asks for", str(done))
     made, status = obj.metadata.creation_timestamp, obj.at("status")
     is_old = now is not None and made is not None and now - made >= AT_ONCE
-    if is_old and not status and made is not None and now is not None:
+    if is_old and not status and made is not None and now is not None and heard < f"{made:%Y-%m-%dT%H:%M:%SZ}":
         text = f"nothing has reconciled it since it was made {ago(now - made)} ago"
         return Complaint(Tier.UNRECONCILED, text, f"{made:%Y-%m-%dT%H:%M:%SZ}", path="status")
     return None

@@ -29,9 +29,11 @@ from clusterwright.offline.complaints import (
     since,
 )
 from clusterwright.offline.credentials import suspicions
+from clusterwright.offline.detectors import DETECTORS
 from clusterwright.offline.graph import reachable, reverse, sinks
 from clusterwright.offline.kinship import class_of
 from clusterwright.offline.kinship import name_of as node_id
+from clusterwright.offline.known import Found, Known
 from clusterwright.offline.neglect import BOOT, QUORUM, TOPOLOGY
 from clusterwright.offline.nodes import Node
 from clusterwright.offline.testimony import Finding, Sight
@@ -59,9 +61,45 @@ class Investigation(Beside):
         self.look_for_absences()
         self.look_for_neglect()
         self.look_beside()
+        known = self._known()
+        found = [one for detect in DETECTORS for one in detect(known)]
+        for one in found:
+            self._take(one)
         for node in list(self.nodes.values()):
             if node.complaints:
                 self._connect(node)
+        for one in found:
+            if one.is_all:
+                self.nodes[one.object].because_of.clear()
+            for explained, how in one.explains.items():
+                if explained in self.nodes:
+                    self.nodes[explained].because_of[one.object] = how
+
+    def _known(self) -> Known:
+        """Return what is known by now, for detectors."""
+        nodes = {name: node for name, node in self.nodes.items() if "#" not in name and node.object is not None}
+        by_kind: dict[str, list[str]] = {}
+        for name, node in nodes.items():
+            by_kind.setdefault(node.kind, []).append(name)
+        return Known(
+            by_kind=by_kind,
+            objects={name: node.object for name, node in nodes.items() if node.object is not None},
+            conditions=lambda name: self._conditions(nodes[name]) if name in nodes else (),
+            complaints={name: tuple(node.complaints) for name, node in nodes.items()},
+            events=self.events,
+            definitions=self._definitions,
+            workload=self._workload,
+            cluster=self.cluster.object if self.cluster is not None else None,
+            now=self._now,
+            seen=self._seen,
+            suspicions=self._suspicions,
+        )
+
+    def _take(self, found: Found) -> None:
+        kind, _, rest = found.object.partition("/")
+        namespace, _, name = rest.rpartition("/")
+        node = self.nodes.setdefault(found.object, Node(found.object, kind, namespace, name))
+        node.complaints = [found.complaint] if found.is_all else [*node.complaints, found.complaint]
 
     # --------------------------------------------------------------------------------------------- edges
 
@@ -73,7 +111,7 @@ class Investigation(Beside):
         if node.object is None:
             return
         if node.tier is Tier.UNRECONCILED:
-            node.because_of.clear()
+            node.because_of = {t: why for t, why in node.because_of.items() if self.nodes[t].tier is Tier.MISSING}
             self._connect_unreconciled(node)
             return
         if any(c.tier is Tier.PAUSED or c.about in {TEMPLATE, QUORUM, BOOT} for c in node.complaints):
@@ -178,7 +216,7 @@ class Investigation(Beside):
             node.because_of[initialization] = "there is no control plane to connect to"
         name = f"{self.cluster.name}-kubeconfig"
         secret = node_id("Secret", self.cluster.namespace, name)
-        if "Secret" not in self._kinds or secret in self.nodes:
+        if "Secret" not in self._kinds | self._seen or secret in self.nodes:
             return
         authority = self.nodes.get(node_id("Secret", self.cluster.namespace, f"{self.cluster.name}-ca"))
         why = suspicions({"ca": authority.object}, ()).get("ca") if authority is not None and authority.object is not None else None
@@ -360,10 +398,14 @@ class Investigation(Beside):
             if best.tier is not Tier.PROGRESS and (best.id in from_subject or self.subject.startswith("Cluster/")):
                 chosen.setdefault(best.id, best)
         reach = {name: len(reachable(backwards, name)) for name in chosen}
+        is_cut_off = any(
+            n.worst is not None and n.worst.about == "RemoteConnectionProbe" and n.tier is Tier.UNHEALTHY for n in chosen.values()
+        )
         return sorted(
             chosen.values(),
             key=lambda n: (
                 n.tier > Tier.UNHEALTHY,
+                is_cut_off and n.kind.endswith("Template"),  # only what is yet to be made needs a template
                 n.id not in from_subject,
                 n.tier,
                 -reach[n.id],

@@ -1,13 +1,13 @@
-"""What an object has to complain about, in its own words: conditions, deletions that do not end, pauses."""
+"""Complaints of objects, in their own words: conditions, deletions that do not end, pauses."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import IntEnum
-from typing import Any
+from typing import Any, Final
 
 from clusterwright.api.meta import Condition, Unstructured
 from clusterwright.api.wellknown import PAUSED_ANNOTATION
@@ -16,6 +16,10 @@ from clusterwright.conditions import InvalidConditions, conditions_of, get, is_t
 OWN_FINALIZER = "cluster.x-k8s.io"
 """In the finalizers of Cluster API's own controllers and providers."""
 SPEC_PAUSED = "spec.paused"
+REDACTED: Final = "<redacted>"
+"""Stands in the place of a secret in a recording."""
+LOGS_ONLY: Final = "check controller logs"
+"""In messages of controllers that failed and tell why only their log."""
 SOON = timedelta(seconds=30)
 TEMPLATE = "template"
 """What a complaint about the wrong kind of template is about."""
@@ -85,6 +89,10 @@ class Complaint:
     """It says itself that another complaint of the same object comes first."""
     path: str = ""
     """The field that it is about: of the object, or of the one that names it."""
+    cause: str = ""
+    """The stable identifier of a cause that `remedies` knows."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """Names for the texts of the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,11 +179,10 @@ def deletion(obj: Unstructured, conditions: Sequence[Condition], now: datetime |
     pause = own_pause(obj)
     if pause:
         return Complaint(Tier.PAUSED, f"is being deleted, but {pause}", begun, "Deleting", path=pause_path(obj))
-    foreign = any(OWN_FINALIZER not in f for f in metadata.finalizers)
     young = now is not None and metadata.deletion_timestamp is not None and now - metadata.deletion_timestamp < SOON
     finalizers = ", ".join(metadata.finalizers)
     held = f"is being deleted and held by finalizers: {finalizers}" if finalizers else "is being deleted"
-    tier = Tier.SILENT if young and not foreign else Tier.DELETING
+    tier = Tier.SILENT if young else Tier.DELETING
     return Complaint(tier, held + words, begun, "Deleting", raw=words, path="metadata.finalizers")
 
 
@@ -221,6 +228,33 @@ def _tier(condition: Condition, raw: str) -> Tier:
     if condition.status == "Unknown":
         return Tier.UNHEALTHY if condition.type in _OF_NODES and _OF_A_NODE.search(condition.message) else Tier.UNKNOWN
     return Tier.ERROR if _ERROR.search(raw) else Tier.UNHEALTHY
+
+
+def terminal_failures(obj: Unstructured) -> list[Complaint]:
+    """Return what an object says to have failed for good, in the way of v1beta1."""
+    found = []
+    for path in (("status",), ("status", "deprecated", "v1beta1")):
+        reason, message = (obj.at(*path, name) for name in ("failureReason", "failureMessage"))
+        told = [text for text in (reason, message) if isinstance(text, str) and text]
+        if told:
+            name = "failureMessage" if message else "failureReason"
+            found.append(Complaint(Tier.ERROR, f"{name}: {': '.join(told)}", raw=": ".join(told), path=".".join((*path, name))))
+    return found
+
+
+def is_acquitted(obj: Unstructured, conditions: Iterable[Condition]) -> bool:
+    """Return whether a provider of others says that its object is ready: what else is not the case is then as it should be."""
+    group = obj.gvk.group
+    is_provided = group.partition(".")[0] in {"infrastructure", "controlplane", "bootstrap"} and obj.kind not in _OUR_KINDS
+    return is_provided and any(c.type in SUMMARIES and c.status == "True" for c in conditions)
+
+
+def acquitted(complaints: Iterable[Complaint]) -> list[Complaint]:
+    """Return the complaints as what gets on, but for what an object is told to stop for."""
+    return [c if c.tier in {Tier.PAUSED, Tier.DELETING} else replace(c, tier=Tier.PROGRESS) for c in complaints]
+
+
+_OUR_KINDS: Final = frozenset({"KubeadmControlPlane", "KubeadmConfig", "DevMachine", "DevCluster", "DevMachinePool"})
 
 
 def used_up(quota: Unstructured) -> str:

@@ -89,11 +89,22 @@ def explain(bundle: Bundle, subject: str) -> Answer:
         answer.notes.append(UNOBSERVED)
     answer.notes += [f"Could not read {kind}: {why}" for kind, why in unseen.items()]
     answer.notes += [f"Could not look into the workload cluster from here: {observation.unreachable}"] if observation.unreachable else []
-    sight = Sight(observation.now, frozenset(observation.seen), unseen, observation.unreachable, observation.running)
+    now = observation.now
+    workload = tuple(o for cluster in observation.workload_clusters.values() for o in cluster.objects)
+    sight = Sight(
+        now,
+        frozenset(observation.seen),
+        unseen,
+        observation.unreachable,
+        observation.running,
+        workload,
+        observation.changed,
+        observation.suspicions,
+    )
     investigation = Investigation(bundle.objects, subject, findings, sight)
     found = investigation.causes()
     answer.causes = [_cause(investigation, node) for node in found[:MOST_CAUSES]]
-    answer.verdict = judge(investigation, found, observation.now)
+    answer.verdict = judge(investigation, found, now)
     if observation.running is not None:
         answer.history = list(of_decisions(d for d in observation.running.traces if f"{d.kind}/{d.key}" == subject))
         answer.notes += [f"The controllers may not {right}" for right in observation.running.rights]

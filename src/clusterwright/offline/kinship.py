@@ -73,6 +73,7 @@ class Kinship:
         namespace, cluster_name = cluster.key
         queue = [name_of(cluster.kind, *cluster.key), *roots, *self._shared, *self._named.get((namespace, cluster_name), ())]
         queue += [name_of("Secret", namespace, f"{cluster_name}-{purpose}") for purpose in PURPOSES]
+        queue.append(name_of("ConfigMap", namespace, f"{cluster_name}-lock"))
         queue += [n for n in self._resource_sets if self._is_for(self.objects[n], cluster)]
         found: set[str] = set()
         while queue:

@@ -29,17 +29,22 @@ CONTRACT: Final = "contract"
 _CONTRACT_LABEL: Final = re.compile(rf"^{re.escape(CONTRACT_LABEL_PREFIX)}v\d+((alpha|beta)\d+)?$")
 _HALT: Final = re.compile(r"etcd|stopp|terminat|\b(not|never) run|\bpower|shut.?down|delet|crash|\bdown\b|\bgone\b", re.IGNORECASE)
 _OTHER_PROCESS: Final = re.compile(r"api.?server|scheduler|controller.?manager|kubelet", re.IGNORECASE)
+_ADDRESSES: Final = "ipam.cluster.x-k8s.io"
+_CLAIM: Final = "IPAddressClaim"
+"""The only kind of its group that every provider reports on."""
 _UNREPORTED: Final = ("Template", "Binding", "ClusterResourceSet", "ExtensionConfig", "Revision")
 """Ends of kinds that report nothing, or only when they have something to do."""
 
 
-def unreconciled(obj: Unstructured, now: datetime | None, heard: str = "") -> Complaint | None:
+def unreconciled(obj: Unstructured, now: datetime | None, heard: str = "", written: str = "") -> Complaint | None:
     """That no controller has said anything of an object of Cluster API since it was made, or since its spec was changed.
 
-    `heard`: when an Event last told of it. A controller that fails may have nothing else to say.
+    `heard`: when an Event last told of it. A controller that fails may have nothing else to say. `written`: when the spec was changed,
+    where the object itself does not tell.
     """
     group = obj.gvk.group
-    if now is None or not (group == CORE_GROUP or group.endswith(f".{CORE_GROUP}")) or obj.kind.endswith(_UNREPORTED):
+    is_ours = group == CORE_GROUP or group.endswith(f".{CORE_GROUP}")
+    if now is None or not is_ours or obj.kind.endswith(_UNREPORTED) or (group == _ADDRESSES and obj.kind != _CLAIM):
         return None
     made = obj.metadata.creation_timestamp
     status = obj.at("status")
@@ -55,22 +60,30 @@ def unreconciled(obj: Unstructured, now: datetime | None, heard: str = "") -> Co
             return Complaint(Tier.SILENT, "has no status, though a controller acts on it", f"{made:%Y-%m-%dT%H:%M:%SZ}", path="status")
         text = f"nothing has reconciled it since it was made {ago(now - made)} ago"
         return Complaint(Tier.UNRECONCILED, text, f"{made:%Y-%m-%dT%H:%M:%SZ}", path="status")
-    observed, generation = obj.at("status", "observedGeneration"), obj.at("metadata", "generation")
-    changed = _spec_changed(obj)
+    observed, generation = observed_generation(obj), obj.at("metadata", "generation")
+    changed = spec_changed(obj, written)
     if not isinstance(observed, int) or not isinstance(generation, int) or observed >= generation or changed is None:
         return None
     if now - changed < AT_ONCE or heard >= f"{changed:%Y-%m-%dT%H:%M:%SZ}":
         return None
-    text = f"nothing has reconciled it since its spec was changed {ago(now - changed)} ago"
+    behind = f"the last observedGeneration is {observed}, metadata.generation is {generation}"
+    text = f"nothing has reconciled it since its spec was changed {ago(now - changed)} ago: {behind}"
     return Complaint(Tier.UNRECONCILED, text, f"{changed:%Y-%m-%dT%H:%M:%SZ}", path="status.observedGeneration")
 
 
-def _spec_changed(obj: Unstructured) -> datetime | None:
-    """When somebody last wrote anything but the status, as far as the fields' managers tell."""
+def observed_generation(obj: Unstructured) -> int | None:
+    """Return the newest generation that the status tells of; conditions are newer where a pass fails after them."""
+    conditions = obj.at("status", "conditions")
+    told = [obj.at("status", "observedGeneration"), *(c.get("observedGeneration") for c in conditions or () if isinstance(c, Mapping))]
+    return max((n for n in told if isinstance(n, int) and n > 0), default=None)
+
+
+def spec_changed(obj: Unstructured, written: str = "") -> datetime | None:
+    """When somebody last wrote anything but the status, as far as the fields' managers tell; else `written`."""
     times = [m.get("time") for m in obj.at("metadata", "managedFields") or () if isinstance(m, Mapping) and not m.get("subresource")]
-    written = sorted(t for t in times if isinstance(t, str))
+    newest = max((t for t in times if isinstance(t, str)), default=written)
     try:
-        return datetime.fromisoformat(written[-1]) if written else None
+        return datetime.fromisoformat(newest) if newest else None
     except ValueError:
         return None
 

@@ -171,6 +171,10 @@ class Observation(msgspec.Struct, frozen=True, rename="camel"):
     workload_clusters: Mapping[str, WorkloadCluster] = {}
     features: Mapping[str, bool] = {}
     running: Running | None = None
+    changed: Mapping[str, str] = {}
+    """By `Kind/namespace/name`: when the spec was changed, of objects whose status is older."""
+    suspicions: Mapping[str, str] = {}
+    """By `Kind/namespace/name`: what the recorder found wrong with contents that it did not keep."""
     runtime_registry: Registry = Registry()
     runtime_extensions: Mapping[str, Canned] = {}
     extension_servers: Mapping[str, Server] = {}

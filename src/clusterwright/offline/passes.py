@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
-from clusterwright.api.meta import Json, ObjectKey, Unstructured
+from clusterwright.api.meta import Condition, Json, ObjectKey, Unstructured
 from clusterwright.conditions import InvalidConditions, conditions_of
 from clusterwright.controllers.kit import registry
 from clusterwright.offline.bundle import Bundle
+from clusterwright.offline.complaints import LOGS_ONLY, REDACTED
 from clusterwright.offline.contracts import complete
 from clusterwright.offline.decide import run_pass, run_to_completion
 from clusterwright.offline.kinship import name_of
@@ -18,6 +19,26 @@ from clusterwright.offline.testimony import Finding
 from clusterwright.offline.world import World
 from clusterwright.runtime.keys import sample_keys
 from clusterwright.tables import Explanation, Table, observing
+
+_OF_WRITES: Final[Mapping[str, frozenset[str]]] = {
+    "ClusterResourceSet": frozenset({"ResourcesApplied", "Ready"}),
+    "Machine": frozenset({"Deleting"}),
+}
+"""By kind: conditions that tell what came of writes to a workload cluster. A replica takes every write, also an eviction."""
+
+
+def _is_failure_of_its_own(condition: Condition) -> bool:
+    """Return whether a condition says no more than that the pass failed."""
+    return condition.reason == "InternalError" or LOGS_ONLY in condition.message
+
+
+def _is_blotted(value: Any) -> bool:
+    """Return whether a recorder has taken values out, on which a pass may fail."""
+    if isinstance(value, Mapping):
+        return any(_is_blotted(inner) for inner in value.values())
+    if isinstance(value, list):
+        return any(_is_blotted(inner) for inner in value)
+    return bool(value == REDACTED)
 
 
 @dataclass(slots=True)
@@ -28,23 +49,34 @@ class Pass:
     result: Json
     tables: list[Explanation] = field(default_factory=list)
 
-    def finding(self) -> Finding:
-        """Return what it says of its object."""
+    def finding(self, written: Unstructured | None) -> Finding:
+        """Return what it says of its object, as far as that is better founded than what is `written` there.
+
+        The pass runs in a replica. Where it fails by itself, or gets on only because the replica lets it write, it proves nothing.
+        """
         asked: dict[str, tuple[str, ...]] = {}
         for table in self.tables:
             subjects = [s for row in table.rows if row.fired for s in row.about]
             asked[table.table] = tuple(dict.fromkeys(name_of(s.kind, s.namespace, s.name) for s in subjects))
         after, error = self.result["object"], self.result["error"] or ""
+        if written is not None and _is_blotted(written.json.get("spec")):
+            error = ""  # it fails on what the recorder took out
         try:
-            return Finding(None if after is None else conditions_of(after), error, asked)
+            conditions = None if after is None else conditions_of(after)
+            before = {c.type: c for c in conditions_of(written)} if written is not None else {}
         except InvalidConditions:
             return Finding(None, error, asked)
+        if conditions is not None:
+            of_writes = _OF_WRITES.get(self.subject.partition("/")[0], frozenset())
+            conditions = tuple(before.get(c.type, c) if c.type in of_writes or _is_failure_of_its_own(c) else c for c in conditions)
+        return Finding(conditions, error, asked)
 
 
 def findings_of(passes: Mapping[str, Pass], bundle: Bundle) -> dict[str, Finding]:
     """Return what the passes say of their objects, each together with what passes over others would write there."""
-    findings = {name: one.finding() for name, one in passes.items()}
-    before = {name_of(o.kind, *o.key): o.json for o in map(Unstructured, bundle.objects)}
+    written = {name_of(o.kind, *o.key): o for o in map(Unstructured, bundle.objects)}
+    findings = {name: one.finding(written.get(name)) for name, one in passes.items()}
+    before = {name: o.json for name, o in written.items()}
     for one in passes.values():
         for after in map(Unstructured, one.result["others"].values()):
             name = name_of(after.kind, *after.key)

@@ -17,9 +17,10 @@ from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructur
 from clusterwright.api.wellknown import BOOTSTRAP_TOKEN_SECRET_TYPE
 from clusterwright.api.wire import UNREADABLE
 from clusterwright.offline import kinship, managers
-from clusterwright.offline.complaints import references
+from clusterwright.offline.complaints import REDACTED, references
+from clusterwright.offline.detectors.certificate_authorities import mistake
 from clusterwright.offline.listing import beside, everything
-from clusterwright.offline.neglect import unreconciled
+from clusterwright.offline.neglect import observed_generation, spec_changed, unreconciled
 from clusterwright.offline.observation import API_VERSION
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, NotFound
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from clusterwright.offline.survey import Surveyor
 
 CRD: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
-REDACTED: Final = "<redacted>"
 _SENSITIVE: Final = frozenset({"token", "password", "passwd", "certificateKey", "secretKey", "accessKey", "clientSecret", "privateKey"})
+_SILENT: Final = frozenset({"Secret", "ConfigMap"})
 _FREE_TEXTS: Final = frozenset({"preKubeadmCommands", "postKubeadmCommands", "bootCommands", "sshAuthorizedKeys", "additionalConfig"})
 """Fields of a bootstrap configuration in which users write whatever they need on a machine, passwords included."""
 _TOKEN_FACTS: Final = frozenset(
@@ -69,9 +70,15 @@ async def record(
     running = await ask_controllers(client, cluster.namespace) if running is None else running
     if running is not None:
         running["traces"] = [t for t in running["traces"] if kinship.name_of(t["kind"], t["namespace"], t["name"]) in related]
-    if running is None and any(unreconciled(o, now) is not None for o in kept):
+    if any(unreconciled(o, now) is not None or not o.at("status") for o in kept if o.kind not in _SILENT):
         documents += await _managers(client)
     observation = await observation_of(jsons, cluster, now, surveyor, running, seen=all_there.seen, unseen=all_there.unseen, shown=shown)
+    observation["changed"] = {
+        _name(o): f"{changed:%Y-%m-%dT%H:%M:%SZ}"
+        for o in kept
+        if (observed_generation(o) or 0) < (o.at("metadata", "generation") or 0) and (changed := spec_changed(o)) is not None
+    }
+    observation["suspicions"] = {_name(o): "|".join(wrong) for o in kept if o.kind == "Secret" and (wrong := mistake(o, now)) is not None}
     documents.append(observation)
     return documents
 

@@ -37,6 +37,7 @@ _OF_VOLUMES: Final = (
     GroupVersionKind("", "v1", "PersistentVolumeClaim"),
     GroupVersionKind("storage.k8s.io", "v1", "VolumeAttachment"),
 )
+_OF_DRAINS: Final = (GroupVersionKind("", "v1", "Namespace"), GroupVersionKind("policy", "v1", "PodDisruptionBudget"))
 _SECRET: Final = GroupVersionKind("", "v1", "Secret")
 
 
@@ -77,7 +78,7 @@ class Surveyor:
 
     async def _look(self, cluster: ObjectKey, connection: Connection, leaving: Sequence[str]) -> Json:
         found: Json = {"connected": True, "lastProbeSuccess": f"{self._clock.now():%Y-%m-%dT%H:%M:%SZ}", "objects": []}
-        kinds = [*_WHOLE, *((kind, "") for kind in _OF_VOLUMES if leaving)]
+        kinds = [*_WHOLE, *((kind, "") for kind in (*_OF_VOLUMES, *_OF_DRAINS) if leaving)]
         lists = await asyncio.gather(*(_listed(connection, kind, namespace, found) for kind, namespace in kinds))
         pods = await asyncio.gather(*(_listed(connection, _POD, "", found, f"spec.nodeName={node}") for node in leaving))
         tokens = await _listed(connection, _SECRET, KUBE_SYSTEM, found, f"type={BOOTSTRAP_TOKEN_SECRET_TYPE}")

@@ -19,15 +19,18 @@ from clusterwright.offline.complaints import (
     UNINSPECTED,
     Complaint,
     Tier,
+    acquitted,
     begun_of,
     complaint_of,
     deletion,
     earlier,
+    is_acquitted,
     old_conditions,
     own_pause,
     pause_path,
     references,
     since,
+    terminal_failures,
     time_of,
     without_summaries,
 )
@@ -77,6 +80,12 @@ class Sight:
     """Why the workload cluster could not be looked at."""
     running: Running | None = None
     """What the controllers say of themselves, where they could be asked."""
+    workload: tuple[Json, ...] = ()
+    """Objects of the workload cluster, where it was looked at."""
+    changed: Mapping[str, str] = field(default_factory=dict)
+    """By `Kind/namespace/name`: when the spec was changed, of objects whose status is older."""
+    suspicions: Mapping[str, str] = field(default_factory=dict)
+    """By `Kind/namespace/name`: what the recorder found wrong with contents that it did not keep."""
 
 
 class Testimony:
@@ -98,6 +107,8 @@ class Testimony:
         sight = sight or Sight()
         self._now, self._seen, self._unseen, self._unreachable = sight.now, sight.seen, sight.unseen, sight.unreachable
         self._running = sight.running
+        self._workload = {node_id(o.kind, *o.key): o for o in map(Unstructured, sight.workload)}
+        self._suspicions, self._changed = sight.suspicions, sight.changed
         self._findings = findings or {}
         self._definitions: dict[tuple[str, str], Unstructured] = {}
         self._webhooks: dict[str, Unstructured] = {}
@@ -209,16 +220,10 @@ class Testimony:
             conditions = (*conditions, *old_conditions(node.object))
         if pause:
             node.complaints.append(Complaint(Tier.PAUSED, pause, since(get(conditions, "Paused")), "Paused", path=pause_path(node.object)))
-        for condition in conditions:
-            complaint = complaint_of(condition)
-            if complaint is not None:
-                node.complaints.append(complaint)
-        for name in ("failureReason", "failureMessage"):
-            for path in (("status", name), ("status", "deprecated", "v1beta1", name)):
-                text = node.object.at(*path)
-                if isinstance(text, str) and text:
-                    node.complaints.append(Complaint(Tier.ERROR, f"{name}: {text}", raw=text))
-        if not pause and (neglected := unreconciled(node.object, self._now, self._heard(node))) is not None:
+        said = [c for c in map(complaint_of, conditions) if c is not None]
+        node.complaints += acquitted(said) if is_acquitted(node.object, conditions) else said
+        node.complaints += terminal_failures(node.object)
+        if not pause and (neglected := unreconciled(node.object, self._now, self._heard(node), self._changed.get(node.id, ""))) is not None:
             node.complaints.append(neglected)
         node.complaints += self._stall(node, conditions)
         if node.complaints:
@@ -244,7 +249,9 @@ class Testimony:
 
     def _notice_standstill(self, node: Node) -> None:
         """A rollout without a Machine that comes or goes."""
-        condition = get(self._conditions(node), "RollingOut") if node.complaints and node.kind != "Cluster" else None
+        is_manual = node.object is not None and node.object.at("spec", "rollout", "strategy", "type") == "OnDelete"
+        is_asked = bool(node.complaints) and node.kind != "Cluster" and not is_manual
+        condition = get(self._conditions(node), "RollingOut") if is_asked else None
         begun = condition.last_transition_time if condition is not None and condition.status == "True" else None
         if begun is None or self._now is None or self._now - begun < STANDSTILL:
             return

@@ -1,0 +1,32 @@
+"""Detectors: each looks at what is known and yields causes. A module is named for what it finds."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from clusterwright.offline.detectors.addresses import addresses
+from clusterwright.offline.detectors.bootstrap_data import bootstrap_data
+from clusterwright.offline.detectors.certificate_authorities import certificate_authorities
+from clusterwright.offline.detectors.class_patches import class_patches
+from clusterwright.offline.detectors.drains import drains
+from clusterwright.offline.detectors.machines import machines
+from clusterwright.offline.detectors.provider_ids import provider_ids
+from clusterwright.offline.detectors.references_gone_wrong import references_gone_wrong
+from clusterwright.offline.detectors.replica_writers import replica_writers
+from clusterwright.offline.detectors.resource_sets import resource_sets
+from clusterwright.offline.detectors.workload_objects import workload_objects
+from clusterwright.offline.known import Detector
+
+DETECTORS: Final[tuple[Detector, ...]] = (
+    drains,
+    bootstrap_data,
+    certificate_authorities,
+    provider_ids,
+    machines,
+    workload_objects,
+    references_gone_wrong,
+    class_patches,
+    resource_sets,
+    addresses,
+    replica_writers,
+)

@@ -1,0 +1,40 @@
+"""Finds pools of addresses that have none left."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from clusterwright.api.contract import crd_name
+from clusterwright.offline.complaints import Complaint, Tier
+from clusterwright.offline.known import Found, Known
+
+_EXHAUSTED: Final = re.compile(
+    r"exhaust|no (?:free|more|available) addresses|no addresses (?:left|available)|pool is (?:full|empty)", re.IGNORECASE
+)
+"""Example: `IP pool vlan-12 has no free addresses`."""
+
+
+def addresses(known: Known) -> Iterator[Found]:
+    """Yield claims whose pool cannot serve them."""
+    for name, claim in known.of_kind("IPAddressClaim"):
+        reference = claim.at("spec", "poolRef")
+        for complaint in known.complaints.get(name, ()):
+            if not isinstance(reference, dict) or not _EXHAUSTED.search(complaint.raw):
+                continue
+            kind, pool = str(reference.get("kind")), str(reference.get("name"))
+            resource = f"{crd_name(str(reference.get('apiGroup')), kind).partition('.')[0]}/{pool}"
+            facts = {"pool": f"{kind} {pool}", "namespace": claim.key.namespace, "resource": resource}
+            better = Complaint(
+                Tier.ERROR,
+                complaint.text,
+                complaint.since,
+                complaint.about,
+                complaint.raw,
+                path=complaint.path,
+                cause="address.exhausted",
+                facts=facts,
+            )
+            yield Found(object=name, complaint=better, is_all=True)
+            break

@@ -1,0 +1,91 @@
+"""Finds what a machine cannot boot with: lost, in an unknown format, for another cluster, behind a lock that nobody can read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from clusterwright.api.contract import crd_name
+from clusterwright.api.meta import Unstructured
+from clusterwright.offline.complaints import Complaint, Tier
+from clusterwright.offline.kinship import name_of
+from clusterwright.offline.known import Found, Known
+
+_FORMAT: Final = re.compile(r"unknown format '([^']*)'")
+"""Example: `user data has the unknown format 'powershell'`."""
+_HASHES: Final = "caCertHashes"
+_TOKEN: Final = re.compile(r"bootstrap-token-\S+ not found|token ID \S+ is unknown|invalid bearer token")
+"""Example: `secrets "bootstrap-token-abcdef" not found`."""
+
+
+def bootstrap_data(known: Known) -> Iterator[Found]:
+    """Yield what keeps machines from booting, in their bootstrap data."""
+    yield from _lock(known)
+    for _, machine in known.of_kind("Machine"):
+        if machine.metadata.deletion_timestamp is not None:
+            continue
+        infrastructure = known.named(machine, "infrastructureRef")
+        for source in (infrastructure, known.named(machine, "configRef")):
+            for complaint in known.complaints.get(source, ()):
+                yield from _of_words(known, machine, source, complaint)
+
+
+def _lock(known: Known) -> Iterator[Found]:
+    if known.cluster is None:
+        return
+    name = name_of("ConfigMap", known.cluster.key.namespace, f"{known.cluster.key.name}-lock")
+    lock = known.objects.get(name)
+    if lock is None:
+        return
+    text = lock.at("data", "lock-information")
+    try:
+        told = msgspec.json.decode(str(text or "null"))
+        if isinstance(told, dict) and told.get("machineName"):
+            return
+    except msgspec.DecodeError:
+        pass
+    complaint = Complaint(
+        Tier.ERROR,
+        "cannot be read, so that no Machine of the control plane may be the first: data.lock-information names no Machine",
+        path="data.lock-information",
+        cause="lock.unreadable",
+        facts={"namespace": lock.key.namespace, "name": lock.key.name},
+    )
+    waiting = [n for n, o in known.of_kind("KubeadmConfig", "KubeadmControlPlane") if known.complaints.get(n)]
+    yield Found(object=name, complaint=complaint, explains=dict.fromkeys(waiting, "needs the lock"))
+
+
+def _of_words(known: Known, machine: Unstructured, infrastructure: str, complaint: Complaint) -> Iterator[Found]:
+    namespace = machine.key.namespace
+    if found := _FORMAT.search(complaint.raw):
+        secret = str(machine.at("spec", "bootstrap", "dataSecretName") or "")
+        facts = {"namespace": namespace, "secret": secret, "wanted": "cloud-config or ignition"}
+        better = _with(complaint, "data.format", facts, f"Secret {secret} has bootstrap data of the unknown format {found[1]!r}")
+        yield Found(object=infrastructure, complaint=better, is_all=True)
+    elif _HASHES in complaint.raw:
+        config = known.objects.get(known.named(machine, "configRef"))
+        template = _template(known, machine, config)
+        if template is None:
+            return
+        resource = f"{crd_name(template.gvk.group, template.kind).partition('.')[0]}/{template.key.name}"
+        facts = {"namespace": namespace, "template": f"{template.kind} {template.key.name}", "resource": resource}
+        yield Found(object=infrastructure, complaint=_with(complaint, "data.hashes", facts, complaint.text), is_all=True)
+    elif _TOKEN.search(complaint.raw):
+        facts = {"namespace": namespace, "machine": machine.key.name}
+        yield Found(object=infrastructure, complaint=_with(complaint, "machine.unbootable", facts, complaint.text), is_all=True)
+
+
+def _with(complaint: Complaint, cause: str, facts: dict[str, str], text: str) -> Complaint:
+    return Complaint(Tier.ERROR, text, complaint.since, complaint.about, complaint.raw, path=complaint.path, cause=cause, facts=facts)
+
+
+def _template(known: Known, machine: Unstructured, config: Unstructured | None) -> Unstructured | None:
+    """Return the object whose author wrote the Machine's bootstrap config."""
+    for kind in ("KubeadmControlPlane", "MachineDeployment", "MachineSet"):
+        owner = known.owner(machine, kind)
+        if owner is not None:
+            return owner if kind == "KubeadmControlPlane" else known.objects.get(known.named(owner, "configRef"), config)
+    return config

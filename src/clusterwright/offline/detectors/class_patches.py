@@ -1,0 +1,41 @@
+"""Finds the patch of a ClusterClass that makes an object which admission refuses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from clusterwright.offline.complaints import Complaint, Tier
+from clusterwright.offline.known import Found, Known
+
+_REFUSED: Final = re.compile(
+    r"failed to (?:create|patch|update) (\w+)[^:]*:.*?(spec(?:\.\w+)+): (?:Unsupported|Invalid|Forbidden|Required)", re.DOTALL
+)
+"""Example: `failed to create KubeadmControlPlane...: spec.kubeadmConfigSpec.format: Unsupported value: "talos"`."""
+
+
+def class_patches(known: Known) -> Iterator[Found]:
+    """Yield the ClusterClass whose patch sets the field that is refused."""
+    cluster = known.cluster
+    name = f"Cluster/{cluster.key}" if cluster is not None else ""
+    said = known.said(name, "TopologyReconciled")
+    found = _REFUSED.search(said.message) if said is not None and said.status == "False" else None
+    if found is None or said is None:
+        return
+    field = found[2].replace(".", "/")
+    for class_name, obj in known.of_kind("ClusterClass"):
+        for n, patch in enumerate(_list(obj.at("spec", "patches"))):
+            paths = [str(p.get("path")) for d in _list(patch.get("definitions")) for p in _list(d.get("jsonPatches"))]
+            if not any(f"/{field}".endswith(path.removeprefix("/spec/template")) for path in paths):
+                continue
+            facts = {"namespace": obj.key.namespace, "name": obj.key.name, "patch": str(patch.get("name")), "kind": found[1]}
+            text = f"cannot be applied to {name}, by its patch {patch.get('name')}: {said.message}"
+            path = f"spec.patches[{n}]"
+            complaint = Complaint(Tier.ERROR, text, path=path, cause="class.patch", facts=facts)
+            yield Found(object=class_name, complaint=complaint, explains={name: "its patches come from there"}, is_all=True)
+            return
+
+
+def _list(value: Any) -> list[Mapping[str, Any]]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []

@@ -1,0 +1,145 @@
+"""Finds what a Machine needs from somebody other than its controller: a Node, a network, a gate, a vote, a replacement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from clusterwright.api.meta import Unstructured
+from clusterwright.api.wellknown import CONTROL_PLANE_LABEL, PAUSED_ANNOTATION
+from clusterwright.offline.complaints import Complaint, Tier, condition_path, since
+from clusterwright.offline.kinship import resources, selects
+from clusterwright.offline.known import Found, Known
+
+_NETWORK: Final = ("NetworkPluginNotReady", "cni plugin not initialized", "cni config uninitialized")
+"""Words of kubelets whose container runtime has no network."""
+_LOST: Final = "no Node matches the providerID"
+_UNHEALTHY: Final = ("HealthCheckSucceeded", "NodeHealthy", "NodeReady")
+
+
+def machines(known: Known) -> Iterator[Found]:
+    """Yield Machines with what helps them."""
+    for name, machine in known.of_kind("Machine"):
+        if machine.metadata.deletion_timestamp is not None or not known.complaints.get(name):
+            continue
+        found = next(filter(None, (rule(known, name, machine) for rule in _RULES)), None)
+        if found is not None:
+            yield Found(object=name, complaint=found, is_all=True)
+
+
+def _facts(known: Known, machine: Unstructured) -> dict[str, str]:
+    return {
+        "machine": machine.key.name,
+        "namespace": machine.key.namespace,
+        "node": str(machine.at("status", "nodeRef", "name") or machine.key.name),
+        "cluster": known.cluster.key.name if known.cluster is not None else "",
+    }
+
+
+def _network(known: Known, name: str, machine: Unstructured) -> Complaint | None:
+    for complaint in known.complaints[name]:
+        if any(words in complaint.raw for words in _NETWORK):
+            hint = _hint(known)
+            facts = {**_facts(known, machine), "hint": hint}
+            return Complaint(
+                Tier.ERROR,
+                complaint.text,
+                complaint.since,
+                complaint.about,
+                complaint.raw,
+                path=complaint.path,
+                cause="node.network",
+                facts=facts,
+            )
+    return None
+
+
+def _hint(known: Known) -> str:
+    """Return what a ClusterResourceSet that was perhaps meant for the cluster selects."""
+    cluster = known.cluster
+    for _, obj in known.of_kind("ClusterResourceSet"):
+        labels = obj.at("spec", "clusterSelector", "matchLabels")
+        if (
+            cluster is None
+            or not isinstance(labels, dict)
+            or not any(resources(obj))
+            or selects(obj.at("spec", "clusterSelector"), cluster)
+        ):
+            continue
+        own = cluster.metadata.labels
+        if near := [k for k, v in labels.items() if k in own and str(v).lower() == own[k].lower()]:
+            return f"; ClusterResourceSet {obj.key.name} selects {near[0]}={labels[near[0]]}, the Cluster has {near[0]}={own[near[0]]}"
+    return ""
+
+
+def _node_deleted(known: Known, name: str, machine: Unstructured) -> Complaint | None:
+    lost = [c for c in known.complaints[name] if _LOST in (c.raw or c.text)]
+    node = str(machine.at("status", "nodeRef", "name") or "")
+    there = {o.key.name for o in known.workload.values() if o.kind == "Node"}
+    if not node or known.named(machine, "spec.infrastructureRef") not in known.objects or not (lost or (there and node not in there)):
+        return None
+    said = known.said(name, "NodeHealthy")
+    text = f"its Node {node} does not exist any more"
+    return Complaint(
+        Tier.ERROR, text, since(said), "NodeHealthy", text, path="status.nodeRef", cause="node.deleted", facts=_facts(known, machine)
+    )
+
+
+def _gate(known: Known, name: str, machine: Unstructured) -> Complaint | None:
+    gates = machine.at("spec", "readinessGates")
+    for gate in gates if isinstance(gates, list) else ():
+        type_ = str(gate.get("conditionType") if isinstance(gate, dict) else "")
+        said = known.said(name, type_)
+        if type_ and said is None:
+            ready = known.said(name, "Ready")
+            text = f"waits for the condition {type_}, a readiness gate that nobody has reported"
+            facts = {**_facts(known, machine), "gate": type_}
+            return Complaint(Tier.WAITING, text, since(ready), "Ready", text, path="spec.readinessGates", cause="machine.gate", facts=facts)
+    return None
+
+
+def _learner(known: Known, name: str, machine: Unstructured) -> Complaint | None:
+    said = known.said(name, "EtcdMemberHealthy")
+    if said is None or said.status == "True" or "learner" not in said.message:
+        return None
+    text = f"its etcd member is still a learner: {said.message}"
+    path = condition_path("EtcdMemberHealthy")
+    return Complaint(
+        Tier.WAITING, text, since(said), "EtcdMemberHealthy", text, path=path, cause="etcd.learner", facts=_facts(known, machine)
+    )
+
+
+def _unhealthy(known: Known, name: str, machine: Unstructured) -> Complaint | None:
+    """Return the Machine's complaint with the reason why nothing replaces it, if a health check looks after it."""
+    told = [c for c in known.complaints[name] if c.about in _UNHEALTHY and c.tier <= Tier.UNHEALTHY]
+    if not told:
+        return None
+    first = min(told, key=lambda c: (c.tier, c.since or "9"))
+    checks = [o for _, o in known.of_kind("MachineHealthCheck") if selects(o.at("spec", "selector"), machine)]
+    facts = _facts(known, machine)
+    if checks and CONTROL_PLANE_LABEL in machine.metadata.labels:
+        owner = known.owner(machine, "KubeadmControlPlane")
+        if owner is not None and owner.at("spec", "replicas") == 1:
+            facts["control_plane"] = f"KubeadmControlPlane {owner.key.name}"
+            return _as(first, "check.single", facts)
+    for check in checks:
+        if why := _refusal(known, check):
+            return _as(first, "check.refuses", {**facts, "check": check.key.name, "why": why})
+    return None
+
+
+def _refusal(known: Known, check: Unstructured) -> str:
+    """Return why a MachineHealthCheck has nothing replaced; empty if it does."""
+    if PAUSED_ANNOTATION in check.metadata.annotations:
+        return f"it is paused by the annotation {PAUSED_ANNOTATION}"
+    said = known.said(f"{check.kind}/{check.key}", "RemediationAllowed")
+    return said.message if said is not None and said.status == "False" else ""
+
+
+def _as(complaint: Complaint, cause: str, facts: dict[str, str]) -> Complaint:
+    return Complaint(
+        complaint.tier, complaint.text, complaint.since, complaint.about, complaint.raw, path=complaint.path, cause=cause, facts=facts
+    )
+
+
+_RULES: Final = (_node_deleted, _network, _learner, _unhealthy, _gate)

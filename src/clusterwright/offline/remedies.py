@@ -1,0 +1,208 @@
+"""Remedies by cause: the person, the next step and a command. `{facts}` are those of the complaint. Data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from clusterwright.offline.complaints import Complaint
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """Whose move it is, what the move is, and a command that makes it or shows more."""
+
+    who: str
+    next: str
+    command: str = ""
+
+
+_WORKLOAD: Final = "clusterwright get kubeconfig {cluster} > kubeconfig; kubectl --kubeconfig kubeconfig"
+
+REMEDIES: Final[dict[str, Remedy]] = {
+    # drains
+    "drain.budget": Remedy(
+        "the owner of PodDisruptionBudget {budget} in the workload cluster",
+        "let Pod {pod} go: give its workload another ready replica, or relax the budget",
+        f"{_WORKLOAD} -n {{namespace}} get pdb,pods",
+    ),
+    "drain.finalizer": Remedy(
+        "whoever set the finalizer {finalizers} on Pod {pod} in the workload cluster",
+        "finish what the finalizer stands for, then take it away",
+        f"{_WORKLOAD} -n {{namespace}} get pod {{name}} -o yaml",
+    ),
+    "drain.completion": Remedy(
+        "the owner of Pod {pod} in the workload cluster",
+        "let it complete, or delete it; {rule} waits for it",
+        f"{_WORKLOAD} -n {{namespace}} get pod {{name}}",
+    ),
+    "drain.termination": Remedy(
+        "the owner of Pod {pod} in the workload cluster",
+        "find out why the Pod does not end; its kubelet may be gone: then delete it with --force",
+        f"{_WORKLOAD} -n {{namespace}} describe pod {{name}}",
+    ),
+    "drain.eviction": Remedy(
+        "whoever refuses the eviction of Pod {pod} in the workload cluster",
+        "let the Pod be evicted",
+        f"{_WORKLOAD} -n {{namespace}} describe pod {{name}}",
+    ),
+    "drain.volume": Remedy(
+        "whoever runs the CSI driver {driver} of volume {volume} in the workload cluster",
+        "have the volume detached from Node {node}",
+        f"{_WORKLOAD} get volumeattachments",
+    ),
+    # credentials and bootstrap data
+    "authority.keys": Remedy(
+        "the author of Secret {name}",
+        "rename the keys of its data: tls.crt and tls.key are wanted, {found} are there",
+        "kubectl -n {namespace} edit secret/{name}",
+    ),
+    "authority.mismatch": Remedy(
+        "the author of Secret {name}", "put a pair into it: tls.key must belong to tls.crt", "kubectl -n {namespace} edit secret/{name}"
+    ),
+    "authority.expired": Remedy(
+        "the author of Secret {name}",
+        "put a certificate into it that is still valid, with its key",
+        "kubectl -n {namespace} edit secret/{name}",
+    ),
+    "lock.unreadable": Remedy(
+        "whoever runs the management cluster", "delete the ConfigMap; it is made again", "kubectl -n {namespace} delete configmap/{name}"
+    ),
+    "data.format": Remedy(
+        "the author of Secret {secret}", "correct its data.format: {wanted}", "kubectl -n {namespace} edit secret/{secret}"
+    ),
+    "data.hashes": Remedy(
+        "the author of {template}",
+        "correct joinConfiguration.discovery.bootstrapToken.caCertHashes, or leave it out: it is then filled in",
+        "kubectl -n {namespace} edit {resource}",
+    ),
+    "machine.unbootable": Remedy(
+        "the owner of Machine {machine}",
+        "delete Machine {machine}: what it boots with is made again for a new one",
+        "kubectl -n {namespace} delete machines.cluster.x-k8s.io/{machine}",
+    ),
+    "machine.remake": Remedy(
+        "whoever deleted {what}, or the owner of Machine {machine}",
+        "delete Machine {machine}, and its owner makes a new one with all it needs; what runs on it goes on until then",
+        "kubectl -n {namespace} delete machines.cluster.x-k8s.io/{machine}",
+    ),
+    "credentials.external": Remedy(
+        "whoever runs the control plane {control_plane}",
+        "have it bring Secret {name}, as the contract of control planes asks for, or create it from the cluster's own",
+        "kubectl -n {namespace} get secrets",
+    ),
+    # providers
+    "provider.duplicate": Remedy(
+        "the infrastructure provider that reconciles {kind}",
+        "have each machine report a providerID of its own; delete the Machine that has no Node of its own",
+        "kubectl -n {namespace} get {resource} -o yaml",
+    ),
+    "provider.other-node": Remedy(
+        "the infrastructure provider that reconciles {kind}, or whoever sets the kubelet's --provider-id",
+        "have the machine and its Node agree on the providerID",
+        f"{_WORKLOAD} get node {{node}} -o yaml",
+    ),
+    "provider.stale": Remedy(
+        "whoever runs the infrastructure provider that reconciles {kind}",
+        "see that it runs: it has not seen the last change",
+        "kubectl -n {namespace} get {resource} -o yaml",
+    ),
+    "provider.shape": Remedy(
+        "the authors of the provider of {kind}",
+        "have it set {path} as the contract asks for",
+        "kubectl -n {namespace} get {resource} -o yaml",
+    ),
+    "provider.deployment": Remedy(
+        "whoever runs the management cluster: Deployment {deployment} of the provider",
+        "scale it up: it has no replicas that are available",
+        "kubectl -n {namespace} scale deployment/{name} --replicas=1",
+    ),
+    # workers and nodes
+    "replicas.two-writers": Remedy(
+        "the owner of Cluster {cluster}, and whoever runs {writer}",
+        "take replicas out of spec.topology.workers if {writer} is to set them, or leave them to the topology",
+        "kubectl -n {namespace} edit clusters.cluster.x-k8s.io/{cluster}",
+    ),
+    "node.network": Remedy(
+        "whoever runs the workload cluster {cluster}: its network plugin",
+        "install a network plugin (CNI) in the workload cluster{hint}",
+        f"{_WORKLOAD} -n kube-system get daemonsets,pods -o wide",
+    ),
+    "node.deleted": Remedy(
+        "whoever deleted Node {node}, or the owner of Machine {machine}",
+        "delete the Machine: something makes a new one",
+        "kubectl -n {namespace} delete machines.cluster.x-k8s.io/{machine}",
+    ),
+    "machine.gate": Remedy(
+        "whoever runs what sets the condition {gate} of Machines",
+        "have it report {gate}, or take the readiness gate out of the spec",
+        "kubectl -n {namespace} get machines.cluster.x-k8s.io/{machine} -o yaml",
+    ),
+    "etcd.learner": Remedy(
+        "whoever runs the etcd of Machine {machine}",
+        "promote the member, or replace it: delete its Machine",
+        "etcdctl member list && etcdctl member promote",
+    ),
+    "check.refuses": Remedy(
+        "whoever runs the machine behind Machine {machine}, and the owner of MachineHealthCheck {check}",
+        "repair it, or delete the Machine: MachineHealthCheck {check} does not, {why}",
+        "kubectl -n {namespace} describe machinehealthchecks.cluster.x-k8s.io/{check}",
+    ),
+    "check.single": Remedy(
+        "whoever runs the machine behind Machine {machine}",
+        "repair it, or scale up {control_plane}: a control plane of one is not replaced by itself",
+        "kubectl -n {namespace} describe machines.cluster.x-k8s.io/{machine}",
+    ),
+    # the workload cluster's own objects
+    "workload.missing": Remedy(
+        "whoever runs the workload cluster {cluster}",
+        "restore {what} in namespace {namespace} of the workload cluster",
+        f"{_WORKLOAD} -n {{namespace}} get {{resource}}",
+    ),
+    "workload.dns": Remedy(
+        "the owner of Deployment kube-system/coredns in the workload cluster",
+        "give its image a tag that is a version, or annotate the control plane with controlplane.cluster.x-k8s.io/skip-coredns",
+        f"{_WORKLOAD} -n kube-system edit deployment/coredns",
+    ),
+    # addons
+    "addon.type": Remedy(
+        "the author of Secret {name}",
+        "make it again with the type addons.cluster.x-k8s.io/resource-set: a type cannot be changed",
+        "kubectl -n {namespace} get secret/{name} -o yaml",
+    ),
+    "addon.kind": Remedy(
+        "the author of {source}",
+        "install the definition of {kind} in the workload cluster first, or take the object out of {source}",
+        "kubectl -n {namespace} get {resource} -o yaml",
+    ),
+    "address.exhausted": Remedy(
+        "whoever keeps {pool}", "enlarge the pool, or free addresses of it", "kubectl -n {namespace} get {resource} -o yaml"
+    ),
+    # references, classes, the API server
+    "reference.group": Remedy(
+        "the author of {object}", "set {path} to {group}, which has {kind}", "kubectl -n {namespace} edit {resource}"
+    ),
+    "conversion.down": Remedy(
+        "whoever runs the conversion webhook of {kind}",
+        "bring it back: until then nobody can read a {kind}",
+        "kubectl get crd {name} -o yaml",
+    ),
+    "class.patch": Remedy(
+        "the author of ClusterClass {name}",
+        "correct the patch {patch}: admission refuses what it makes of {kind}",
+        "kubectl -n {namespace} edit clusterclasses.cluster.x-k8s.io/{name}",
+    ),
+    "cluster.missing": Remedy(
+        "the author of {object}",
+        "create Cluster {cluster}, or correct spec.clusterName",
+        "kubectl -n {namespace} get clusters.cluster.x-k8s.io",
+    ),
+}
+
+
+def remedy_of(complaint: Complaint) -> Remedy | None:
+    """Return what helps against a complaint, with its facts filled in; None: the cause has no remedy of its own."""
+    found = REMEDIES.get(complaint.cause)
+    if found is None:
+        return None
+    return Remedy(*(part.format_map(complaint.facts) for part in (found.who, found.next, found.command)))
