@@ -187,7 +187,7 @@ async def test_another_plane_goes_on_where_one_ended(story: Story) -> None:
             assert isinstance(await story.once(), Pending)
     client: Any = story.objects
     story.provider = DevContainers(client, Site(story.engine, client, entrypoint=INIT, network=f"cw-test-{story.mark}"))
-    assert await story.once() == Pending("bootstrapping is at runcmd 2 (until)")
+    assert await story.once() == Pending("Waiting for runcmd 2 (until)")
 
     await story.output("echo > /var/go")
     await story.up()

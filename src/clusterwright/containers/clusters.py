@@ -127,7 +127,7 @@ class _LoadBalancers(InfraClusters[Any]):
         text = loadbalancer.configuration(await self._servers(place))
         await self._engine.put(name, "/", archive({loadbalancer.PATH: text.encode()}, mode=0o644))
         await self._engine.start(name)
-        return Pending(f"the load balancer {name} has started")
+        return Pending(f"Waiting for the load balancer {name} to start")
 
     async def _configuration(self, place: naming.Place, seen: dict[str, Any]) -> str:
         has_ipv6 = any(network.get("GlobalIPv6Address") for network in seen["NetworkSettings"]["Networks"].values())

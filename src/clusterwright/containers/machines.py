@@ -55,7 +55,7 @@ class _Containers(InfraMachines[Any]):
                 if was_up:
                     return _stopped(seen, name, obj)
                 await self._engine.start(name)  # an earlier pass was interrupted before it did
-                return Pending(f"the container {name} has started")
+                return Pending(f"Waiting for the container {name} to start")
             if not was_up and (pending := await self._booted(obj, machine, name)):
                 return pending
             return await self._server(seen, name, obj, machine)
@@ -94,7 +94,7 @@ class _Containers(InfraMachines[Any]):
         except Missing as error:
             raise ProvisionFailed(f"{image}: {error}") from error
         await self._engine.start(name)
-        return Pending(f"the container {name} has started")
+        return Pending(f"Waiting for the container {name} to start")
 
     async def _spec(
         self, obj: InfraMachine, machine: Machine, name: str, image: str, network: str, backend: DockerMachineBackend
@@ -150,7 +150,7 @@ class _Containers(InfraMachines[Any]):
         backend = _backend(obj)
         if found.is_started:
             _demand_in_time(found, backend.bootstrap_timeout)
-            return None if found.is_over else Pending(f"bootstrapping is at {found.step}")
+            return None if found.is_over else Pending(f"Waiting for {found.step}")
         data = await self.bootstrap_data(machine)
         if data.format != "cloud-config":
             raise ProvisionFailed(
@@ -158,7 +158,7 @@ class _Containers(InfraMachines[Any]):
                 "set format: cloud-config in the KubeadmConfigSpec (spec.kubeadmConfigSpec.format of a KubeadmControlPlane)"
             )
         if backend.pre_load_images and not await self._loaded(name, obj, backend.pre_load_images):
-            return Pending("images are loaded into the node")
+            return Pending("Waiting for images to be loaded into the node")
         try:
             config = cloudconfig.read(data.value, obj.metadata.name)
         except cloudconfig.BadUserData as error:
@@ -168,7 +168,7 @@ class _Containers(InfraMachines[Any]):
         started = await self._engine.run(name, ["/bin/sh", "-c", bootscript.START], input=content)
         if started.code:
             raise ProvisionFailed(f"the bootstrap script cannot be started: {bootscript.essence(started.text)}")
-        return Pending("bootstrapping has begun")
+        return Pending("Waiting for the bootstrap script")
 
     async def _loaded(self, name: str, obj: InfraMachine, images: Sequence[str]) -> bool:
         """Have images in the node before it boots. Return whether they are."""

@@ -83,7 +83,7 @@ class Site:
         Raises ProvisionFailed with the last error until a pull succeeds.
         """
         await self.errand(f"pull {image}", lambda: self._pull(image), key, wake)
-        return self._said.get(image, f"pulling {image}")
+        return f"Waiting for an image: {self._said.get(image, f'pulling {image}')}"
 
     async def _pull(self, image: str) -> None:
         async for said in self.engine.pull(image):
