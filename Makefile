@@ -26,8 +26,8 @@ $(STAMP): $(VENV)/.stamp-base requirements/dev.txt
 
 setup: $(STAMP) ## create .venv with locked dependencies
 
-run: $(VENV)/.stamp-base ## start the management plane, bring up a cluster and show it
-	$(BIN)/clusterwright up --demo
+run: $(VENV)/.stamp-base ## start the management plane, bring up a cluster and show it; ENGINE=docker (auto, podman, unix:///PATH): a real one
+	$(BIN)/clusterwright up --demo $(if $(ENGINE),--engine $(ENGINE))
 
 demo: $(VENV)/.stamp-base ## a tour that ends by itself: create, scale, upgrade, break, explain, repair, delete
 	$(BIN)/clusterwright tour

@@ -11,6 +11,7 @@ import pytest
 from cli.conftest import Run
 from clusterwright.api.meta import Json
 from clusterwright.api.yamlreader import load_all
+from clusterwright.cli import demo
 from clusterwright.cli.create import FLAVORS
 from clusterwright.cli.main import main
 
@@ -106,3 +107,11 @@ def test_a_cni_of_ones_own_is_applied_to_its_cluster_only(capsys: pytest.Capture
 def test_what_only_containers_understand_is_refused_of_others(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["create", "c", flag, "x"]) == 2
     assert f"{flag}: it is for containers" in capsys.readouterr().err
+
+
+def test_the_demo_is_small_and_real_where_there_is_an_engine() -> None:
+    simulated, real = json.dumps(demo.manifests()), json.dumps(demo.manifests(are_real=True, version="v1.36.1"))
+
+    assert "inMemory" in simulated
+    assert "inMemory" not in real
+    assert (simulated.count('"replicas": 3'), real.count('"replicas": 1'), real.count('"version": "v1.36.1"')) == (2, 2, 2)

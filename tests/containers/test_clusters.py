@@ -46,7 +46,8 @@ class Story:
     async def up(self) -> Infrastructure:
         async with asyncio.timeout(60):
             while True:
-                if (found := await self.provider.provision(self.obj, self.cluster)) is not None:
+                found = await self.provider.provision(self.obj, self.cluster)
+                if isinstance(found, Infrastructure):
                     return found
                 await asyncio.sleep(0.05)
 

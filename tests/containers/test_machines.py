@@ -21,7 +21,7 @@ from clusterwright.containers import naming
 from clusterwright.containers.machines import DevContainers
 from clusterwright.containers.site import Site
 from clusterwright.engine import Container, Engine
-from clusterwright.provider import Gone, ProvisionFailed, Server
+from clusterwright.provider import Gone, Pending, ProvisionFailed, Server
 from support import engines
 from support.engines import IMAGE, INIT
 
@@ -72,7 +72,7 @@ class Story:
         backend = DevMachineBackend(docker=DockerMachineBackend(custom_image=IMAGE, **fields))
         self.obj = replace(self.obj, spec=replace(self.obj.spec, backend=backend))
 
-    async def once(self) -> Server | Gone | None:
+    async def once(self) -> Server | Gone | Pending:
         return await self.provider.provision(self.obj, self.machine)
 
     async def up(self) -> Server:
@@ -86,7 +86,7 @@ class Story:
                     )
                     self.obj = replace(self.obj, spec=replace(self.obj.spec, provider_id=found.provider_id), status=status)
                     return found
-                assert found is None
+                assert isinstance(found, Pending)
                 await asyncio.sleep(0.05)
 
     async def stops(self) -> Server:
@@ -102,7 +102,7 @@ class Story:
         async with asyncio.timeout(60):
             while True:
                 try:
-                    assert await self.once() is None
+                    assert isinstance(await self.once(), Pending)
                 except ProvisionFailed as error:
                     return str(error)
                 await asyncio.sleep(0.05)
@@ -184,10 +184,10 @@ async def test_another_plane_goes_on_where_one_ended(story: Story) -> None:
     story.boots("echo once >> /var/runs", "until test -f /var/go; do sleep 1; done")
     async with asyncio.timeout(60):
         while "once" not in (await story.output("cat /var/runs") if await story.engine.inspect(story.name) else ""):
-            assert await story.once() is None
+            assert isinstance(await story.once(), Pending)
     client: Any = story.objects
     story.provider = DevContainers(client, Site(story.engine, client, entrypoint=INIT, network=f"cw-test-{story.mark}"))
-    assert await story.once() is None
+    assert await story.once() == Pending("Waiting for runcmd 2 (until)")
 
     await story.output("echo > /var/go")
     await story.up()

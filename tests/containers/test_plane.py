@@ -19,6 +19,7 @@ from clusterwright.containers.build import Host
 from clusterwright.containers.clusters import DevLoadBalancers
 from clusterwright.containers.machines import DevContainers
 from clusterwright.engine import Engine
+from clusterwright.offline.complaints import Tier, complaint_of
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.testing import NAMESPACE
@@ -139,6 +140,22 @@ async def test_a_cluster_of_containers_lives_and_leaves_nothing(story: Story) ->
     await story.plane.until_gone(Cluster, story.name, within=WITHIN)
     await story.plane.until_gone(DevCluster, story.name, within=WITHIN)
     assert await story.containers() == set()
+
+
+async def test_progress_is_told_and_counts_as_progress(story: Story) -> None:
+    await story.plane.apply([*story.cluster(), *story.worker(data="#cloud-config\nruncmd:\n- until test -f /var/go; do sleep 1; done\n")])
+
+    async def told() -> bool:
+        machine = await story.plane.client.get(Machine, ObjectKey(NAMESPACE, story.machine))
+        said = get(machine.status.conditions, "InfrastructureReady")
+        return said is not None and said.message == "Waiting for runcmd 1 (until)"
+
+    await story.plane.until(told, "the Machine says at which step it is", within=WITHIN)
+    found = await story.plane.client.get(DevMachine, ObjectKey(NAMESPACE, story.machine))
+    ready = get(found.status.conditions, "Ready")
+    complaint = complaint_of(ready) if ready is not None else None
+    assert complaint is not None
+    assert complaint.tier is Tier.WAITING, "it does not count as trouble"
 
 
 async def test_events_of_the_engine_are_seen_at_once(story: Story) -> None:

@@ -15,7 +15,7 @@ from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import Json, ObjectKey, ObjectMeta
 from clusterwright.conditions import get
-from clusterwright.provider import BootstrapData, Gone, InfraMachine, InfraMachines, ProvisionFailed, Server
+from clusterwright.provider import BootstrapData, Gone, InfraMachine, InfraMachines, Pending, ProvisionFailed, Server
 from clusterwright.provider.bootstrap import read_bootstrap_data
 from clusterwright.runtime.errors import NotFound
 from clusterwright.runtime.manager import Manager
@@ -46,11 +46,12 @@ class Racks(InfraMachines[RackMachine]):
     is_stopped: ClassVar[str] = ""
     is_gone: ClassVar[str] = ""
     keeps: ClassVar[str] = ""
+    pending: ClassVar[str] = ""
 
     def concerns(self, obj: RackMachine) -> bool:
         return obj.metadata.name not in Racks.ignored
 
-    async def provision(self, obj: RackMachine, machine: Machine) -> Server | Gone | None:
+    async def provision(self, obj: RackMachine, machine: Machine) -> Server | Gone | Pending | None:
         Racks.asked.append(asyncio.get_running_loop().time())
         if Racks.says_no:
             raise ProvisionFailed("there is no room in rack 7")
@@ -59,6 +60,8 @@ class Racks(InfraMachines[RackMachine]):
         assert FINALIZER in obj.metadata.finalizers
         assert machine.spec.bootstrap.data_secret_name
         Racks.data.append(await self.bootstrap_data(machine))
+        if Racks.pending:
+            return Pending(Racks.pending)
         looks = self.servers[obj.metadata.name] = self.servers.get(obj.metadata.name, 0) + 1
         server = Server(provider_id=f"rack://{obj.metadata.name}", failure_domain="rack-7", stopped=Racks.is_stopped)
         return server if looks >= 3 else None
@@ -77,7 +80,7 @@ class Racks(InfraMachines[RackMachine]):
 @pytest.fixture(autouse=True)
 def _nothing_ordered() -> None:
     Racks.servers, Racks.asked, Racks.data, Racks.removed_for, Racks.ignored = {}, [], [], [], frozenset()
-    Racks.says_no, Racks.is_stopped, Racks.is_gone, Racks.keeps = False, "", "", ""
+    Racks.says_no, Racks.is_stopped, Racks.is_gone, Racks.keeps, Racks.pending = False, "", "", "", ""
 
 
 def racks(manager: Manager) -> None:
@@ -142,6 +145,22 @@ def test_why_there_is_no_server_is_told_and_tried_again() -> None:
         assert await until_ready(plane, "False", "ProvisioningFailed") == "there is no room in rack 7"
         Racks.says_no = False
         await until_ready(plane, "True", "Provisioned")
+
+    in_a_cluster(story)
+
+
+def test_how_far_a_server_is_is_told() -> None:
+    async def story(plane: Plane) -> None:
+        Racks.pending = "the cables are plugged in"
+        await plane.apply(worker())
+
+        async def told() -> bool:
+            said = await plane.condition(Machine, "w-0", "InfrastructureReady")
+            return said is not None and "the cables are plugged in" in said.message
+
+        await plane.until(told, "the Machine says it")
+        Racks.pending = ""
+        assert await until_ready(plane, "True", "Provisioned") == ""
 
     in_a_cluster(story)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from itertools import pairwise
 from random import Random
 from typing import cast
 
@@ -148,6 +149,38 @@ def test_repeated_expiries_do_not_become_a_storm_of_lists():
     asked, _ = play([], [failure(410, "Expired")] * 100, seconds=60)
 
     assert len(lists(asked)) < 12
+
+
+def test_a_server_that_is_back_is_listed_at_once_though_it_was_away_for_long():
+    # the first watch breaks, the server is away for minutes, then it is back and knows of no history
+    times = []
+
+    class Restarted(Script):
+        async def send(self, request):
+            times.append(asyncio.get_running_loop().time())
+            return await super().send(request)
+
+        async def stream(self, request):
+            times.append(asyncio.get_running_loop().time())
+            return await super().stream(request)
+
+    away = [ConnectionFailed("refused")] * 6
+
+    async def main():
+        server = Restarted([a_list(5), a_list(1)], [[ConnectionFailed("cut")], *away, failure(410, "Expired"), [None]])
+        watcher = Watcher(RestClient(cast(Transport, server)), RESOURCE, Informer(RESOURCE.gvk), random=Random(1))
+        task = asyncio.ensure_future(watcher.run())
+        await asyncio.sleep(1000)
+        task.cancel()
+        await asyncio.wait([task])
+        return server.asked
+
+    asked = run_virtual(main())
+    kinds = [entry[0] for entry in asked]
+    again = kinds.index("list", 1)
+    assert kinds[again + 1] == "watch"
+    assert max(later - earlier for earlier, later in pairwise(times[:again])) > 5, "it was waited for, longer and longer"
+    assert times[again] - times[again - 1] < 1, "it answered: what it asks for is done at once"
 
 
 def test_an_error_in_the_stream_that_is_the_servers_own_leads_to_a_new_list():

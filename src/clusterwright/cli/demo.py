@@ -1,13 +1,17 @@
-"""`up --demo`: three control planes under a KubeadmControlPlane, three workers under a MachineDeployment with a MachineHealthCheck."""
+"""`up --demo`: a KubeadmControlPlane, and a MachineDeployment with a MachineHealthCheck.
+
+Three machines of each are simulated; one of each is a container where an engine was named.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.cli import samples
-from clusterwright.cli.defaults import LOCAL
+from clusterwright.cli.containers import Choice, as_containers
+from clusterwright.cli.defaults import KUBERNETES_VERSION, LOCAL
 from clusterwright.cli.describe import look
 from clusterwright.cli.layout import render
 from clusterwright.cli.program import as_called
@@ -22,18 +26,19 @@ WORKERS = f"{NAME}-workers"
 _STAGE_SECONDS = 0.5
 
 
-def manifests() -> list[Json]:
+def manifests(*, are_real: bool = False, version: str = KUBERNETES_VERSION) -> list[Json]:
     """Everything that the demo applies."""
+    replicas = 1 if are_real else 3
     objects = samples.cluster(NAME, NAMESPACE, has_control_plane_object=True)
-    objects += samples.control_plane(NAME, NAMESPACE, replicas=3, seconds=_STAGE_SECONDS)
-    objects += samples.workers(NAME, WORKERS, NAMESPACE, replicas=3, seconds=_STAGE_SECONDS)
+    objects += samples.control_plane(NAME, NAMESPACE, replicas=replicas, seconds=_STAGE_SECONDS, version=version)
+    objects += samples.workers(NAME, WORKERS, NAMESPACE, replicas=replicas, seconds=_STAGE_SECONDS, version=version)
     objects.append(samples.machine_health_check(NAME, WORKERS, NAMESPACE, labels={"pool": WORKERS}))
-    return objects
+    return as_containers(objects, Choice()) if are_real else objects
 
 
-async def show(client: RestClient, clock: Clock, flags: str, link: Callable[[], str]) -> ObjectKey:
+async def show(client: RestClient, clock: Clock, flags: str, link: Callable[[], str], objects: Sequence[Json]) -> ObjectKey:
     """Apply the demo, show how it comes up, then say what to try next; the cluster."""
-    for obj in manifests():
+    for obj in objects:
         with suppress(AlreadyExists):  # it was there before a restart
             await client.create(obj)
     key, screen = ObjectKey(NAMESPACE, NAME), Screen()

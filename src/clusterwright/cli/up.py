@@ -139,7 +139,8 @@ async def _run(arguments: argparse.Namespace) -> int:
 
 async def _tell(arguments: argparse.Namespace, client: RestClient, clock: SystemClock, manager: Manager | None, link: _Link) -> None:
     """Show the demo at the terminal if it is asked for, then every change of a cluster's verdict."""
-    shown = await demo.show(client, clock, _hint(arguments), link.last) if arguments.demo else None
+    objects = demo.manifests(are_real=bool(arguments.engine), version=arguments.kubernetes_version)
+    shown = await demo.show(client, clock, _hint(arguments), link.last, objects) if arguments.demo else None
     if manager is not None and arguments.log_format == "text" and arguments.log_level != "error":
         await verdicts.Teller(manager.cache, client, clock, lambda line: print(line, flush=True), shown).run()
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from clusterwright.cli.defaults import LOCAL
+from clusterwright.cli.defaults import KUBERNETES_VERSION, LOCAL
 from clusterwright.controllers.kit.features import DEFAULT_FEATURES
 from clusterwright.kubeadm.durations import parse_seconds
 
@@ -125,7 +125,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="let extraMounts name paths of the engine's host, which gives the host to everybody with the right to create machines",
     )
-    parser.add_argument("--demo", action="store_true", help="bring up a cluster and show it")
+    parser.add_argument("--demo", action="store_true", help="bring up a cluster and show it; with --engine a real one")
+    parser.add_argument("--kubernetes-version", default=KUBERNETES_VERSION, metavar="VERSION", help="of the demo; default: %(default)s")
     parser.add_argument(
         "--against",
         type=Path,

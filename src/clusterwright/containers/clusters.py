@@ -16,7 +16,7 @@ from clusterwright.containers.machines import demand_labels, has_labels
 from clusterwright.containers.site import Site
 from clusterwright.engine import Conflict, Container, EngineError, PortMapping
 from clusterwright.engine.archive import archive
-from clusterwright.provider import InfraClusters, ProvisionFailed
+from clusterwright.provider import InfraClusters, Pending, ProvisionFailed
 from clusterwright.provider import Site as Infrastructure
 from clusterwright.runtime.client import Client, Reader
 from clusterwright.runtime.reconcile import Mapper, Watch
@@ -55,15 +55,14 @@ class _LoadBalancers(InfraClusters[Any]):
         self._engine = site.engine
         site.providers.append(self)
 
-    async def provision(self, obj: InfraCluster, cluster: Cluster) -> Infrastructure | None:
+    async def provision(self, obj: InfraCluster, cluster: Cluster) -> Infrastructure | Pending | None:
         """Have a load balancer that knows the control plane's containers."""
         place = await self._place(obj, cluster)
         name = _name(place)
         try:
             seen = await self._engine.inspect(name)
             if seen is None:
-                await self._create(obj, place, name)
-                return None
+                return await self._create(obj, place, name)
             demand_labels(seen, self._labels(place), name)
             if seen["State"].get("Restarting"):
                 raise ProvisionFailed(f"the load balancer {name} ends as soon as it is started: docker logs {name}")
@@ -103,14 +102,13 @@ class _LoadBalancers(InfraClusters[Any]):
     def _names(self, obj: InfraCluster) -> dict[str, str]:
         return {naming.KIND_LABEL: obj.kind, naming.OBJECT_LABEL: obj.metadata.name}
 
-    async def _create(self, obj: InfraCluster, place: naming.Place, name: str) -> None:
+    async def _create(self, obj: InfraCluster, place: naming.Place, name: str) -> Pending:
         wanted = _load_balancer(obj) or DockerLoadBalancer()
         image = f"{wanted.image_repository or loadbalancer.IMAGE}:{wanted.image_tag or loadbalancer.TAG}"
         if not wanted.image_repository and not wanted.image_tag and self._site.load_balancer_image:
             image = self._site.load_balancer_image
         if not await self._engine.has_image(image):
-            await self._site.pull(image, obj.key, self.wake)
-            return
+            return Pending(await self._site.pull(image, obj.key, self.wake))
         network = await self._site.network()
         spec = Container(
             name=name,
@@ -125,10 +123,11 @@ class _LoadBalancers(InfraClusters[Any]):
         try:
             await self._engine.create(spec)
         except Conflict:
-            return  # an earlier pass, which was interrupted, made it: the next one looks whose it is
+            return Pending("")  # an earlier pass, which was interrupted, made it: the next one looks whose it is
         text = loadbalancer.configuration(await self._servers(place))
         await self._engine.put(name, "/", archive({loadbalancer.PATH: text.encode()}, mode=0o644))
         await self._engine.start(name)
+        return Pending(f"Waiting for the load balancer {name} to start")
 
     async def _configuration(self, place: naming.Place, seen: dict[str, Any]) -> str:
         has_ipv6 = any(network.get("GlobalIPv6Address") for network in seen["NetworkSettings"]["Networks"].values())

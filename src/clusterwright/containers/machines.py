@@ -18,7 +18,7 @@ from clusterwright.containers.site import Site
 from clusterwright.engine import Conflict, Container, EngineError, Missing, Mount
 from clusterwright.golang.times import parse_duration
 from clusterwright.kubeadm import cloudconfig
-from clusterwright.provider import Gone, InfraMachines, ProvisionFailed, Server
+from clusterwright.provider import Gone, InfraMachines, Pending, ProvisionFailed, Server
 from clusterwright.runtime.client import Client
 
 KUBELET_CONFIG = "/etc/kubernetes/kubelet.conf"
@@ -40,7 +40,7 @@ class _Containers(InfraMachines[Any]):
         self._engine = site.engine
         site.providers.append(self)
 
-    async def provision(self, obj: InfraMachine, machine: Machine) -> Server | Gone | None:
+    async def provision(self, obj: InfraMachine, machine: Machine) -> Server | Gone | Pending:
         """Create the container, boot it, and look at it."""
         name = naming.container_name(obj.key)
         try:
@@ -49,16 +49,15 @@ class _Containers(InfraMachines[Any]):
             if seen is None and was_up:
                 return Gone(f"the container {name} was removed")
             if seen is None:
-                await self._create(obj, machine, name)
-                return None
+                return await self._create(obj, machine, name)
             demand_labels(seen, await self._identity(obj), name)
             if not seen["State"]["Running"]:
                 if was_up:
                     return _stopped(seen, name, obj)
                 await self._engine.start(name)  # an earlier pass was interrupted before it did
-                return None
-            if not was_up and not await self._booted(obj, machine, name):
-                return None
+                return Pending(f"Waiting for the container {name} to start")
+            if not was_up and (pending := await self._booted(obj, machine, name)):
+                return pending
             return await self._server(seen, name, obj, machine)
         except EngineError as error:
             raise ProvisionFailed(str(error)) from error
@@ -77,7 +76,7 @@ class _Containers(InfraMachines[Any]):
 
     # ------------------------------------------------------------------------------------------------ creation
 
-    async def _create(self, obj: InfraMachine, machine: Machine, name: str) -> None:
+    async def _create(self, obj: InfraMachine, machine: Machine, name: str) -> Pending:
         backend = _backend(obj)
         if not self._site.allows_host_mounts and any(mount.host_path for mount in backend.extra_mounts):
             raise ProvisionFailed(
@@ -86,16 +85,16 @@ class _Containers(InfraMachines[Any]):
             )
         image = backend.custom_image or self._site.image(machine.spec.version)
         if not await self._engine.has_image(image):
-            await self._site.pull(image, obj.key, self.wake)
-            return
+            return Pending(await self._site.pull(image, obj.key, self.wake))
         network = await self._site.network()
         try:
             await self._engine.create(await self._spec(obj, machine, name, image, network, backend))
         except Conflict:
-            return  # an earlier pass, which was interrupted, made it: the next one looks whose it is
+            return Pending("")  # an earlier pass, which was interrupted, made it: the next one looks whose it is
         except Missing as error:
             raise ProvisionFailed(f"{image}: {error}") from error
         await self._engine.start(name)
+        return Pending(f"Waiting for the container {name} to start")
 
     async def _spec(
         self, obj: InfraMachine, machine: Machine, name: str, image: str, network: str, backend: DockerMachineBackend
@@ -142,8 +141,8 @@ class _Containers(InfraMachines[Any]):
 
     # ------------------------------------------------------------------------------------------------ boot
 
-    async def _booted(self, obj: InfraMachine, machine: Machine, name: str) -> bool:
-        """Start the bootstrap script, or look how far it has come. Return whether it has ended well; raises ProvisionFailed."""
+    async def _booted(self, obj: InfraMachine, machine: Machine, name: str) -> Pending | None:
+        """Start the bootstrap script, or look how far it has come. Return that; None: it has ended well. Raises ProvisionFailed."""
         looked = await self._engine.run(name, ["/bin/sh", "-c", bootscript.LOOK])
         found = bootscript.progress(looked.text)
         if found.failure:
@@ -151,7 +150,7 @@ class _Containers(InfraMachines[Any]):
         backend = _backend(obj)
         if found.is_started:
             _demand_in_time(found, backend.bootstrap_timeout)
-            return found.is_over
+            return None if found.is_over else Pending(f"Waiting for {found.step}")
         data = await self.bootstrap_data(machine)
         if data.format != "cloud-config":
             raise ProvisionFailed(
@@ -159,7 +158,7 @@ class _Containers(InfraMachines[Any]):
                 "set format: cloud-config in the KubeadmConfigSpec (spec.kubeadmConfigSpec.format of a KubeadmControlPlane)"
             )
         if backend.pre_load_images and not await self._loaded(name, obj, backend.pre_load_images):
-            return False
+            return Pending("Waiting for images to be loaded into the node")
         try:
             config = cloudconfig.read(data.value, obj.metadata.name)
         except cloudconfig.BadUserData as error:
@@ -169,7 +168,7 @@ class _Containers(InfraMachines[Any]):
         started = await self._engine.run(name, ["/bin/sh", "-c", bootscript.START], input=content)
         if started.code:
             raise ProvisionFailed(f"the bootstrap script cannot be started: {bootscript.essence(started.text)}")
-        return False
+        return Pending("Waiting for the bootstrap script")
 
     async def _loaded(self, name: str, obj: InfraMachine, images: Sequence[str]) -> bool:
         """Have images in the node before it boots. Return whether they are."""

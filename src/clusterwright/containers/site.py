@@ -77,13 +77,18 @@ class Site:
             await self.engine.create_network(self._network, {naming.PLANE_LABEL: await self.plane()})
         return self._network
 
-    async def pull(self, image: str, key: ObjectKey, wake: Wake) -> None:
-        """Have an image pulled, once for all that want it. Raises ProvisionFailed with the last error until a pull succeeds."""
+    async def pull(self, image: str, key: ObjectKey, wake: Wake) -> str:
+        """Have an image pulled, once for all that want it. Return how far that is.
+
+        Raises ProvisionFailed with the last error until a pull succeeds.
+        """
         await self.errand(f"pull {image}", lambda: self._pull(image), key, wake)
+        return f"Waiting for an image: {self._said.get(image, f'pulling {image}')}"
 
     async def _pull(self, image: str) -> None:
         async for said in self.engine.pull(image):
-            self._said[f"pull {image}"] = said
+            self._said[image] = said
+        self._said.pop(image, None)
 
     async def load(self, images: Sequence[str], node: str, key: ObjectKey, wake: Wake) -> bool:
         """Have images loaded into a node. Return whether they are there; raises ProvisionFailed until it has succeeded."""
@@ -97,7 +102,6 @@ class Site:
         task = self._tasks.get(name)
         if task is not None and task.done() and not task.cancelled():
             del self._tasks[name]
-            self._said.pop(name, None)
             error = task.exception()
             if error is None:
                 self._failed.pop(name, None)
@@ -111,10 +115,6 @@ class Site:
         if name in self._failed:
             raise ProvisionFailed(self._failed[name])
         return False
-
-    def under_way(self, prefix: str) -> str:
-        """Return how far an errand is that begins so; empty: there is none, or it has not said anything yet."""
-        return next((said for name, said in self._said.items() if name.startswith(prefix)), "")
 
     async def close(self) -> None:
         """End what is under way, and the connection."""

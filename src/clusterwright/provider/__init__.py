@@ -8,7 +8,7 @@
         kind = RackMachine
         finalizer = "rackmachine.infrastructure.example.com"
 
-        async def provision(self, obj: RackMachine, machine: Machine) -> Server | Gone | None: ...
+        async def provision(self, obj: RackMachine, machine: Machine) -> Server | Gone | Pending | None: ...
         async def remove(self, obj: RackMachine, machine: Machine | None) -> bool: ...
 
     run(Racks)
@@ -24,7 +24,7 @@ from clusterwright.api.infrastructure import InfraCluster, InfraMachine
 from clusterwright.provider.bootstrap import BootstrapData
 from clusterwright.provider.clusters import InfraClusters, Site
 from clusterwright.provider.failures import ProvisionFailed
-from clusterwright.provider.machines import Gone, InfraMachines, Server, order
+from clusterwright.provider.machines import Gone, InfraMachines, Pending, Server, order
 from clusterwright.provider.running import add, run
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "InfraClusters",
     "InfraMachine",
     "InfraMachines",
+    "Pending",
     "ProvisionFailed",
     "Server",
     "Site",

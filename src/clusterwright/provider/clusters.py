@@ -11,6 +11,7 @@ from typing import ClassVar, Generic, TypeVar
 from clusterwright.api.core import Cluster, FailureDomain
 from clusterwright.api.infrastructure import InfraCluster
 from clusterwright.api.meta import Object, ObjectKey
+from clusterwright.provider.machines import Pending
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.reconcile import Watch
 
@@ -57,8 +58,8 @@ class InfraClusters(ABC, Generic[C]):
         return True
 
     @abstractmethod
-    async def provision(self, obj: C, cluster: Cluster) -> Site | None:
-        """Have the infrastructure made and brought up to date. Return it; None: it is not ready yet. Raises ProvisionFailed."""
+    async def provision(self, obj: C, cluster: Cluster) -> Site | Pending | None:
+        """Have the infrastructure made and brought up to date. Return it; Pending or None: it is not ready yet. Raises ProvisionFailed."""
 
     @abstractmethod
     async def remove(self, obj: C, cluster: Cluster | None) -> bool:

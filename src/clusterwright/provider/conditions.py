@@ -22,6 +22,8 @@ class View(Snapshot[Any]):
     failure: str = ""
     stopped: str = ""
     gone: str = ""
+    pending: str = ""
+    """How far it has come, if the provider says so."""
 
     @property
     def is_provisioned(self) -> bool:
@@ -70,6 +72,11 @@ def said(v: View) -> str:
     return v.failure or v.gone or v.stopped
 
 
+@message("<how far the provider says that it is>")
+def progress(v: View) -> str:
+    return v.pending
+
+
 # fmt: off
 READY: Table[View] = Table(
     "Ready",
@@ -81,7 +88,7 @@ READY: Table[View] = Table(
     Row("provisioned",    provisioned,          true("Provisioned")),
     Row("infrastructure", ~cluster_provisioned, false("WaitingForClusterInfrastructureReady")),
     Row("data",           ~has_data,            false("WaitingForBootstrapData")),
-    Row("provisioning",   OTHERWISE,            false("Provisioning")),
+    Row("provisioning",   OTHERWISE,            false("Provisioning", progress)),
     about="How far the machine of a provider has come.",
 )
 
@@ -92,7 +99,7 @@ CLUSTER_READY: Table[View] = Table(
     Row("failed",         failed,               false("ProvisioningFailed", said)),
     Row("stopped",        stopped,              false("Stopped", said)),
     Row("provisioned",    provisioned,          true("Provisioned")),
-    Row("provisioning",   OTHERWISE,            false("Provisioning")),
+    Row("provisioning",   OTHERWISE,            false("Provisioning", progress)),
     about="How far the cluster infrastructure of a provider has come.",
 )
 # fmt: on

@@ -33,6 +33,13 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
+class Pending:
+    """It is not there yet. The message says how far it has come; `Ready` repeats it."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Gone:
     """The machine existed and was removed by somebody else. It is never made again: its Machine must be replaced."""
 
@@ -65,8 +72,8 @@ class InfraMachines(ABC, Generic[M]):
         return True
 
     @abstractmethod
-    async def provision(self, obj: M, machine: Machine) -> Server | Gone | None:
-        """Have the machine made, if it is not. Return it; None: it is not made yet. Raises ProvisionFailed.
+    async def provision(self, obj: M, machine: Machine) -> Server | Gone | Pending | None:
+        """Have the machine made, if it is not. Return it; Pending or None: it is not made yet. Raises ProvisionFailed.
 
         It is asked again for a machine that runs, so that it can tell that the machine has stopped or is gone.
         """

@@ -19,7 +19,7 @@ from clusterwright.provider.bootstrap import data_secret_name
 from clusterwright.provider.clusters import InfraClusters, Site
 from clusterwright.provider.conditions import CLUSTER_READY, READY, View
 from clusterwright.provider.failures import Attempts, ProvisionFailed
-from clusterwright.provider.machines import Gone, InfraMachines, Server
+from clusterwright.provider.machines import Gone, InfraMachines, Pending, Server
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import NotFound
 from clusterwright.runtime.finalizers import without_finalizer
@@ -58,7 +58,7 @@ class _Steps(Kind[Any, Belonging, View], Generic[D]):
         """Return whether everything is there that making it needs."""
 
     @abstractmethod
-    def provision(self, seen: View) -> Awaitable[D | None]: ...
+    def provision(self, seen: View) -> Awaitable[D | Pending | None]: ...
 
     @abstractmethod
     def remove(self, seen: View) -> Awaitable[bool]: ...
@@ -82,10 +82,13 @@ class _Steps(Kind[Any, Belonging, View], Generic[D]):
             run.vote(self._attempts.failed(key, seen.now))
             return
         self._attempts.forget(key)
-        if answer is not None:
+        is_pending = answer is None or isinstance(answer, Pending)
+        if isinstance(answer, Pending):
+            run.seen = replace(seen, pending=answer.message)
+        elif answer is not None:
             run.seen = self.told(seen, answer)
         if not provider.makes:
-            run.vote(provider.look if answer is None or run.seen.stopped else provider.look_when_up)
+            run.vote(provider.look if is_pending or run.seen.stopped else provider.look_when_up)
 
     async def _remove(self, run: Pass[Any, View]) -> None:
         try:
@@ -131,7 +134,7 @@ class MachineSteps(_Steps[Server | Gone]):
         """Return whether the machine was made, or can be."""
         return seen.machine is not None and (seen.is_provisioned or (seen.is_cluster_provisioned and seen.has_data))
 
-    def provision(self, seen: View) -> Awaitable[Server | Gone | None]:
+    def provision(self, seen: View) -> Awaitable[Server | Gone | Pending | None]:
         """Ask the provider for the machine."""
         assert seen.machine is not None
         return self._machines.provision(seen.object, seen.machine)
@@ -181,7 +184,7 @@ class ClusterSteps(_Steps[Site]):
         """Return whether there is a Cluster."""
         return seen.cluster is not None
 
-    def provision(self, seen: View) -> Awaitable[Site | None]:
+    def provision(self, seen: View) -> Awaitable[Site | Pending | None]:
         """Ask the provider for the infrastructure."""
         assert seen.cluster is not None
         return self._clusters.provision(seen.object, seen.cluster)

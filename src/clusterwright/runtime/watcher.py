@@ -135,7 +135,7 @@ class Watcher:
     async def run(self) -> None:
         """List and watch until cancelled."""
         state: State = Unlisted()
-        failures = 0
+        failures, was_silent = 0, False
         loop = asyncio.get_running_loop()
         while True:
             heed_cancellation()
@@ -147,8 +147,9 @@ class Watcher:
             except ApiError as error:
                 if isinstance(state, Listed):
                     state = Listed(self._reached)  # not where the watch began: what was told must not be told again
-                if loop.time() - started > 4 * _BACKOFF[1]:
-                    failures = 0
+                if loop.time() - started > 4 * _BACKOFF[1] or (was_silent and error.code):
+                    failures = 0  # the server that was away answers: what it says is the first of its complaints
+                was_silent = not error.code
                 failures += 1
                 if isinstance(error, Gone):
                     state = Unlisted(whole=isinstance(state, Unlisted))
@@ -165,7 +166,7 @@ class Watcher:
                 log("Watch failed", kind=self._resource.gvk.kind, error=str(error), retry_in_seconds=round(wait, 1))
                 await self._pause(wait)
             except Exception as error:  # a mistake of ours, or of a handler: it must not end the watch, on which everything rests
-                failures += 1
+                failures, was_silent = failures + 1, False
                 state = Unlisted()
                 _log.error("Watch failed unexpectedly", cause=error, kind=self._resource.gvk.kind)
                 await self._pause(_BACKOFF[1])
