@@ -54,6 +54,33 @@ def test_a_template_that_was_forgotten_is_an_error_and_no_panic() -> None:
     run_virtual(scenario())
 
 
+def test_a_secret_that_is_missing_for_the_first_machine_is_waited_for_without_a_storm_of_passes() -> None:
+    async def scenario() -> tuple[float, bool]:
+        user = {"name": "ops", "passwdFrom": {"secret": {"name": "ops-password", "key": "value"}}}
+        made = objects()
+        for obj in made:
+            if obj["kind"] == "KubeadmControlPlane":
+                obj["spec"]["kubeadmConfigSpec"]["users"] = [user]
+        async with plane(LoopClock(START)) as p:
+            await p.apply(made)
+            await asyncio.sleep(120)
+            waited = passes(p, "kubeadmconfig")
+            secret = {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {"name": "ops-password", "namespace": "default"},
+                "stringData": {"value": "x"},
+            }
+            await p.apply([secret])
+            await p.until_available("c", control_plane=1, within=60)
+            return waited, True
+
+    waited, came_up = run_virtual(scenario())
+
+    assert waited < 40, "each attempt takes the init lock and gives it back, which must not wake the same config"
+    assert came_up
+
+
 def test_a_control_plane_is_woken_once_by_a_change_of_itself() -> None:
     async def scenario() -> None:
         async with plane(LoopClock(START)) as p:

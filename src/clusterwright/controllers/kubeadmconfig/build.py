@@ -16,7 +16,7 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
 from clusterwright.conditions import is_true
 from clusterwright.controllers.kit.watching import appeared_or_changed
-from clusterwright.controllers.kubeadmconfig.init_lock import NAME_SUFFIX
+from clusterwright.controllers.kubeadmconfig.init_lock import NAME_SUFFIX, read_information
 from clusterwright.controllers.kubeadmconfig.reconciler import make
 from clusterwright.controllers.kubeadmconfig.snapshot import ClusterFacts, Owner
 from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake
@@ -66,9 +66,13 @@ def _sources(config: KubeadmConfig) -> set[str]:
 
 
 async def lock_to_configs(lock: ConfigMap, reader: Reader) -> Sequence[ObjectKey]:
-    """Return the configs of control-plane Machines, which may wait for the init lock."""
-    name = lock.metadata.labels.get(CLUSTER_NAME_LABEL, "")
-    return await _configs(reader, lock.metadata.namespace, name, f",{CONTROL_PLANE_LABEL}") if name else ()
+    """Return the configs of the other control-plane Machines, which may wait for the init lock.
+
+    A pass that fails releases the lock that it took. If that woke the same config, it would fail again at once, without backoff.
+    """
+    name, held = lock.metadata.labels.get(CLUSTER_NAME_LABEL, ""), read_information(lock)
+    holder = held.machine_name if held is not None else ""
+    return await _configs(reader, lock.metadata.namespace, name, f",{CONTROL_PLANE_LABEL}", but=holder) if name else ()
 
 
 async def gone_to_configs(machine: Machine, reader: Reader) -> Sequence[ObjectKey]:
@@ -76,7 +80,7 @@ async def gone_to_configs(machine: Machine, reader: Reader) -> Sequence[ObjectKe
     return await _configs(reader, machine.metadata.namespace, machine.spec.cluster_name, f",{CONTROL_PLANE_LABEL}")
 
 
-async def _configs(reader: Reader, namespace: str, cluster: str, more: str = "") -> Sequence[ObjectKey]:
+async def _configs(reader: Reader, namespace: str, cluster: str, more: str = "", but: str = "") -> Sequence[ObjectKey]:
     found: dict[ObjectKey, None] = {}
     owners: list[Machine | MachinePool] = []
     owners += await reader.list(Machine, namespace=namespace, labels=f"{CLUSTER_NAME_LABEL}={cluster}{more}")
@@ -84,7 +88,7 @@ async def _configs(reader: Reader, namespace: str, cluster: str, more: str = "")
         owners += await reader.list(MachinePool, namespace=namespace, labels=f"{CLUSTER_NAME_LABEL}={cluster}")
     for owner in owners:
         key = config_of(owner)
-        if key is not None:
+        if key is not None and owner.metadata.name != but:
             found[key] = None
     return tuple(found)
 
