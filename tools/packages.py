@@ -32,7 +32,6 @@ _WITHOUT = {
     ("inmemory", "reconciler"): "three kinds in one package: `devcluster`, `devmachine`, `devmachinepool`",
     ("topology", "guards"): "questions stand with their table",
     ("topology", "plan"): "what there should be is computed by the pure package `clusterwright.topology`",
-    ("topology", "status"): "no phase and no counters: the Cluster controller has them",
     ("machinehealthcheck", "status"): "no phase; counters are set with the conditions",
 }
 

@@ -72,6 +72,7 @@ def conditions(ruling: str, *types: str) -> dict[str, str]:
 
 
 # What our controller writes into a settled installation of the other one, and the ruling that makes the difference.
+_VERSIONS = "v1.14, A1: versions of Machines are counted"
 RULINGS: dict[str, dict[str, str]] = {
     **{
         name: {"status.phase": "Phase `Provisioned`"}
@@ -112,6 +113,8 @@ RULINGS: dict[str, dict[str, str]] = {
         "status.conditions.WorkerMachinesReady": "Which Machines wake a Cluster",
         "status.workers.readyReplicas": "Which Machines wake a Cluster",
         "status.workers.availableReplicas": "Which Machines wake a Cluster",
+        "status.controlPlane.versions": _VERSIONS,
+        "status.workers.versions": _VERSIONS,
     },
 }
 

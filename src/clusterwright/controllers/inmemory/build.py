@@ -16,6 +16,7 @@ from clusterwright.controllers.inmemory.devmachinepool import make as make_pools
 from clusterwright.controllers.inmemory.kinds import DEV, DOCKER, GROUP, Family, Simulated
 from clusterwright.controllers.kit.owners import find_owner, owner_key
 from clusterwright.controllers.kit.watching import by_reference, of_cluster, owned, owners
+from clusterwright.controllers.owned_machines import is_updating
 from clusterwright.controllers.wiring import Access, ControllerDefinition
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.kubeadm.naming import label_value
@@ -162,12 +163,12 @@ def _cluster_view(cluster: Cluster) -> tuple[object, ...]:
 
 
 def machine_matters(old: Machine | None, new: Machine | None) -> bool:
-    """Spec, labels and deletion of the Machine matter; its status does not."""
+    """Return whether the Machine's spec, labels or deletion changed, or an update in place began or ended; its status does not matter."""
     return old is None or new is None or _machine_view(old) != _machine_view(new)
 
 
 def _machine_view(machine: Machine) -> tuple[object, ...]:
-    return machine.spec, machine.metadata.labels, machine.metadata.deletion_timestamp
+    return machine.spec, machine.metadata.labels, machine.metadata.deletion_timestamp, is_updating(machine)
 
 
 def infra_cluster_matters(old: InfraCluster | None, new: InfraCluster | None) -> bool:

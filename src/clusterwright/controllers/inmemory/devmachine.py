@@ -20,6 +20,7 @@ from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, DEV_MACHINE_FINALIZE
 from clusterwright.controllers.inmemory.breaking import show_faults
 from clusterwright.controllers.inmemory.conditions import Progress
 from clusterwright.controllers.inmemory.kinds import Family, Simulated
+from clusterwright.controllers.inmemory.kubelet import follow_machine
 from clusterwright.controllers.inmemory.revival import addressed, arrived, has_booted, known_address, refounded
 from clusterwright.controllers.inmemory.scene import Scene
 from clusterwright.controllers.inmemory.status import conclude
@@ -220,6 +221,7 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
         vote = None
         if run.scene.is_control_plane:
             vote = await self._start_control_plane(run)
+        await follow_machine(run.scene)
         await show_faults(run.scene)
         return vote
 
