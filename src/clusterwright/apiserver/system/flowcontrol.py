@@ -56,7 +56,7 @@ class FlowControl:
         """Set whether the level of a FlowSchema exists; return whether that changed."""
         level = ((obj.get("spec") or {}).get("priorityLevelConfiguration") or {}).get("name") or ""
         is_there = level in levels
-        found = "and it exists" if is_there else "but the object does not exist"
+        found = "and it exists" if is_there else "but there is no such object"
         condition = {
             "type": "Dangling",
             "status": "False" if is_there else "True",
