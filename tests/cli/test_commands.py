@@ -36,6 +36,8 @@ BESIDE_A_PLANE = {
     "render": "test_every_day.py",
     "record": "test_first_minutes.py",
     "store": "test_every_day.py",
+    "engine": "test_engine.py",
+    "load": "test_engine.py",
 }
 """Commands that need a management cluster, and the tests that run them beside one."""
 BAD = {
@@ -57,6 +59,8 @@ BAD = {
     "render": ("render machine/c", 2, "'machine/c' is not kubeadmconfig/NAME"),
     "record": ("record c --kubeconfig nowhere", 1, "no kubeconfig found: nowhere"),
     "store": ("store nonsense", 2, "'nonsense'"),
+    "engine": ("engine list --engine unix:///nowhere", 1, "no container engine at /nowhere"),
+    "load": ("load image c --engine unix:///nowhere", 2, "an image is expected"),
     "tables": ("tables Nonsense", 2, "no table 'Nonsense'"),
     "crds": ("crds nonsense", 2, "nonsense"),
     "completion": ("completion csh", 2, "'csh'"),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
 import shutil
 import stat
 import subprocess
+import sys
 import tarfile
 import uuid
 from collections.abc import AsyncIterator
@@ -17,12 +19,12 @@ from pathlib import Path
 import pytest
 
 from clusterwright.containers.naming import PLANE_LABEL
-from clusterwright.engine import Engine
+from clusterwright.engine import Container, Engine, EngineError
 from clusterwright.engine.locate import sockets
 
 ENGINES = "CLUSTERWRIGHT_TEST_ENGINES"
 """Names the sockets of the engines to test on, separated by commas; without it, the usual sockets are tried."""
-IMAGE = "localhost/clusterwright-test:4"
+IMAGE = "localhost/clusterwright-test:5"
 TEST_LABEL = "clusterwright.test"
 
 KUBECTL = b"""#!/bin/sh
@@ -109,6 +111,7 @@ def files() -> bytes:
             "kill",
             "grep",
             "date",
+            "true",
         ):
             entry = tarfile.TarInfo(f"bin/{name}")
             entry.type, entry.linkname = tarfile.SYMTYPE, "busybox"
@@ -175,3 +178,25 @@ async def have_haproxy(engine: Engine) -> None:
         pytest.skip("NO HAPROXY: the load balancer was not tried; install haproxy")
     if not await engine.has_image(HAPROXY_IMAGE):
         await engine.import_image(HAPROXY_IMAGE, content)
+
+
+async def _can_run(socket: Path) -> str:
+    """Why the engine cannot run a privileged container; empty: it can."""
+    try:
+        async with engine_for_tests(socket) as (engine, mark):
+            name = f"cw-{mark}"
+            await engine.create_network(name, {TEST_LABEL: mark})
+            spec = Container(
+                name=name, image=IMAGE, labels={TEST_LABEL: mark}, entrypoint=("sleep", "60"), network=name, is_privileged=True
+            )
+            await engine.create(spec)
+            await engine.start(name)
+            done = await engine.run(name, ["true"])
+            return "" if done.code == 0 else done.text
+    except EngineError as error:
+        return str(error)
+
+
+if __name__ == "__main__":
+    if complaint := asyncio.run(_can_run(Path(sys.argv[1]))):
+        sys.exit(f"it cannot run privileged containers: {complaint}")

@@ -137,13 +137,16 @@ class MachineHealthChecks(Kind[MachineHealthCheck, Cluster, HealthCheckSnapshot]
         return replace(target, request=Request.CREATED)
 
     async def _write(self, run: CheckPass, target: TargetSnapshot) -> None:
-        """Write the conditions of one Machine. Raises ApiError and ConditionConflict."""
+        """Write the conditions of one Machine; one that went meanwhile needs none. Raises ApiError and ConditionConflict."""
         original = await self._client.read(Machine, target.machine.key)
         if original is None or original.object.metadata.uid != target.machine.metadata.uid:
             return
         machine, decisions = plan.conclude(target, original.object)
         run.rows.update({f"{d.table} of {machine.metadata.name}": d.row for d in decisions})
-        await self._patcher.patch(original, machine, owned_conditions=MACHINE_OWNED, owned_v1beta1_conditions=MACHINE_OWNED)
+        try:
+            await self._patcher.patch(original, machine, owned_conditions=MACHINE_OWNED, owned_v1beta1_conditions=MACHINE_OWNED)
+        except NotFound:
+            return
         if target.evaluation.is_unhealthy and not is_false(original.object.status.conditions, "HealthCheckSucceeded"):
             text = f"Machine {machine.key} has been marked as unhealthy by MachineHealthCheck {run.object.key}"
             self._deps.events.record(machine, "Normal", "MachineMarkedUnhealthy", text)
