@@ -72,7 +72,7 @@ def test_of_a_handful_everything_is_looked_at() -> None:
 
 def test_of_more_only_those_that_do_not_say_that_they_are_well() -> None:
     found, asked = listed(12, well=11)
-    assert found.pop(ObjectKey("default", "c11")) == "Broken"  # nothing has reconciled it
+    assert found.pop(ObjectKey("default", "c11")) == "Broken: KubeadmControlPlane/nowhere"
     assert set(found.values()) == {"Fine"}
     assert any("/secrets" in path for path in asked)
 

@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def moments_of(bundle: Bundle, name: str) -> list[Moment]:
-    """Return what the objects and Events of a bundle, and decisions about them, tell; raises Failed where there is no such Cluster."""
+    """Return what the objects and Events of a bundle, and decisions about them, tell; raises Failed for a Cluster that is not in it."""
     if not any(o["kind"] == "Cluster" and o["metadata"]["name"] == name for o in bundle.objects):
         raise Failed(f"cluster {name!r} not found in the file")
     events = [o for o in bundle.objects if o["kind"] == "Event"]
