@@ -62,10 +62,17 @@ class Up:
 
     @property
     def cpu(self) -> float:
-        """CPU seconds of all its threads so far, children included."""
+        """CPU seconds so far of the process, its threads and the processes that it has started, such as those that make keys."""
         assert self.process is not None
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return sum(int(field) for field in fields[11:15]) / TICKS
+        found = 0
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = path.read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # it has ended meanwhile; its parent counts its time
+            if self.process.pid in (int(path.parent.name), int(fields[1])):
+                found += sum(int(field) for field in fields[11:15])
+        return found / TICKS
 
     @property
     def memory(self) -> float:
