@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from clusterwright.api.wellknown import REMEDIATION_FOR_ANNOTATION
 from clusterwright.controllers.kubeadmcontrolplane import names
-from clusterwright.controllers.kubeadmcontrolplane.etcd.matching import MEMBER_GRACE
+from clusterwright.controllers.kubeadmcontrolplane.etcd.matching import LEARNER_GRACE, MEMBER_GRACE
 from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
 from clusterwright.controllers.kubeadmcontrolplane.machines.remediation import GarbledHistory, RemediationData, settings
 from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot
@@ -47,6 +47,7 @@ def _moments(snapshot: ControlPlaneSnapshot) -> Iterator[datetime]:
         if machine.has_node and members and ("" in members or machine.node not in members):
             registered = snapshot.registered(machine)
             if registered is not None:
+                yield registered + LEARNER_GRACE
                 yield registered + MEMBER_GRACE
         if machine.needs_remediation:
             yield from _remediation(machine, retry_period, min_healthy_period)

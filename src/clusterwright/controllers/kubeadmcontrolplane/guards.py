@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from clusterwright.api.wellknown import KCP_PRE_TERMINATE_HOOK, PRE_TERMINATE_HOOK_PREFIX
 from clusterwright.controllers.kit.lookup import Unreadable, subject
 from clusterwright.controllers.kubeadmcontrolplane import names
-from clusterwright.controllers.kubeadmcontrolplane.etcd.matching import MEMBER_GRACE
+from clusterwright.controllers.kubeadmcontrolplane.etcd.matching import LEARNER_GRACE
 from clusterwright.controllers.kubeadmcontrolplane.etcd.quorum import control_plane_survives, project_etcd
 from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine, subjects
 from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot, Descendants
@@ -115,7 +115,7 @@ def stray_member(c: Snapshot) -> EtcdMember | None:
 
 def _just_registered(c: Snapshot, machine: ControlPlaneMachine) -> bool:
     registered = c.registered(machine)
-    return not machine.deleting and registered is not None and c.now - registered < MEMBER_GRACE
+    return not machine.deleting and registered is not None and c.now - registered < LEARNER_GRACE
 
 
 @guard("an etcd member belongs to no Machine, and none is coming up")

@@ -11,6 +11,8 @@ from clusterwright.controllers.kubeadmcontrolplane.machines.machine import Contr
 from clusterwright.workload.access import EtcdMember
 
 MEMBER_GRACE = timedelta(minutes=2)
+LEARNER_GRACE = timedelta(seconds=20)
+"""How long after a Node registered a member without a name may be its learner, whose etcd Pod has yet to start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
