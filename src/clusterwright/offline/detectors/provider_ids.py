@@ -24,6 +24,7 @@ def provider_ids(known: Known) -> Iterator[Found]:
             by_id.setdefault(provider_id, []).append(infrastructure)
             behind[infrastructure] = name
     nodes = {o.key.name: str(o.at("spec", "providerID") or "") for o in known.workload.values() if o.kind == "Node"}
+    taken = frozenset(nodes.values())
     for provider_id, names in by_id.items():
         obj = known.objects[names[0]]
         machine = known.objects[behind[names[0]]]
@@ -39,7 +40,7 @@ def provider_ids(known: Known) -> Iterator[Found]:
             text = f"reports the providerID {provider_id}, as {others} does: only one of them can have the Node"
             complaint = Complaint(Tier.ERROR, text, path=_PATH, cause="provider.duplicate", facts=facts)
             yield Found(object=names[0], complaint=complaint, explains={behind[n]: "its providerID is not its own" for n in names})
-        elif not machine.at("status", "nodeRef") and provider_id not in nodes.values():
+        elif not machine.at("status", "nodeRef") and provider_id not in taken:
             found = nodes.get(machine.key.name) or nodes.get(obj.key.name)
             if found:
                 text = f"reports the providerID {provider_id}, but its Node {machine.key.name} has {found}"
