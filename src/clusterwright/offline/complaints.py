@@ -95,6 +95,11 @@ class Complaint:
     """Names for the texts of the remedy."""
 
 
+def with_cause(complaint: Complaint, cause: str, facts: Mapping[str, str], **changes: Any) -> Complaint:
+    """Return the complaint of an object with the cause that a detector found, whose remedy uses the facts."""
+    return replace(complaint, cause=cause, facts=facts, secondary=False, **changes)
+
+
 @dataclass(frozen=True, slots=True)
 class Reference:
     """Where an object's spec names another one."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from clusterwright.api.contract import crd_name
-from clusterwright.offline.complaints import Complaint, Tier
+from clusterwright.offline.complaints import Tier, with_cause
 from clusterwright.offline.known import Found, Known
 
 _EXHAUSTED: Final = re.compile(
@@ -26,15 +26,6 @@ def addresses(known: Known) -> Iterator[Found]:
             kind, pool = str(reference.get("kind")), str(reference.get("name"))
             resource = f"{crd_name(str(reference.get('apiGroup')), kind).partition('.')[0]}/{pool}"
             facts = {"pool": f"{kind} {pool}", "namespace": claim.key.namespace, "resource": resource}
-            better = Complaint(
-                Tier.ERROR,
-                complaint.text,
-                complaint.since,
-                complaint.about,
-                complaint.raw,
-                path=complaint.path,
-                cause="address.exhausted",
-                facts=facts,
-            )
+            better = with_cause(complaint, "address.exhausted", facts, tier=Tier.ERROR)
             yield Found(object=name, complaint=better, is_all=True)
             break

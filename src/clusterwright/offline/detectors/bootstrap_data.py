@@ -10,7 +10,7 @@ import msgspec
 
 from clusterwright.api.contract import crd_name
 from clusterwright.api.meta import Unstructured
-from clusterwright.offline.complaints import Complaint, Tier
+from clusterwright.offline.complaints import Complaint, Tier, with_cause
 from clusterwright.offline.kinship import name_of
 from clusterwright.offline.known import Found, Known
 
@@ -63,7 +63,9 @@ def _of_words(known: Known, machine: Unstructured, infrastructure: str, complain
     if found := _FORMAT.search(complaint.raw):
         secret = str(machine.at("spec", "bootstrap", "dataSecretName") or "")
         facts = {"namespace": namespace, "secret": secret, "wanted": "cloud-config or ignition"}
-        better = _with(complaint, "data.format", facts, f"Secret {secret} has bootstrap data of the unknown format {found[1]!r}")
+        better = with_cause(
+            complaint, "data.format", facts, tier=Tier.ERROR, text=f"Secret {secret} has bootstrap data of the unknown format {found[1]!r}"
+        )
         yield Found(object=infrastructure, complaint=better, is_all=True)
     elif _HASHES in complaint.raw:
         config = known.objects.get(known.named(machine, "configRef"))
@@ -72,14 +74,10 @@ def _of_words(known: Known, machine: Unstructured, infrastructure: str, complain
             return
         resource = f"{crd_name(template.gvk.group, template.kind).partition('.')[0]}/{template.key.name}"
         facts = {"namespace": namespace, "template": f"{template.kind} {template.key.name}", "resource": resource}
-        yield Found(object=infrastructure, complaint=_with(complaint, "data.hashes", facts, complaint.text), is_all=True)
+        yield Found(object=infrastructure, complaint=with_cause(complaint, "data.hashes", facts, tier=Tier.ERROR), is_all=True)
     elif _TOKEN.search(complaint.raw):
         facts = {"namespace": namespace, "machine": machine.key.name}
-        yield Found(object=infrastructure, complaint=_with(complaint, "machine.unbootable", facts, complaint.text), is_all=True)
-
-
-def _with(complaint: Complaint, cause: str, facts: dict[str, str], text: str) -> Complaint:
-    return Complaint(Tier.ERROR, text, complaint.since, complaint.about, complaint.raw, path=complaint.path, cause=cause, facts=facts)
+        yield Found(object=infrastructure, complaint=with_cause(complaint, "machine.unbootable", facts, tier=Tier.ERROR), is_all=True)
 
 
 def _template(known: Known, machine: Unstructured, config: Unstructured | None) -> Unstructured | None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from clusterwright.api.meta import Unstructured
 from clusterwright.api.wellknown import CONTROL_PLANE_LABEL, PAUSED_ANNOTATION
-from clusterwright.offline.complaints import Complaint, Tier, condition_path, since
+from clusterwright.offline.complaints import Complaint, Tier, condition_path, since, with_cause
 from clusterwright.offline.kinship import resources, selects
 from clusterwright.offline.known import Found, Known
 
@@ -41,16 +41,7 @@ def _network(known: Known, name: str, machine: Unstructured) -> Complaint | None
         if any(words in complaint.raw for words in _NETWORK):
             hint = _hint(known)
             facts = {**_facts(known, machine), "hint": hint}
-            return Complaint(
-                Tier.ERROR,
-                complaint.text,
-                complaint.since,
-                complaint.about,
-                complaint.raw,
-                path=complaint.path,
-                cause="node.network",
-                facts=facts,
-            )
+            return with_cause(complaint, "node.network", facts, tier=Tier.ERROR)
     return None
 
 
@@ -121,10 +112,10 @@ def _unhealthy(known: Known, name: str, machine: Unstructured) -> Complaint | No
         owner = known.owner(machine, "KubeadmControlPlane")
         if owner is not None and owner.at("spec", "replicas") == 1:
             facts["control_plane"] = f"KubeadmControlPlane {owner.key.name}"
-            return _as(first, "check.single", facts)
+            return with_cause(first, "check.single", facts)
     for check in checks:
         if why := _refusal(known, check):
-            return _as(first, "check.refuses", {**facts, "check": check.key.name, "why": why})
+            return with_cause(first, "check.refuses", {**facts, "check": check.key.name, "why": why})
     return None
 
 
@@ -134,12 +125,6 @@ def _refusal(known: Known, check: Unstructured) -> str:
         return f"it is paused by the annotation {PAUSED_ANNOTATION}"
     said = known.said(f"{check.kind}/{check.key}", "RemediationAllowed")
     return said.message if said is not None and said.status == "False" else ""
-
-
-def _as(complaint: Complaint, cause: str, facts: dict[str, str]) -> Complaint:
-    return Complaint(
-        complaint.tier, complaint.text, complaint.since, complaint.about, complaint.raw, path=complaint.path, cause=cause, facts=facts
-    )
 
 
 _RULES: Final = (_node_deleted, _network, _learner, _unhealthy, _gate)
