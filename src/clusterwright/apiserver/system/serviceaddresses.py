@@ -28,6 +28,8 @@ _TRIES: Final = 16
 _WITH_NODE_PORTS: Final = frozenset({"NodePort", "LoadBalancer"})
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Ranges = dict[str, list[Network]]
+"""Ranges of addresses by family."""
 
 
 class _Port(msgspec.Struct, rename="camel"):
@@ -105,12 +107,12 @@ class ServiceAddresses:
         self._addresses.update(dict.fromkeys(new.addresses, key))
         self._ports.update(dict.fromkeys(new.ports, key))
 
-    def ranges(self) -> dict[str, list[Network]]:
+    def ranges(self) -> Ranges:
         """Return the ranges of addresses by family, the default family first."""
         texts: list[str] = []
         for _, entry in sorted(self._server.store.table(CIDRS).objects.items(), key=lambda item: item[1].rv):
             texts += (_decode_cidr(entry.raw).spec or _CidrSpec()).cidrs or ()
-        found: dict[str, list[Network]] = {}
+        found: Ranges = {}
         for text in texts or [DEFAULT_CIDR]:
             network = ipaddress.ip_network(text, strict=False)
             found.setdefault(f"IPv{network.version}", []).append(network)
@@ -124,17 +126,17 @@ class ServiceAddresses:
         spec: Json = obj.setdefault("spec", {})
         if spec.get("type") == "ExternalName":
             return []
-        errors = self._families(spec, old)
+        ranges = self.ranges()
+        errors = self._families(spec, old, ranges)
         if errors:
             return errors
         if spec.get("clusterIP") != HEADLESS:
-            errors += self._fill_addresses(spec, key, dry_run=dry_run)
+            errors += self._fill_addresses(spec, key, ranges, dry_run=dry_run)
         return errors + self._fill_ports(spec, key, (old or {}).get("spec") or {})
 
     # ------------------------------------------------------------------ addresses
 
-    def _families(self, spec: Json, old: Json | None) -> list[FieldError]:
-        ranges = self.ranges()
+    def _families(self, spec: Json, old: Json | None, ranges: Ranges) -> list[FieldError]:
         default = next(iter(ranges))
         other = "IPv6" if default == "IPv4" else "IPv4"
         given: list[str] = [a for a in spec.get("clusterIPs") or () if a and a != HEADLESS]
@@ -173,9 +175,8 @@ class ServiceAddresses:
         spec["ipFamilyPolicy"], spec["ipFamilies"] = policy, families
         return []
 
-    def _fill_addresses(self, spec: Json, key: str, *, dry_run: bool) -> list[FieldError]:
+    def _fill_addresses(self, spec: Json, key: str, ranges: Ranges, *, dry_run: bool) -> list[FieldError]:
         given: list[str] = [a for a in spec.get("clusterIPs") or ([spec["clusterIP"]] if spec.get("clusterIP") else []) if a]
-        ranges = self.ranges()
         for address in given:
             if problem := self._problem(address, key, ranges):
                 return [invalid("spec.clusterIPs", given, f"failed to allocate IP {address}: {problem}")]
@@ -187,7 +188,7 @@ class ServiceAddresses:
         spec["clusterIP"], spec["clusterIPs"] = found[0], found
         return []
 
-    def _problem(self, address: str, key: str, ranges: dict[str, list[Network]]) -> str:
+    def _problem(self, address: str, key: str, ranges: Ranges) -> str:
         """Say why a Service cannot have an address; empty if it can."""
         holder = self._addresses.get(address)
         if holder == key:
