@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, TypeVar
 
 from clusterwright.api.core import Cluster, FailureDomain
 from clusterwright.api.infrastructure import InfraCluster
-from clusterwright.api.meta import Object, ObjectKey
+from clusterwright.provider.base import Provider
 from clusterwright.provider.machines import Pending
-from clusterwright.runtime.client import Client
 from clusterwright.runtime.reconcile import Watch
 
 C = TypeVar("C", bound=InfraCluster)
@@ -30,32 +28,13 @@ class Site:
     """Why it does not work at the moment, though it was made; empty: it works. `Ready` repeats it."""
 
 
-class InfraClusters(ABC, Generic[C]):
+class InfraClusters(Provider[C]):
     """A kind of InfraCluster. Derive from it. Both steps are run often, and may be interrupted."""
 
     kind: ClassVar[type[InfraCluster]]
     """The kind that is reconciled."""
-    finalizer: ClassVar[str]
-    """Kept on the object until `remove` has said that all is gone."""
-    makes: ClassVar[Sequence[type[Object]]] = ()
-    """Kinds of the objects that `provision` makes, if it makes objects: a change of one that ours owns wakes us."""
     watches: ClassVar[Sequence[Watch]] = ()
     """Further changes that wake us, such as those of Machines behind a load balancer."""
-    look: ClassVar[timedelta] = timedelta(seconds=10)
-    """When to look again at what comes or goes. Never, where all is watched (`makes`)."""
-    look_when_up: ClassVar[timedelta | None] = timedelta(minutes=1)
-    """When to look again at what is there. None, or where all is watched: never."""
-    longest_wait: ClassVar[timedelta] = timedelta(minutes=2)
-    """The longest time between two attempts that raise ProvisionFailed. The first wait is `look`, each further one twice as long."""
-
-    def __init__(self, client: Client) -> None:
-        self.client = client
-        self.wake: Callable[[ObjectKey, str], None] = lambda _key, _reason: None
-        """Look at an object now, for a reason that traces show: for providers that are told of changes. Set by `add`."""
-
-    def concerns(self, obj: C) -> bool:
-        """Return whether the object is this provider's; others of the kind are left alone wholly."""
-        return True
 
     @abstractmethod
     async def provision(self, obj: C, cluster: Cluster) -> Site | Pending | None:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from clusterwright.api.codec import to_json
 from clusterwright.api.core import Machine, MachineAddress
 from clusterwright.api.infrastructure import DevMachine, InfraMachine
-from clusterwright.api.meta import Json, Object, ObjectKey
+from clusterwright.api.meta import Json
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.controllers.kit.adopt import owner_reference
+from clusterwright.provider.base import Provider
 from clusterwright.provider.bootstrap import BootstrapData, read_bootstrap_data
-from clusterwright.runtime.client import Client
 
 M = TypeVar("M", bound=InfraMachine)
 
@@ -46,30 +45,11 @@ class Gone:
     message: str
 
 
-class InfraMachines(ABC, Generic[M]):
+class InfraMachines(Provider[M]):
     """A kind of InfraMachine. Derive from it: what machines are made of is yours. Both steps are run often, and may be interrupted."""
 
     kind: ClassVar[type[InfraMachine]]
     """The kind that is reconciled."""
-    finalizer: ClassVar[str]
-    """Kept on the object until `remove` has said that all is gone."""
-    makes: ClassVar[Sequence[type[Object]]] = ()
-    """Kinds of the objects that `provision` makes, if it makes objects: a change of one that ours owns wakes us."""
-    look: ClassVar[timedelta] = timedelta(seconds=10)
-    """When to look again at a machine that comes or goes. Never, where all is watched (`makes`)."""
-    look_when_up: ClassVar[timedelta | None] = timedelta(minutes=1)
-    """When to look again at a machine that runs, for one that stops or is gone. None, or where all is watched: never."""
-    longest_wait: ClassVar[timedelta] = timedelta(minutes=2)
-    """The longest time between two attempts that raise ProvisionFailed. The first wait is `look`, each further one twice as long."""
-
-    def __init__(self, client: Client) -> None:
-        self.client = client
-        self.wake: Callable[[ObjectKey, str], None] = lambda _key, _reason: None
-        """Look at an object now, for a reason that traces show: for providers that are told of changes. Set by `add`."""
-
-    def concerns(self, obj: M) -> bool:
-        """Return whether the object is this provider's; others of the kind are left alone wholly."""
-        return True
 
     @abstractmethod
     async def provision(self, obj: M, machine: Machine) -> Server | Gone | Pending | None:
