@@ -29,8 +29,11 @@ from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.controllers.kubeadmconfig.build import CONTROLLER
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.kubeadm import certificates as pki
+from clusterwright.runtime.controller import Controller
 from clusterwright.runtime.errors import ConnectionFailed
 from clusterwright.runtime.keys import sample_keys, sample_rsa_key
+from clusterwright.runtime.manager import Manager
+from clusterwright.runtime.reconcile import Reconciler, Watch
 from clusterwright.runtime.reports import Reports
 from clusterwright.runtime.rest import RestClient
 from clusterwright.workload.access import Health, NotConnected
@@ -147,6 +150,37 @@ class Workload:
 class NoWatches:
     async def ensure(self, kind: Any, also: Any = None, *, lasting: bool = False) -> None:
         """Nothing is watched in a single pass."""
+
+
+def add_controller(
+    manager: Manager,
+    random: Random,
+    workload: Any,
+    *,
+    watches: tuple[Watch, ...] = CONTROLLER.watches,
+    options: Mapping[str, Any] | None = None,
+) -> None:
+    """Let a manager run the controller of KubeadmConfigs with this way into workload clusters."""
+
+    def make(controller: Controller) -> Reconciler:
+        return CONTROLLER.make(
+            Dependencies(
+                client=manager.client,
+                clock=manager.clock,
+                random=random,
+                keys=sample_keys(),
+                events=manager.events,
+                workload=workload,
+                dynamic=NoWatches(),
+                features={},
+                enqueue=lambda key, reason: None,
+                trace=lambda key, rows: None,
+                options=options or {},
+                reports=controller.reports,
+            )
+        )
+
+    manager.add_controller(CONTROLLER.name, CONTROLLER.kind, make, watches=watches)
 
 
 @cache

@@ -19,14 +19,9 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Transport
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.controllers.kubeadmconfig.build import CONTROLLER
 from clusterwright.controllers.kubeadmconfig.init_lock import InitLock, Lock
-from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.clock import LoopClock
-from clusterwright.runtime.controller import Controller
-from clusterwright.runtime.keys import sample_keys
 from clusterwright.runtime.manager import Manager
-from clusterwright.runtime.reconcile import Reconciler
 from clusterwright.runtime.rest import RestClient
 from clusterwright.simulation.faults import ALL_FAULTS
 from clusterwright.simulation.world import Outcome, Program, Violation, World, run
@@ -76,25 +71,7 @@ def controller(workload: Any) -> Program:
     async def main(transport: Transport, clock: LoopClock, random: Random) -> None:
         manager = Manager(transport, clock=clock, random=random)
 
-        def make(controller: Controller) -> Reconciler:
-            return CONTROLLER.make(
-                Dependencies(
-                    client=manager.client,
-                    clock=clock,
-                    random=random,
-                    keys=sample_keys(),
-                    events=manager.events,
-                    workload=workload,
-                    dynamic=_harness().NoWatches(),
-                    features={},
-                    enqueue=lambda key, reason: None,
-                    trace=lambda key, rows: None,
-                    options={},
-                    reports=controller.reports,
-                )
-            )
-
-        manager.add_controller(CONTROLLER.name, CONTROLLER.kind, make, watches=CONTROLLER.watches)
+        _harness().add_controller(manager, random, workload)
         await manager.run()
 
     return main

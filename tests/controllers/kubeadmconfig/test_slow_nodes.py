@@ -20,13 +20,8 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Transport
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.controllers.kubeadmconfig.build import CONTROLLER
-from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.clock import LoopClock
-from clusterwright.runtime.controller import Controller
-from clusterwright.runtime.keys import sample_keys
 from clusterwright.runtime.manager import Manager
-from clusterwright.runtime.reconcile import Reconciler
 from clusterwright.runtime.rest import RestClient
 from clusterwright.simulation.world import Outcome, World, run
 from support import kubeadmconfig as harness
@@ -66,25 +61,7 @@ class Scene:
     async def _program(self, transport: Transport, clock: LoopClock, random: Random) -> None:
         manager = Manager(transport, clock=clock, random=random)
 
-        def make(controller: Controller) -> Reconciler:
-            return CONTROLLER.make(
-                Dependencies(
-                    client=manager.client,
-                    clock=clock,
-                    random=random,
-                    keys=sample_keys(),
-                    events=manager.events,
-                    workload=self.workload,  # type: ignore[arg-type]
-                    dynamic=self._no_watches,
-                    features={},
-                    enqueue=lambda key, reason: None,
-                    trace=lambda key, rows: None,
-                    options=self.options,
-                    reports=controller.reports,
-                )
-            )
-
-        manager.add_controller(CONTROLLER.name, CONTROLLER.kind, make, watches=CONTROLLER.watches)
+        harness.add_controller(manager, random, self.workload, options=self.options)
         await manager.run()
 
     async def _clean(self) -> None:

@@ -16,12 +16,9 @@ from clusterwright.api.wire import Transport
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.controllers.kubeadmconfig.build import CONTROLLER
-from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.clock import LoopClock
-from clusterwright.runtime.controller import Controller
-from clusterwright.runtime.keys import sample_keys
 from clusterwright.runtime.manager import Manager
-from clusterwright.runtime.reconcile import Reconciler, Watch
+from clusterwright.runtime.reconcile import Watch
 from clusterwright.runtime.rest import RestClient
 from clusterwright.simulation.world import Outcome, World, run
 from support import kubeadmconfig as harness
@@ -105,25 +102,7 @@ def _play(what: str, watches: tuple[Watch, ...] = CONTROLLER.watches) -> Outcome
         async def program(transport: Transport, clock: LoopClock, random: Random) -> None:
             manager = Manager(transport, clock=clock, random=random)
 
-            def make(controller: Controller) -> Reconciler:
-                return CONTROLLER.make(
-                    Dependencies(
-                        client=manager.client,
-                        clock=clock,
-                        random=random,
-                        keys=sample_keys(),
-                        events=manager.events,
-                        workload=harness.Workload(remote),  # type: ignore[arg-type]
-                        dynamic=harness.NoWatches(),
-                        features={},
-                        enqueue=lambda key, reason: None,
-                        trace=lambda key, rows: None,
-                        options={},
-                        reports=controller.reports,
-                    )
-                )
-
-            manager.add_controller(CONTROLLER.name, CONTROLLER.kind, make, watches=watches)
+            harness.add_controller(manager, random, harness.Workload(remote), watches=watches)
             await manager.run()
 
         async def told() -> bool:
