@@ -182,13 +182,19 @@ class Server(web.Server):
         self.limits = limits
         self.is_open = is_open
         self._timer: asyncio.TimerHandle | None = None
+        self._is_listening = False
 
     def __call__(self) -> Connection:
         """Return the protocol of a new connection."""
         return Connection(self, loop=self._loop, **self._kwargs)
 
     def admit(self, new: Connection) -> None:
-        """Accept a connection and close the oldest unknown one if there are too many; or close it."""
+        """Accept a connection and close the oldest unknown one if there are too many; or close it.
+
+        The limits are enforced once a second only while there are connections, so that a server at rest costs nothing.
+        """
+        if self._timer is None and self._is_listening:
+            self._timer = self._loop.call_later(1.0, self._sweep)
         if len(self._connections) > self.limits.connections:
             new.abort()
             return
@@ -202,11 +208,12 @@ class Server(web.Server):
         """Listen, and enforce the limits."""
         timeout = self.limits.handshake if context is not None else None
         listening = await self._loop.create_server(self, host, port, ssl=context, backlog=1024, ssl_handshake_timeout=timeout)
-        self._timer = self._loop.call_later(1.0, self._sweep)
+        self._is_listening = True
         return listening
 
     def end(self) -> None:
         """Stop enforcing the limits."""
+        self._is_listening = False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -234,4 +241,4 @@ class Server(web.Server):
                 break
             excess -= connection.unread
             connection.abort()
-        self._timer = self._loop.call_later(1.0, self._sweep)
+        self._timer = self._loop.call_later(1.0, self._sweep) if self._connections else None

@@ -18,8 +18,8 @@ from clusterwright.kubeadm.certificates import CertificateError, parse_secret_na
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
 
-ALARMS_EVERY = 60.0
-"""Seconds: nobody reports an etcd alarm that is raised or cleared, nor a certificate that comes near its end."""
+ALARMS_EVERY = 300.0
+"""Seconds between looks at what no watch reports: etcd alarms, and certificates near their end."""
 _GROUP, _KIND = "controlplane.cluster.x-k8s.io", "KubeadmControlPlane"
 
 
