@@ -22,6 +22,8 @@ import time
 from random import Random
 from typing import Any
 
+from clusterwright.api.copying import replace
+
 PATH = "/apis/cluster.x-k8s.io/v1beta2/machines"
 PAGE = 500
 
@@ -325,8 +327,6 @@ def bench_events(count: int = 40_000, keys: int = 2_000) -> None:
 
 def bench_reconciles(objects: int = 2_000, rounds: int = 3) -> None:
     from datetime import UTC, datetime
-
-    from msgspec.structs import replace
 
     from clusterwright.api.meta import ObjectMeta
     from clusterwright.apiserver.server import ApiServer

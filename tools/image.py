@@ -12,13 +12,13 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from fnmatch import fnmatch
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
 import clusterwright
+from clusterwright.api.copying import replace
 from tools.oci import Entry, Image, Layout, NotALayout
 
 APP: Final = "app"

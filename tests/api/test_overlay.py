@@ -7,17 +7,16 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clusterwright.api.codec import convert, to_json
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, ClusterStatus, Machine, MachineAddress, MachineTaint
 from clusterwright.api.jsonvalues import merge_patched
 from clusterwright.api.meta import Condition, Object, OwnerReference
 from clusterwright.api.overlay import merge_patch
 
-replace = msgspec.structs.replace
 BOUNDED = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 MACHINE: dict[str, Any] = {

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Machine
 from clusterwright.api.infrastructure import DevInitializationStatus, DevMachine, DevMachineBackend, DevMachineSpec, DockerMachineBackend
 from clusterwright.api.infrastructure import Mount as MountField

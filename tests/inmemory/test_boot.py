@@ -1,13 +1,13 @@
 """A simulated machine joins only with data that would let a real node join, in either format."""
 
 import base64
-import dataclasses
 from datetime import timedelta
 from types import MappingProxyType
 
 import pytest
 import yaml
 
+from clusterwright.api.copying import replace
 from clusterwright.inmemory import boot, bootstrap
 from clusterwright.inmemory.bootstrap import BootFailure
 from clusterwright.kubeadm import certificates
@@ -26,12 +26,12 @@ def changed(data, **documents):
     for document in data.documents:
         new = {**document, **documents.get(document["kind"], {})}
         out.append(MappingProxyType({k: v for k, v in new.items() if v is not None}))
-    return dataclasses.replace(data, documents=tuple(out))
+    return replace(data, documents=tuple(out))
 
 
 def with_files(data, files):
     merged = {**data.files, **files}
-    return dataclasses.replace(data, files={path: content for path, content in merged.items() if content is not None})
+    return replace(data, files={path: content for path, content in merged.items() if content is not None})
 
 
 def with_discovery(data, **token):
@@ -224,7 +224,7 @@ def test_a_control_plane_machine_with_another_authority_is_refused(recorded):
 
 def test_a_cluster_is_not_initialized_twice(recorded):
     data = parsed(recorded, "init")
-    for seen in (recorded.after(), dataclasses.replace(recorded.before(), is_founded=True)):
+    for seen in (recorded.after(), replace(recorded.before(), is_founded=True)):
         with pytest.raises(BootFailure, match="has been initialized before"):
             boot.boot(data, seen, recorded.now, is_control_plane=True)
 
@@ -263,7 +263,7 @@ def test_unknown_documents_are_refused(recorded):
 
 def test_a_missing_document_is_refused(recorded):
     data = parsed(recorded, "init")
-    data = dataclasses.replace(data, documents=tuple(d for d in data.documents if d["kind"] != "ClusterConfiguration"))
+    data = replace(data, documents=tuple(d for d in data.documents if d["kind"] != "ClusterConfiguration"))
 
     with pytest.raises(BootFailure, match="holds no ClusterConfiguration"):
         boot.boot(data, recorded.before(), recorded.now, is_control_plane=True)

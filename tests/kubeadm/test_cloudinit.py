@@ -4,7 +4,6 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterwright.api.bootstrap import NTP, DiskSetup, File, Filesystem, Partition, PartitionSpec, User
+from clusterwright.api.copying import replace
 from clusterwright.kubeadm import cloudinit
 from clusterwright.kubeadm.documents import AdditionalData, cluster_document, init_document, join_document, marshal
 from clusterwright.kubeadm.node import Node, Role, clipped

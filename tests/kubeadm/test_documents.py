@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import yaml
 
 from clusterwright.api.bootstrap import ClusterConfiguration, InitConfiguration, JoinConfiguration
 from clusterwright.api.codec import to_json
+from clusterwright.api.copying import replace
 from clusterwright.kubeadm.documents import (
     AdditionalData,
     UnknownDocument,

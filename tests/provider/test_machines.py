@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import pytest
-from msgspec.structs import replace
 
 from clusterwright import provider
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import Json, ObjectKey, ObjectMeta

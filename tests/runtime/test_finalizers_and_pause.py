@@ -1,6 +1,6 @@
 import pytest
-from msgspec.structs import replace
 
+from clusterwright.api.copying import replace
 from clusterwright.api.scheme import gvk_of
 from clusterwright.api.wellknown import PAUSED_ANNOTATION
 from clusterwright.runtime.finalizers import Finalization, ensure_finalizer, without_finalizer

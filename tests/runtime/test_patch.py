@@ -1,7 +1,7 @@
 import msgspec
 import pytest
-from msgspec.structs import replace
 
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import Condition, OwnerReference
 from clusterwright.api.scheme import gvk_of
 from clusterwright.conditions import ConditionConflict, set_condition

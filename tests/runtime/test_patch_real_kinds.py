@@ -4,8 +4,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster
 from clusterwright.api.crds import crds
 from clusterwright.api.meta import Condition, ObjectKey, V1Beta1Condition

@@ -4,8 +4,7 @@ import asyncio
 from random import Random
 from typing import Any
 
-from msgspec.structs import replace
-
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import Condition
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.runtime.clock import SystemClock

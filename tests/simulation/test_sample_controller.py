@@ -3,10 +3,10 @@
 import os
 import subprocess
 import sys
-from dataclasses import replace
 
 import pytest
 
+from clusterwright.api.copying import replace
 from clusterwright.simulation.faults import ALL_FAULTS, NO_FAULTS
 from clusterwright.simulation.sample import broken, scenario, sound
 from clusterwright.simulation.world import run

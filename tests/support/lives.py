@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ import msgspec
 
 from clusterwright import app
 from clusterwright.api.controlplane import KubeadmControlPlane
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine, MachineDeployment
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import ObjectKey

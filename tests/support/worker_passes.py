@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Machine, MachineSet
 from clusterwright.api.crds import crds
 from clusterwright.api.meta import ObjectKey

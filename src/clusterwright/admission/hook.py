@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from clusterwright.admission.rule import WRITE, Default, Refused, Review, Rule, judge
 from clusterwright.admission.workloads import Workloads
 from clusterwright.api.codec import convert
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import GroupVersionKind, Json, Object
 from clusterwright.api.scheme import SCHEME, Resource
 from clusterwright.apiserver.status import FieldError, StatusError, failure, forbidden_error, invalid_error

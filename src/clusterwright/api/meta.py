@@ -12,7 +12,7 @@ An object of class P, whose {} means something else than absence, is marked by `
 kind are never None.
 
 Lists are tuples and maps are `Mapping`, so that an object that was read cannot be changed; a changed copy is made by
-`msgspec.structs.replace`. Times are aware datetimes.
+`copying.replace`. Times are aware datetimes.
 """
 
 from __future__ import annotations

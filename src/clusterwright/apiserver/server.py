@@ -6,7 +6,6 @@ All state of a server is in its store; servers share compiled handlers and nothi
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import logging
 import random as random_module
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -16,6 +15,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Dial, Duplex, Request, Response
 from clusterwright.apiserver.admission import policies
@@ -158,7 +158,7 @@ class ApiServer(Core):
             if "dryRun" in query:
                 await self.store.settled()
             if query.get("pretty") in {"true", "1"} and isinstance(answer, Response) and form.media == "application/json":
-                answer = dataclasses.replace(answer, body=msgspec.json.format(answer.body, indent=2) + b"\n")
+                answer = replace(answer, body=msgspec.json.format(answer.body, indent=2) + b"\n")
             return answer
         except StatusError as e:
             return await self._failed(e, for_failures(request.headers.get("accept", "")), call)
@@ -199,7 +199,7 @@ class ApiServer(Core):
         info = self.info(request)
         self.demand(user, info)
         if info.verb != "create" and info.resource == "pods" and info.subresource:
-            self.demand(user, dataclasses.replace(info, verb="create"))
+            self.demand(user, replace(info, verb="create"))
         if info.resource != "pods" or info.group or info.subresource not in {*containers.SUBRESOURCES, "portforward"}:
             raise generic(404, "", "", "", "")
         if object_key(info.namespace, info.name) not in self.store.table("pods").objects:

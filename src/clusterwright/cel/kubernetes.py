@@ -5,10 +5,10 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final
 
+from clusterwright.api.copying import replace
 from clusterwright.cel.formats import LONG_NAME, is_cidr, is_uri
 from clusterwright.cel.overloads import Cidr, Ip, Library, NamedFormat, Overload
 from clusterwright.cel.types import Type

@@ -9,11 +9,11 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineHealthCheck, MachinePool, MachineSet
 from clusterwright.api.core.shared import ContractVersionedObjectReference
 from clusterwright.api.meta import Object, ObjectKey, Unstructured

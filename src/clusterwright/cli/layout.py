@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from msgspec.structs import replace as with_
-
+from clusterwright.api.copying import replace
 from clusterwright.cli.tree import Branch, age
 from clusterwright.conditions.words import plural
 
@@ -106,7 +105,7 @@ def _together(members: Sequence[Branch]) -> Branch:
     messages = {c.message for c in conditions}
     told = [*(messages - {""} if len(messages) == 1 else ()), f"See {', '.join(names[:_SHOWN])}{more}"]
     times = [c.last_transition_time for c in conditions if c.last_transition_time is not None]
-    condition = with_(conditions[0], message="\n".join(told), last_transition_time=min(times, default=None))
+    condition = replace(conditions[0], message="\n".join(told), last_transition_time=min(times, default=None))
     return replace(members[0], label=f"{len(members)} {plural(members[0].kind)}", condition=condition, conditions=())
 
 

@@ -6,13 +6,11 @@ import argparse
 import asyncio
 import sys
 from base64 import b64decode
-from dataclasses import replace
 from typing import Any
-
-import msgspec
 
 from clusterwright.api.bootstrap import KubeadmConfig
 from clusterwright.api.codec import DecodeError, convert
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster
 from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.api.meta import Json, Object, ObjectKey
@@ -139,7 +137,7 @@ def _ready_to_pass(bundle: Bundle, config: KubeadmConfig) -> Bundle:
             status = obj.get("status") or {}
             obj = {**obj, "status": {**status, "conditions": [*(status.get("conditions") or ()), paused]}}
         objects.append(obj)
-    return replace(bundle, objects=tuple(objects), observation=msgspec.structs.replace(bundle.observation, workload_clusters=reached))
+    return replace(bundle, objects=tuple(objects), observation=replace(bundle.observation, workload_clusters=reached))
 
 
 def _why(config: KubeadmConfig, answer: dict[str, Any]) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from msgspec.structs import replace
-
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import Condition
 from clusterwright.conditions.lists import get
 from clusterwright.conditions.merge import Named, Reporter, Strategy, merge

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from msgspec.structs import replace
-
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import Condition, V1Beta1Condition
 
 INVALID_REASON: Final = "InvalidReasonReported"

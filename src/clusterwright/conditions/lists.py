@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
-from msgspec.structs import replace
-
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import Condition
 
 _FIRST: Final = (

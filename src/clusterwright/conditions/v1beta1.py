@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from msgspec.structs import replace
-
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import Object, Unstructured, V1Beta1Condition
 from clusterwright.conditions.foreign import parse_time
 from clusterwright.conditions.patching import ConditionConflict

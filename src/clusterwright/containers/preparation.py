@@ -11,12 +11,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
 from clusterwright.api import yamlreader
+from clusterwright.api.copying import replace
 from clusterwright.kubeadm.cloudconfig import CloudConfig, File
 from clusterwright.kubeadm.yamltext import dump
 

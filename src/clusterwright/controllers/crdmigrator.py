@@ -12,8 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
-from msgspec.structs import replace
-
+from clusterwright.api.copying import replace
 from clusterwright.api.crds import crds
 from clusterwright.api.meta import GroupVersionKind, Json, Unstructured
 from clusterwright.api.wellknown import CRD_MIGRATION_OBSERVED_GENERATION_ANNOTATION

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Final
 
+from clusterwright.api.copying import replace
 from clusterwright.conversion.types import TOKEN, Field, List
 
 Adjustments = Mapping[tuple[str, str], Callable[[Field], Field]]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
 
+from clusterwright.api.copying import replace
 from clusterwright.conversion.pairs import Context, Row, by, by_equal_position
 from clusterwright.conversion.shapes import (
     FAILURE,

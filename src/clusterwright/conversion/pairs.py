@@ -7,9 +7,10 @@ Fields of the same name are converted by their types. What is named or placed di
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
+from clusterwright.api.copying import replace
 from clusterwright.conversion import values
 from clusterwright.conversion.types import Field, Go, Leaf, List, Map, Struct, Type
 from clusterwright.conversion.values import Unreadable

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import quote as percent
 from urllib.parse import unquote_plus, unquote_to_bytes
 
+from clusterwright.api.copying import replace
 from clusterwright.golang.netip import address_problem
 from clusterwright.golang.quoting import quote
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final
 
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import Json
 from clusterwright.api.yamlwriter import dump, dump_all
 from clusterwright.install.manifests import RESOURCES, Settings

@@ -6,9 +6,8 @@ from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from clusterwright.api.bootstrap import File, FileDiscovery, KubeConfigAuthExec, User
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import Json
 from clusterwright.kubeadm import yamltext
 from clusterwright.kubeadm.presence import defined
@@ -29,12 +28,12 @@ def secret_text(data: Mapping[str, bytes], key: str) -> str:
 
 def with_content(file: File, content: str) -> File:
     """Return the file with the content that its Secret holds."""
-    return msgspec.structs.replace(file, content=content, content_from=None)
+    return replace(file, content=content, content_from=None)
 
 
 def with_password(user: User, passwd: str) -> User:
     """Return the user with the password hash that their Secret holds."""
-    return msgspec.structs.replace(user, passwd=passwd, passwd_from=None)
+    return replace(user, passwd=passwd, passwd_from=None)
 
 
 def discovery_kubeconfig(discovery: FileDiscovery) -> File:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import IntEnum
 from typing import Any, Final
 
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import Condition, Unstructured
 from clusterwright.api.wellknown import PAUSED_ANNOTATION
 from clusterwright.conditions import InvalidConditions, conditions_of, get, is_true

@@ -8,10 +8,10 @@ completed: each provider kind that it holds or refers to gets a CRD, whose contr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from clusterwright.api.contract import crd_name
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import GroupVersionKind, Json, Unstructured
 from clusterwright.api.wellknown import CONTRACT_LABEL_PREFIX, CORE_GROUP
 from clusterwright.offline.bundle import Bundle

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import Condition
 from clusterwright.conditions import get, is_true
 from clusterwright.conditions.words import plural

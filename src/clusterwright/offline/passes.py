@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import Condition, Json, ObjectKey, Unstructured
 from clusterwright.conditions import InvalidConditions, conditions_of
 from clusterwright.controllers.kit import registry

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import Json, Unstructured
 from clusterwright.kubeadm import certificates as pki
 from clusterwright.kubeadm.certificates import CertificateError, KeyPair, Purpose

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from clusterwright.api.contract import NoContract, contract_of
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import Unstructured
 from clusterwright.api.wellknown import CONTROL_PLANE_LABEL, PROVIDER_LABEL
 from clusterwright.offline.absences import Absences

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from msgspec.structs import replace
-
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import Object, ObjectKey
 from clusterwright.offline.observation import EtcdErrors, Member, WorkloadCluster
 from clusterwright.offline.observed import Action, Journal

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import cache, cached_property, partial
 from random import Random
 from typing import Any, Final
 
 from clusterwright.api.contract import pluralize
+from clusterwright.api.copying import replace
 from clusterwright.api.crds import crd
 from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey, Unstructured
 from clusterwright.api.scheme import CUSTOM, ModelledResource

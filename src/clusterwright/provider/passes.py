@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Awaitable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from msgspec.structs import replace as changed
-
+from clusterwright.api.copying import replace
 from clusterwright.api.core import APIEndpoint, Cluster, Machine
 from clusterwright.api.infrastructure import DevInitializationStatus
 from clusterwright.api.meta import ObjectKey
@@ -148,13 +147,13 @@ class MachineSteps(_Steps[Server | Gone]):
         if isinstance(answer, Gone):
             return replace(seen, gone=answer.message or "the machine is gone")
         obj = seen.object
-        status = changed(
+        status = replace(
             obj.status,
             initialization=DevInitializationStatus(provisioned=True),
             addresses=tuple(answer.addresses),
             failure_domain=answer.failure_domain or obj.status.failure_domain,
         )
-        obj = changed(obj, spec=changed(obj.spec, provider_id=answer.provider_id), status=status)
+        obj = replace(obj, spec=replace(obj.spec, provider_id=answer.provider_id), status=status)
         return replace(seen, object=obj, stopped=answer.stopped)
 
     def conclude(self, run: Pass[Any, View]) -> None:
@@ -196,14 +195,14 @@ class ClusterSteps(_Steps[Site]):
     def told(self, seen: View, answer: Site) -> View:
         """Return the snapshot with the infrastructure in the contract's fields. An endpoint that is set stays."""
         obj = seen.object
-        status = changed(
+        status = replace(
             obj.status, initialization=DevInitializationStatus(provisioned=True), failure_domains=tuple(answer.failure_domains)
         )
         present = obj.spec.control_plane_endpoint
         spec = obj.spec
         if answer.host and not (present and present.host):
-            spec = changed(spec, control_plane_endpoint=APIEndpoint(host=answer.host, port=answer.port))
-        return replace(seen, object=changed(obj, spec=spec, status=status), stopped=answer.stopped)
+            spec = replace(spec, control_plane_endpoint=APIEndpoint(host=answer.host, port=answer.port))
+        return replace(seen, object=replace(obj, spec=spec, status=status), stopped=answer.stopped)
 
     def conclude(self, run: Pass[Any, View]) -> None:
         """Say how far it has come."""

@@ -13,8 +13,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TypeVar
 
-import msgspec
-
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import Object
 from clusterwright.runtime.client import Original
 from clusterwright.runtime.patch import Patcher
@@ -49,10 +48,10 @@ def with_finalizer(obj: T, finalizer: str) -> T:
     """Return the object with the finalizer."""
     if finalizer in obj.metadata.finalizers:
         return obj
-    return msgspec.structs.replace(obj, metadata=msgspec.structs.replace(obj.metadata, finalizers=(*obj.metadata.finalizers, finalizer)))
+    return replace(obj, metadata=replace(obj.metadata, finalizers=(*obj.metadata.finalizers, finalizer)))
 
 
 def without_finalizer(obj: T, finalizer: str) -> T:
     """Return the object without the finalizer."""
     left = tuple(name for name in obj.metadata.finalizers if name != finalizer)
-    return msgspec.structs.replace(obj, metadata=msgspec.structs.replace(obj.metadata, finalizers=left))
+    return replace(obj, metadata=replace(obj.metadata, finalizers=left))

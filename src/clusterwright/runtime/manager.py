@@ -14,9 +14,10 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey
 from clusterwright.api.wire import Request, Response, Transport
 from clusterwright.runtime import garbage

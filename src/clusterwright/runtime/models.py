@@ -6,9 +6,9 @@ from functools import cache
 from typing import Any, Final, TypeVar, get_type_hints
 
 import msgspec
-from msgspec.structs import replace
 
 from clusterwright.api import codec, overlay
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import Condition, GroupVersionKind, Json, Object, Unstructured
 from clusterwright.api.scheme import SCHEME, Resource
 from clusterwright.api.wire import UNREADABLE

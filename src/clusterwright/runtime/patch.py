@@ -19,8 +19,8 @@ from random import Random
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec.structs import replace
 
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import Json, Object, ObjectKey, Unstructured
 from clusterwright.api.scheme import gvk_of
 from clusterwright.runtime import models

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 
+from clusterwright.api.copying import replace
 from clusterwright.api.wire import UNREADABLE, Request, Response, Transport
 from clusterwright.runtime.logging import get_logger
 from clusterwright.runtime.transports import Around

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.logging import get_logger

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from random import Random
 from typing import Final
 
 import msgspec
 
+from clusterwright.api.copying import replace
 from clusterwright.api.wire import Duplex, Request, Response, Transport
 from clusterwright.runtime.errors import ConnectionFailed
 from clusterwright.simulation.trace import Trace

@@ -13,8 +13,8 @@ from random import Random
 from typing import Any, Final
 
 import msgspec
-from msgspec.structs import replace
 
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import (
     Condition,
     Json,

@@ -6,9 +6,10 @@ It asks and writes nothing itself; see `hooks.Computing`. So it also tells what 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from clusterwright.api.copying import replace
 from clusterwright.api.jsonvalues import copied
 from clusterwright.api.meta import Json
 from clusterwright.api.wellknown import TOPOLOGY_DEPLOYMENT_NAME_LABEL, TOPOLOGY_POOL_NAME_LABEL

@@ -11,8 +11,8 @@ from random import Random
 from typing import Any
 
 from cryptography.x509.oid import NameOID
-from msgspec.structs import replace
 
+from clusterwright.api.copying import replace
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import GroupVersionKind, Object
 from clusterwright.api.scheme import gvk_of

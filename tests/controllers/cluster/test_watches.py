@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from clusterwright.api import codec
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, ClusterClass, Machine
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import ObjectKey

@@ -10,8 +10,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import Condition, ObjectKey, ObjectMeta
 from clusterwright.api.wellknown import PAUSED_ANNOTATION
 from clusterwright.api.wire import Request, Response, Transport

@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.core.cluster import ClusterInitializationStatus, ClusterSpec, ClusterStatus, Topology
 from clusterwright.api.core.shared import ContractVersionedObjectReference

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import Condition, Unstructured
 from clusterwright.api.wellknown import (
     CLONED_FROM_GROUP_KIND_ANNOTATION,

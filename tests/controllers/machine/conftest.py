@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Machine
 from clusterwright.api.kubernetes import Node, Pod
 from clusterwright.api.meta import Object, ObjectKey

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Machine, MachineDeployment, MachineSet
 from clusterwright.api.core.machine import MachineSpec, MachineTemplateSpec
 from clusterwright.api.core.machineset import MachineDeploymentRolloutSpec, MachineDeploymentSpec, MachineSetSpec

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clusterwright.api.copying import replace
 from clusterwright.api.core import MachineDeployment
 from clusterwright.api.core.machineset import MachineDeploymentRolloutSpec, MachineDeploymentSpec
 from clusterwright.api.core.shared import MachineDeploymentRolloutStrategy, MachineDeploymentRolloutStrategyRollingUpdate

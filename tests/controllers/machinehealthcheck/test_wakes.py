@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, ClusterSpec, Machine, MachineNodeReference, MachineStatus
 from clusterwright.api.kubernetes import Node, NodeCondition, NodeStatus
 from clusterwright.api.meta import Condition, GroupVersionKind, ObjectKey, ObjectMeta, Unstructured

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.core.machineset import MachineDeploymentSpec, MachineSetSpec, MachineSetStatus
 from clusterwright.api.meta import LabelSelector, ObjectKey, ObjectMeta, OwnerReference

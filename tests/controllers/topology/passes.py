@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Self
 
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster
 from clusterwright.api.crds import crds
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured

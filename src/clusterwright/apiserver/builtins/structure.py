@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
 
+from clusterwright.api.copying import replace
 from clusterwright.apiserver.builtins.internalform import fields_set, shown_rule, shown_schema
 from clusterwright.apiserver.schema.celtypes import type_of
 from clusterwright.apiserver.schema.rulecosts import cost_errors

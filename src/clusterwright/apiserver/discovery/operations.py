@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.encoding.negotiation import JSON, OFFERED, PROTOBUF, YAML
 from clusterwright.apiserver.interfaces import Resource

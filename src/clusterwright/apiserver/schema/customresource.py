@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import GroupVersionKind, Json
 from clusterwright.api.names import dns_label_1035
 from clusterwright.apiserver import metadata

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
+from clusterwright.api.copying import replace
 from clusterwright.apiserver.schema.celtypes import most_values, shape_of, type_of
 from clusterwright.apiserver.schema.rules import compiled_rules
 from clusterwright.apiserver.schema.structural import Node

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import msgspec
 
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import Json
 from clusterwright.api.selectors import object_selector
 from clusterwright.api.wire import Response
@@ -57,8 +56,8 @@ async def evict(call: Call) -> Response:
         _consult_budget(call, entry, pod, dry_run=dry_run)
     if dry_run:
         wanted = {**wanted, "dryRun": ["All"]}
-    info = dataclasses.replace(call.info, subresource="")
-    outcome = await deletes.delete_entry(dataclasses.replace(call, info=info), entry, wanted)
+    info = replace(call.info, subresource="")
+    outcome = await deletes.delete_entry(replace(call, info=info), entry, wanted)
     if outcome is None:
         raise failure(409, "Conflict", "the pod changed while it was being evicted", {})
     body: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
@@ -143,5 +142,5 @@ async def bind_named(call: Call) -> Response:
     name = (body.get("metadata") or {}).get("name") or ""
     pods = call.server.registry.find("", "v1", "pods")
     assert pods is not None
-    info = dataclasses.replace(call.info, resource="pods", subresource="binding", name=name)
-    return await bind(dataclasses.replace(call, resource=pods, info=info, _table=None, _versions=None))
+    info = replace(call.info, resource="pods", subresource="binding", name=name)
+    return await bind(replace(call, resource=pods, info=info, _table=None, _versions=None))

@@ -8,8 +8,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import assert_never
 
-from msgspec.structs import replace
-
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, ClusterInitializationStatus, ClusterStatus
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, OK_TO_DELETE_ANNOTATION

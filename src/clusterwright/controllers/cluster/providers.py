@@ -6,8 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from msgspec.structs import replace
-
 from clusterwright.api.contract import (
     ABSENT,
     CONTRACTS,
@@ -20,6 +18,7 @@ from clusterwright.api.contract import (
     Value,
     or_none,
 )
+from clusterwright.api.copying import replace
 from clusterwright.api.core import APIEndpoint, FailureDomain, ReplicaCounters
 from clusterwright.api.meta import Condition, Unstructured, V1Beta1Condition
 from clusterwright.conditions import InvalidConditions, conditions_of, v1beta1
@@ -120,14 +119,14 @@ def _with_defaults(obj: Unstructured, domains: tuple[FailureDomain, ...] | Garbl
 def control_plane_counters(found: Found, before: ReplicaCounters) -> ReplicaCounters:
     """Return the replica counters of a control-plane object; what it does not report, or not as a number, stays as it was before."""
     paths = CONTRACTS[found.contract].control_plane
-    reported = {
-        "desired_replicas": _count(found, paths.spec_replicas),
-        "replicas": _count(found, paths.status_replicas),
-        "ready_replicas": _count(found, paths.ready_replicas),
-        "available_replicas": _count(found, paths.available_replicas),
-        "up_to_date_replicas": _count(found, paths.up_to_date_replicas),
-    }
-    now = replace(before, **{name: count for name, count in reported.items() if count is not None})
+    now = replace(
+        before,
+        desired_replicas=_count(found, paths.spec_replicas, before.desired_replicas),
+        replicas=_count(found, paths.status_replicas, before.replicas),
+        ready_replicas=_count(found, paths.ready_replicas, before.ready_replicas),
+        available_replicas=_count(found, paths.available_replicas, before.available_replicas),
+        up_to_date_replicas=_count(found, paths.up_to_date_replicas, before.up_to_date_replicas),
+    )
     with suppress(ValueError):
         reported_versions(found.object.json, found.contract)
         versions = or_none(paths.status_versions.read(found.object.json)) or ()
@@ -138,6 +137,7 @@ def control_plane_counters(found: Found, before: ReplicaCounters) -> ReplicaCoun
     return now
 
 
-def _count(found: Found, path: Path[int] | None) -> int | None:
+def _count(found: Found, path: Path[int] | None, otherwise: int | None = None) -> int | None:
+    """Return the number at a path, or another one if the object has no 32-bit number there."""
     read = path.read(found.object.json) if path else ABSENT
-    return read.value if isinstance(read, Value) and -(2**31) <= read.value < 2**31 else None
+    return read.value if isinstance(read, Value) and -(2**31) <= read.value < 2**31 else otherwise

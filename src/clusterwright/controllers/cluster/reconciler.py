@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace as with_
 from datetime import timedelta
 
-from msgspec.structs import replace
-
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, ContractVersionedObjectReference
 from clusterwright.api.meta import Json, ObjectKey, Unstructured
 from clusterwright.api.wellknown import CLUSTER_FINALIZER
@@ -76,7 +74,7 @@ class Clusters(Kind[Cluster, Cluster, ClusterSnapshot]):
         infrastructure = await self._look_up(seen, obj.spec.infrastructure_ref, "infrastructure")
         control_plane = await self._look_up(seen, obj.spec.control_plane_ref, "controlPlane")
         listing = await list_descendants(deps.client, obj, machine_pools=seen.features.get("MachinePool", False))
-        return with_(seen, infrastructure=infrastructure, control_plane=control_plane, listing=listing)
+        return replace(seen, infrastructure=infrastructure, control_plane=control_plane, listing=listing)
 
     async def _look_up(self, seen: ClusterSnapshot, reference: ContractVersionedObjectReference | None, role: Role) -> Lookup:
         def adoption(found: Unstructured) -> Json | None:
@@ -110,7 +108,7 @@ class Clusters(Kind[Cluster, Cluster, ClusterSnapshot]):
             except ApiError as error:
                 failed = True
                 run.fail(f"error deleting cluster {run.object.key}: failed to delete {one.kind.kind} {one.key}: {error}", error)
-        run.seen = with_(run.seen, deletion=decision, delete_failed=failed)
+        run.seen = replace(run.seen, deletion=decision, delete_failed=failed)
         if act is Deletion.REMOVE_FINALIZER:
             run.become(without_finalizer(run.object, CLUSTER_FINALIZER))
             run.record("Normal", "Deleted", f"Cluster {run.object.metadata.name} has been deleted")

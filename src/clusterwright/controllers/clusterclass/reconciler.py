@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace as with_fields
 
 from clusterwright.api.codec import DecodeError, convert
 from clusterwright.api.contract import NoContract, crd_name, resolve_version
+from clusterwright.api.copying import replace
 from clusterwright.api.core import ClusterClass
 from clusterwright.api.core.clusterclass import ClusterClassStatusVariable, ClusterClassVariable
 from clusterwright.api.core.shared import ClusterClassTemplateReference
@@ -128,8 +127,8 @@ class ClusterClasses(Kind[ClusterClass, ClusterClass, ClusterClassSnapshot]):
             self._fail_variables(run, str(error))
             return
         variables, conflicting = collected([(INLINE, _as_json(cluster_class.spec.variables)), *discovered])
-        status = with_fields(cluster_class.status, variables=_typed(variables, ClusterClassStatusVariable))
-        run.become(with_fields(cluster_class, status=status))
+        status = replace(cluster_class.status, variables=_typed(variables, ClusterClassStatusVariable))
+        run.become(replace(cluster_class, status=status))
         if conflicting:
             self._fail_variables(run, f"the following variables have conflicting schemas: {','.join(conflicting)}")
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
 import msgspec
-from msgspec.structs import replace as with_fields
 
 from clusterwright.api.addons import ClusterResourceSet, ClusterResourceSetBinding, ResourceRef
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster
 from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
@@ -103,8 +102,8 @@ class ResourceSets(Kind[ClusterResourceSet, ClusterResourceSet, ResourceSetSnaps
         """The condition, in both forms. Applied with a resource missing: of which generation that is true must be told."""
         run.conclude(RESOURCES_APPLIED)
         if run.seen.is_missing and run.seen.complete and not run.errors:
-            status = with_fields(run.object.status, observed_generation=run.object.metadata.generation)
-            run.become(with_fields(run.object, status=status))
+            status = replace(run.object.status, observed_generation=run.object.metadata.generation)
+            run.become(replace(run.object, status=status))
 
     @staticmethod
     def _judge(run: SetPass) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from msgspec.structs import replace
-
 from clusterwright.api.addons import ClusterResourceSetBinding
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster
 from clusterwright.api.wellknown import CORE_GROUP, OK_TO_DELETE_ANNOTATION
 from clusterwright.controllers.external import refers_to

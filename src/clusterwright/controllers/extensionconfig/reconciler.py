@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
 import msgspec
-from msgspec.structs import replace as with_fields
 
 from clusterwright.api.codec import decode
+from clusterwright.api.copying import replace
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.runtime import ExtensionConfig, ExtensionHandler, GroupVersionHook
@@ -121,7 +120,7 @@ class ExtensionConfigs(RegisteredConfigs):
             )
             for h in found
         )
-        run.become(with_fields(run.object, status=with_fields(run.object.status, handlers=handlers)))
+        run.become(replace(run.object, status=replace(run.object.status, handlers=handlers)))
 
     def conclude(self, run: ConfigPass) -> None:
         """Set the condition in both forms, unless the CA could not be written: then no extension was asked."""
@@ -163,8 +162,8 @@ class ExtensionConfigs(RegisteredConfigs):
     async def _write_bundle(self, run: ConfigPass, bundle: bytes) -> None:
         """Write the CA before asking, so that the conditions are of the generation that has it."""
         config = run.object
-        spec = with_fields(config.spec, client_config=with_fields(config.spec.client_config, ca_bundle=bundle))
-        changed = with_fields(run.original.object, spec=spec)
+        spec = replace(config.spec, client_config=replace(config.spec.client_config, ca_bundle=bundle))
+        changed = replace(run.original.object, spec=spec)
         try:
             answer = await run.write(run.original, changed)
         except ApiError as error:

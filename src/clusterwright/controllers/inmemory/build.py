@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine, MachinePool
 from clusterwright.api.infrastructure import InfraCluster
 from clusterwright.api.meta import ObjectKey

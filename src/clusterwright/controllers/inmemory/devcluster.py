@@ -6,8 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from datetime import datetime
 
-from msgspec.structs import replace
-
+from clusterwright.api.copying import replace
 from clusterwright.api.core import APIEndpoint, Cluster, FailureDomain
 from clusterwright.api.infrastructure import DevInitializationStatus, InfraCluster
 from clusterwright.api.meta import ObjectKey

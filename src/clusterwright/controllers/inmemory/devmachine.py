@@ -6,12 +6,11 @@ back. With durations of zero a machine is up in one pass.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from msgspec.structs import replace as replace_struct
-
 from clusterwright import conditions
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine, MachinePool
 from clusterwright.api.infrastructure import InfraMachine
 from clusterwright.api.kubernetes import ConfigMap, DaemonSet, Lease, Node, Pod, Secret
@@ -180,7 +179,7 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
         if error is not None:
             under_way.progress = replace(under_way.progress, failed=under_way.stage)
             run.record("Warning", "StageFailed", f"{under_way.stage}: {error}")
-            run.errors.append(error)
+            run.fail(error)
         run.seen = replace(run.seen, object=under_way.obj, progress=under_way.progress, address=under_way.address)
 
     def conclude(self, run: MachinePass) -> None:
@@ -211,7 +210,7 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
         await self._start_vm(run)
         if DEV_MACHINE_FINALIZER not in run.obj.metadata.finalizers:  # from here on there is something to clean up
             run.obj = with_finalizer(run.obj, DEV_MACHINE_FINALIZER)
-            await whole.save(replace_struct(run.obj, status=whole.original.object.status))
+            await whole.save(replace(run.obj, status=whole.original.object.status))
         if not run.progress.vm_provisioned:
             return run.progress.vm_left
         run.stage = "NodeProvisioned"
@@ -236,10 +235,10 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
             if left := stages.remaining(since, scene.delay("vm"), scene.now):
                 if not started:
                     annotations = {**obj.metadata.annotations, VM_STARTED: scene.now.isoformat()}
-                    run.obj = replace_struct(obj, metadata=replace_struct(obj.metadata, annotations=annotations))
+                    run.obj = replace(obj, metadata=replace(obj.metadata, annotations=annotations))
                 run.progress = replace(run.progress, vm_left=left)
                 return
-            run.obj = replace_struct(obj, spec=replace_struct(obj.spec, provider_id=objects.provider_id(scene.name)))
+            run.obj = replace(obj, spec=replace(obj.spec, provider_id=objects.provider_id(scene.name)))
         known = known_address(obj)
         others = [] if known else await self._machines_of(scene)
         run.address = scene.simulated.address_of(scene.name, known, (known_address(o) for o in others))

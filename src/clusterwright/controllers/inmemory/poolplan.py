@@ -12,9 +12,8 @@ from datetime import datetime
 from enum import Enum
 from itertools import count, islice
 
-from msgspec.structs import replace
-
 from clusterwright.api.codec import to_json
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine, MachinePool
 from clusterwright.api.docker import DockerMachinePool
 from clusterwright.api.infrastructure import DevMachinePool, DevMachinePoolInstance, InfraMachine, InfraMachinePool

@@ -5,11 +5,8 @@ A move takes spec and metadata along, not status. So the address of a machine is
 
 from __future__ import annotations
 
-from dataclasses import replace as replace_data
-
-from msgspec.structs import replace
-
 from clusterwright import conditions
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Machine
 from clusterwright.api.infrastructure import InfraMachine
 from clusterwright.api.kubernetes import Secret
@@ -70,7 +67,7 @@ async def refounded(reader: Reader, scene: Scene, booted: Boot, ca: KeyPair | No
         "controlPlaneEndpoint": scene.simulated.endpoint,
         "kubernetesVersion": scene.version,
     }
-    return replace_data(booted, founds=True, ca=ca, cluster_configuration=dump(configuration))
+    return replace(booted, founds=True, ca=ca, cluster_configuration=dump(configuration))
 
 
 async def _has_founder(reader: Reader, scene: Scene) -> bool:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
 from clusterwright import conditions
+from clusterwright.api.copying import replace
 from clusterwright.api.core import MachineAddress
 from clusterwright.api.infrastructure import DevInitializationStatus, InfraMachine
 from clusterwright.conditions import v1beta1

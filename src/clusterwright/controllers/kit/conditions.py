@@ -10,9 +10,8 @@ from datetime import datetime
 from functools import cache
 from typing import Any, TypeVar, get_type_hints
 
-from msgspec.structs import replace
-
 from clusterwright.api.codec import without_metadata
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import Condition, Object, V1Beta1Condition
 from clusterwright.conditions import set_condition, v1beta1
 from clusterwright.conditions.limits import fit, fit_v1beta1

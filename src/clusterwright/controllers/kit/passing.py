@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import Object, Unstructured, V1Beta1Condition
 from clusterwright.controllers.kit import conditions
 from clusterwright.runtime.client import Original
@@ -111,10 +112,11 @@ class Pass(Generic[T, S]):
 
     # -------------------------------------------------------------------------------------------------- failures
 
-    def fail(self, text: str, cause: Exception | None = None) -> None:
-        """The pass will end in this error; it goes on until then."""
-        error = PassFailed(text)
-        error.__cause__ = cause
+    def fail(self, error: Exception | str, cause: Exception | None = None) -> None:
+        """Let the pass end in this error, after its remaining steps; a text becomes a PassFailed with that cause."""
+        if isinstance(error, str):
+            error = PassFailed(error)
+            error.__cause__ = cause
         self.errors.append(error)
 
     def record(self, type: str, reason: str, message: str) -> None:

@@ -128,7 +128,7 @@ class KindReconciler(Generic[T, O, S]):
         try:
             await self._kind.act(run)
         except (ApiError, Terminal) as error:
-            run.errors.append(error)
+            run.fail(error)
         self._kind.conclude(run)
         self._deps.trace(key, run.rows)
         await self._write(run)
@@ -195,7 +195,9 @@ class KindReconciler(Generic[T, O, S]):
             else:
                 await send()
         except (ApiError, ConditionConflict, ExceptionGroup) as error:
-            run.errors += [part for part in leaves(error) if isinstance(part, Exception)]
+            for part in leaves(error):
+                if isinstance(part, Exception):
+                    run.fail(part)
         self._deps.reports.leave(before.key, reports)
         for event in run.events:
             self._deps.events.record(before, event.type, event.reason, event.message)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from msgspec.structs import replace
-
 from clusterwright.api.bootstrap import (
     BootstrapTokenDiscovery,
     Discovery,
@@ -15,6 +13,7 @@ from clusterwright.api.bootstrap import (
     KubeadmConfigSpec,
     KubeConfigCluster,
 )
+from clusterwright.api.copying import replace
 from clusterwright.kubeadm.certificates import CertificateError, KeyPair, discovery_hashes
 from clusterwright.kubeadm.presence import defined
 from clusterwright.kubeadm.tokens import DEFAULT_TTL

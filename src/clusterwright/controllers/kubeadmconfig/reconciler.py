@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from dataclasses import replace as with_
 from datetime import timedelta
 from typing import Any, assert_never
 
-from msgspec.structs import replace
-
 from clusterwright.api.bootstrap import ClusterConfiguration, JoinConfiguration, JoinControlPlane, KubeadmConfig, KubeadmConfigSpec
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster
 from clusterwright.conditions import has
 from clusterwright.controllers.kit.conditions import decided
@@ -249,7 +247,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Home, Snapshot]):
         note(run, certificates=Certificates.AVAILABLE)
         filled = fill(run.object.spec, seen.endpoint, found.get(pki.Purpose.CA), is_worker=not control_plane)
         fill_in(run, filled.spec)
-        match run.decide_on(DISCOVERY, with_(filled, ttl=self._ttl)).chosen(Joining):
+        match run.decide_on(DISCOVERY, replace(filled, ttl=self._ttl)).chosen(Joining):
             case Joining.GENERATE:
                 pass
             case Joining.CREATE_TOKEN:
@@ -364,7 +362,7 @@ def fill_in(run: ConfigPass, spec: KubeadmConfigSpec) -> None:
 
 def note(run: ConfigPass, **findings: Any) -> None:
     """Note how far the pass came: fields of `Findings`."""
-    run.seen = with_(run.seen, findings=with_(run.seen.findings, **findings))
+    run.seen = replace(run.seen, findings=replace(run.seen.findings, **findings))
 
 
 @contextmanager

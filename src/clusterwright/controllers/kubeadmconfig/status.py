@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from msgspec.structs import replace
-
 from clusterwright.api.bootstrap import KubeadmConfig, KubeadmConfigInitializationStatus
+from clusterwright.api.copying import replace
 from clusterwright.conditions import Reasons, Strategy, reporter, summary, v1beta1
 from clusterwright.controllers.kit.conditions import v1beta1_conditions, with_condition, with_v1beta1
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
 from clusterwright.api.bootstrap import JoinConfiguration, NodeRegistrationOptions
+from clusterwright.api.copying import replace
 from clusterwright.api.kubernetes import Taint
 from clusterwright.api.wellknown import UNINITIALIZED_TAINT
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec.structs import replace
-
 from clusterwright.api.bootstrap import KubeadmConfig
 from clusterwright.api.codec import to_json
 from clusterwright.api.controlplane import KubeadmControlPlane
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Machine
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import Json, ObjectKey, ObjectMeta, OwnerReference

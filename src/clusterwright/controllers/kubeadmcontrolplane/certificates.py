@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
 from clusterwright.api.codec import DecodeError
+from clusterwright.api.copying import replace
 from clusterwright.api.kubeconfig import Document, InvalidKubeconfig, data_of, read
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import ObjectKey, OwnerReference

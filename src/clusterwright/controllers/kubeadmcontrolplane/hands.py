@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import msgspec
 
 from clusterwright.api.controlplane import KubeadmControlPlane
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Machine
 from clusterwright.api.meta import Unstructured
 from clusterwright.controllers.applying import Applier
@@ -45,7 +46,7 @@ def annotate(run: Run, annotations: Mapping[str, str | None]) -> None:
     """Let the control plane have these annotations; None takes one away."""
     metadata = run.object.metadata
     kept = {k: v for k, v in {**metadata.annotations, **annotations}.items() if v is not None}
-    run.become(msgspec.structs.replace(run.object, metadata=msgspec.structs.replace(metadata, annotations=kept)))
+    run.become(replace(run.object, metadata=replace(metadata, annotations=kept)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import assert_never
 
+from clusterwright.api.copying import replace
 from clusterwright.api.kubernetes import Node, Pod
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import NODE_ROLE_CONTROL_PLANE_LABEL

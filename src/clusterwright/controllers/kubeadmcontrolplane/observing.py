@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from clusterwright.api.controlplane import KubeadmControlPlane
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.meta import GroupVersionKind, ObjectKey, Unstructured
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, CORE_GROUP

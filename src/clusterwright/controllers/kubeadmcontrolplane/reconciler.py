@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from typing import Final, assert_never
 
-import msgspec
-
 from clusterwright.api.controlplane import KubeadmControlPlane, KubeadmControlPlaneInitializationStatus
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine, MachinePool
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import (
@@ -115,7 +113,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
         try:
             await (self._delete(run) if run.seen.deleting else self._advance(run))
         except ApiError as error:
-            run.errors.append(error)
+            run.fail(error)
         await self._detect_initialization(run)
         moment = None if run.seen.deleting else next_moment(run.seen)
         if moment is not None:
@@ -220,7 +218,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
             obj = machine.object
             if remediation.recovered(machine):
                 kept = delete_condition(obj.status.conditions, names.OWNER_REMEDIATED)
-                obj = msgspec.structs.replace(obj, status=msgspec.structs.replace(obj.status, conditions=kept))
+                obj = replace(obj, status=replace(obj.status, conditions=kept))
             if remediation.recovered_v1beta1(machine):
                 old = v1beta1.delete_condition(machine.v1beta1_conditions, names.OWNER_REMEDIATED)
                 obj = with_v1beta1_status(obj, conditions=old)
@@ -371,7 +369,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
             return
         if found and may_latch:
             latch = KubeadmControlPlaneInitializationStatus(control_plane_initialized=True)
-            run.become(msgspec.structs.replace(run.object, status=msgspec.structs.replace(run.object.status, initialization=latch)))
+            run.become(replace(run.object, status=replace(run.object.status, initialization=latch)))
         if found and is_untold:
             run.mark(mark("Available", "True"))
 
@@ -379,7 +377,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
 def _forget_etcd_health(run: Run) -> None:
     kept = delete_condition(run.object.status.conditions, names.ETCD_CLUSTER_HEALTHY)
     if kept != run.object.status.conditions:
-        run.become(msgspec.structs.replace(run.object, status=msgspec.structs.replace(run.object.status, conditions=kept)))
+        run.become(replace(run.object, status=replace(run.object.status, conditions=kept)))
 
 
 def make(deps: Dependencies) -> Reconciler:

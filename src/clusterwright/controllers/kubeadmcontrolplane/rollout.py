@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final, assert_never
 
-import msgspec
-
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Machine
 from clusterwright.conditions import v1beta1
 from clusterwright.controllers.kit.passing import PassFailed
@@ -150,5 +148,5 @@ async def _delete_one(hands: Hands, run: Run, machine: ControlPlaneMachine) -> N
         run.record("Warning", "FailedScaleDown", text)
         raise PassFailed(text) from error
     known = run.seen.machine(machine.name)
-    metadata = msgspec.structs.replace(known.object.metadata, deletion_timestamp=seen.now)
-    run.seen = run.seen.with_machine(replace(known, object=msgspec.structs.replace(known.object, metadata=metadata)))
+    metadata = replace(known.object.metadata, deletion_timestamp=seen.now)
+    run.seen = run.seen.with_machine(replace(known, object=replace(known.object, metadata=metadata)))

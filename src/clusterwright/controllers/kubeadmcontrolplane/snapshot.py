@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
 from clusterwright.api.controlplane import KubeadmControlPlane
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import ObjectKey

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec.structs import replace
-
 from clusterwright.api.controlplane import KubeadmControlPlane, LastRemediationStatus
+from clusterwright.api.copying import replace
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
 from clusterwright.controllers.kit.conditions import with_v1beta1_status
 from clusterwright.controllers.kubeadmcontrolplane import names

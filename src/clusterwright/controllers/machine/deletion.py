@@ -5,11 +5,9 @@ Nothing is decided here; what an act brought is given back to the table that ask
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import assert_never
 
-from msgspec.structs import replace as replace_struct
-
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Machine, MachineDeletionStatus, MachineNodeReference
 from clusterwright.api.kubernetes import Pod, VolumeAttachment
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, MACHINE_FINALIZER
@@ -147,7 +145,7 @@ class Deletion:
         except (ApiError, drain.DrainError) as error:
             run.mark(v1beta1.false("DrainingSucceeded", "DrainingFailed", "Warning", str(error)))
             run.record("Warning", "FailedDrainNode", f'error draining Machine\'s node "{node_name}": {error}')
-            run.errors.append(error)
+            run.fail(error)
             return node_access.Failed(error)
         if progress is not None and not progress.completed:
             return progress
@@ -185,7 +183,7 @@ class Deletion:
         except (ApiError, drain.DrainError, volumes.VolumeError) as error:
             text = f'error waiting for node volumes detaching, Machine\'s node "{node_name}": {error}'
             run.record("Warning", "FailedWaitForVolumeDetach", text)
-            run.errors.append(error)
+            run.fail(error)
             return node_access.Failed(error)
         if wait.over:
             if not v1beta1.is_true(v1beta1_conditions(run.object), "VolumeDetachSucceeded"):
@@ -242,7 +240,7 @@ class Deletion:
             except NotFound:
                 pass
             except ApiError as error:
-                run.errors.append(error)
+                run.fail(error)
                 return host_deletion.Remains.REFUSED
         return host_deletion.Remains.GOING
 
@@ -258,7 +256,7 @@ def _note_start(run: MachinePass, field: str) -> bool:
     if getattr(status, field) is not None:
         return False
     now = run.seen.now.replace(microsecond=0)
-    run.become(with_status(run.object, deletion=replace_struct(status, **{field: now})))
+    run.become(with_status(run.object, deletion=replace(status, **{field: now})))
     return True
 
 

@@ -10,9 +10,8 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any, assert_never
 
-from msgspec.structs import replace as replace_struct
-
 from clusterwright.api.contract import CONTRACTS
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Machine, MachineAddress, MachineNodeReference
 from clusterwright.api.meta import Json, OwnerReference, Unstructured
 from clusterwright.api.wellknown import (
@@ -87,7 +86,7 @@ def with_owner_and_label(s: MachineSnapshot) -> Machine:
         owners = (*owners, s.cluster.reference)
     if labels == metadata.labels and owners == metadata.owner_references:
         return machine
-    return replace_struct(machine, metadata=replace_struct(metadata, labels=labels, owner_references=owners))
+    return replace(machine, metadata=replace(metadata, labels=labels, owner_references=owners))
 
 
 def is_stand_alone(machine: Machine) -> bool:
@@ -226,7 +225,7 @@ def _mirror_config(s: MachineSnapshot) -> Outcome:
 def _take_secret(s: MachineSnapshot) -> Machine:
     if not isinstance(s.bootstrap, Found):
         return s.machine
-    bootstrap = replace_struct(s.machine.spec.bootstrap, data_secret_name=data_secret_name(s.bootstrap))
+    bootstrap = replace(s.machine.spec.bootstrap, data_secret_name=data_secret_name(s.bootstrap))
     machine = with_spec(s.machine, bootstrap=bootstrap)
     return initialized(machine, bootstrap_data_secret_created=True)
 

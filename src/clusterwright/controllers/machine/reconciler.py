@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import assert_never
 
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.meta import Json, ObjectKey, OwnerReference, Unstructured
 from clusterwright.api.wellknown import CORE_GROUP, MACHINE_FINALIZER, UPDATE_IN_PROGRESS_ANNOTATION
@@ -125,7 +125,7 @@ class Machines(Kind[Machine, Cluster, MachineSnapshot]):
         try:
             run.become(with_certificates_expiry(run.seen))
         except BadExpiry as error:
-            run.errors.append(error)
+            run.fail(error)
         await (self._deletion.advance(run) if run.seen.deleting else self._update_in_place(run))
 
     async def _find_node(self, run: MachinePass) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from msgspec.structs import replace
-
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Machine, MachineInitializationStatus
 from clusterwright.api.wellknown import CERTIFICATES_EXPIRY_ANNOTATION, CONTROL_PLANE_LABEL
 from clusterwright.conditions import is_true, v1beta1

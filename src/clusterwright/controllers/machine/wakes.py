@@ -6,10 +6,11 @@ Held in memory only: after a restart everything is looked at once, which is as g
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Machine
 from clusterwright.api.kubernetes import Node, Pod, VolumeAttachment
 from clusterwright.api.meta import Object, ObjectKey

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
+from clusterwright.api.copying import replace
 from clusterwright.api.core import ContractVersionedObjectReference, Machine
 from clusterwright.api.meta import Json
 from clusterwright.controllers import field_ownership

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from msgspec.structs import replace
-
 from clusterwright.api.codec import convert, to_json
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.meta import Json
 from clusterwright.api.selectors import InvalidSelector, is_empty, parsed, selector_text

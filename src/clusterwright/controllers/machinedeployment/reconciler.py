@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace as with_
 from datetime import timedelta
 from typing import Final, assert_never
 
 import msgspec
-from msgspec.structs import replace
 
 from clusterwright.api.codec import convert
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, MachineDeployment, MachineSet
 from clusterwright.api.meta import Json, ObjectKey, Unstructured
 from clusterwright.api.wellknown import (
@@ -87,7 +86,8 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
 
     async def act(self, run: Run) -> None:
         """Tell the MachineSets apart, decide how many Machines each shall have, write that, and clean up."""
-        run.errors += run.seen.failures
+        for failure in run.seen.failures:
+            run.fail(failure)
         if run.seen.machine_sets is None:
             return
         if run.seen.deleting:
@@ -101,7 +101,7 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
                 run.fail(f"MachineSet {machine_set.key} does not have the machine-template-hash label")
                 return
         division = divide(run.object, run.seen.machine_sets, run.seen.now)
-        run.seen = with_(run.seen, division=division, new=division.new.metadata.name if division.new else "")
+        run.seen = replace(run.seen, division=division, new=division.new.metadata.name if division.new else "")
         match step:
             case Step.SCALE:
                 await self._scale(run, division)
@@ -110,7 +110,7 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
             case never:
                 assert_never(never)
         run.become(counted(run.seen))
-        run.seen = with_(run.seen, settled=not run.errors)
+        run.seen = replace(run.seen, settled=not run.errors)
         if step is not Step.SCALE and is_complete(run.object):
             await self._clean_up(run)
 
@@ -185,7 +185,7 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
             may_go = rollout.shrink_old(plan)
             if run.seen.features.get("InPlaceUpdates"):
                 asked = division.old if may_go else biggest_first(division.old)
-                await self._update_in_place(run, with_(division, old=tuple(asked)), plan, marks, hash_label)
+                await self._update_in_place(run, replace(division, old=tuple(asked)), plan, marks, hash_label)
             rollout.break_deadlock(plan)
         await self._write(run, division, plan.intents, name=name, hash_label=hash_label, marks=marks)
 
@@ -247,7 +247,7 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
         ours = {s.metadata.uid for s in existing if any(r.controller and r.uid == metadata.uid for r in s.metadata.owner_references)}
         unseen = ours - {s.metadata.uid for s in run.seen.machine_sets or ()}
         if unseen:
-            run.seen = with_(run.seen, unseen=len(unseen))
+            run.seen = replace(run.seen, unseen=len(unseen))
             run.vote(_NOT_SEEN_WAIT)
         return bool(unseen)
 
@@ -296,9 +296,9 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
             answer = await self._applier.create(run.object.key, intent, FIELD_MANAGER)
         except ApiError as error:
             run.record("Warning", "FailedCreate", f"Failed to create MachineSet {name}: {error}")
-            raise _failed(f"failed to create MachineSet {name}: {error}", error) from error
+            raise PassFailed(f"failed to create MachineSet {name}: {error}") from error
         run.record("Normal", "SuccessfulCreate", f"Created MachineSet {name} with {intent['spec']['replicas']} replicas")
-        run.seen = with_(run.seen, machine_sets=(*(run.seen.machine_sets or ()), convert(answer.json, MachineSet)), new=name)
+        run.seen = replace(run.seen, machine_sets=(*(run.seen.machine_sets or ()), convert(answer.json, MachineSet)), new=name)
 
     async def _update(
         self, run: Run, maker: Maker, machine_set: MachineSet, intents: Mapping[str, int], annotations: Mapping[str, str]
@@ -315,22 +315,16 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
         except (Conflict, NotFound) as error:
             if machine_set.metadata.deletion_timestamp is not None:
                 return
-            raise _failed(f"failed to update MachineSet {name}: {error}", error) from error
+            raise PassFailed(f"failed to update MachineSet {name}: {error}") from error
         except ApiError as error:
-            raise _failed(f"failed to update MachineSet {name}: {error}", error) from error
+            raise PassFailed(f"failed to update MachineSet {name}: {error}") from error
         if applied.object is not None:
             after = convert(applied.object.json, MachineSet)
             sets = tuple(after if s.metadata.name == name else s for s in run.seen.machine_sets or ())
-            run.seen = with_(run.seen, machine_sets=sets)
+            run.seen = replace(run.seen, machine_sets=sets)
         if replicas != before and not applied.mended:
             way = "up" if replicas > before else "down"
             run.record("Normal", "SuccessfulScale", f"Scaled {way} MachineSet {name}: {before} -> {replicas}")
-
-
-def _failed(text: str, cause: Exception) -> PassFailed:
-    error = PassFailed(text)
-    error.__cause__ = cause
-    return error
 
 
 def _sized(machine_sets: Iterable[MachineSet]) -> tuple[Sized, ...]:

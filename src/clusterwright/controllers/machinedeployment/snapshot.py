@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from msgspec.structs import replace
-
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet, MachineStatus
 from clusterwright.api.meta import ObjectMeta
 from clusterwright.controllers.kit.passing import PassFailed

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec.structs import replace
-
+from clusterwright.api.copying import replace
 from clusterwright.api.core import MachineDeployment, MachineSet
 from clusterwright.api.selectors import InvalidSelector, selector_text
 from clusterwright.controllers import version_counts

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 
-from msgspec.structs import replace
-
+from clusterwright.api.copying import replace
 from clusterwright.api.core import (
     Cluster,
     Machine,

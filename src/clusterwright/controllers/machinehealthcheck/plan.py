@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from msgspec.structs import replace as replace_struct
-
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Machine, MachineHealthCheck
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.controllers.external import with_owner
@@ -23,7 +21,7 @@ def with_owner_and_label(check: MachineHealthCheck, cluster: ClusterFacts) -> Ma
     metadata = check.metadata
     owners = with_owner(metadata.owner_references, cluster.owner)
     labels = {**metadata.labels, CLUSTER_NAME_LABEL: check.spec.cluster_name}
-    return replace_struct(check, metadata=replace_struct(metadata, labels=labels, owner_references=owners))
+    return replace(check, metadata=replace(metadata, labels=labels, owner_references=owners))
 
 
 def judged(seen: HealthCheckSnapshot, targets: Sequence[Target]) -> HealthCheckSnapshot:
@@ -43,14 +41,14 @@ def with_counters(seen: HealthCheckSnapshot) -> MachineHealthCheck:
     """Return the check with its counters; a limit that cannot be read leaves what was allowed before."""
     check = seen.object
     left = check.status.remediations_allowed if seen.limit_error else seen.limit.left(seen.expected - seen.healthy)
-    status = replace_struct(
+    status = replace(
         check.status,
         expected_machines=seen.expected,
         current_healthy=seen.healthy,
         remediations_allowed=left,
         targets=tuple(sorted(t.machine.metadata.name for t in seen.targets)),
     )
-    return check if status == check.status else replace_struct(check, status=status)
+    return check if status == check.status else replace(check, status=status)
 
 
 def conclude(target: TargetSnapshot, machine: Machine) -> tuple[Machine, list[Decision]]:

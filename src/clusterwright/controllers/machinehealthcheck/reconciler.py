@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine, MachineHealthCheck
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import ObjectKey
@@ -104,7 +104,7 @@ class MachineHealthChecks(Kind[MachineHealthCheck, Cluster, HealthCheckSnapshot]
             target = await self._requested(run, target)
             await self._write(run, target)
         except (ApiError, ConditionConflict) as error:
-            run.errors.append(error)
+            run.fail(error)
         return target
 
     async def _requested(self, run: CheckPass, target: TargetSnapshot) -> TargetSnapshot:

@@ -10,8 +10,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import assert_never
 
-from msgspec.structs import replace
-
+from clusterwright.api.copying import replace
 from clusterwright.api.core import MachinePool, MachinePoolInitializationStatus
 from clusterwright.api.meta import Json, Unstructured
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from typing import assert_never
 
 from clusterwright.api.contract import MalformedField
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine, MachinePool
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import Json, ObjectKey, Unstructured

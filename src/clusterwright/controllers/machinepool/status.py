@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
+from clusterwright.api.copying import replace
 from clusterwright.api.core import MachinePool
 from clusterwright.controllers.kit.contract import complaint, failure
 from clusterwright.controllers.kit.lookup import Found

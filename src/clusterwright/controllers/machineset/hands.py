@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace as with_
 
 from clusterwright.api.codec import convert
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Machine, MachineSet
 from clusterwright.api.meta import ObjectKey
 from clusterwright.controllers.kit.passing import Pass
@@ -29,17 +29,17 @@ class Hands:
     def took_over(self, run: Run, machine: Machine) -> None:
         """A Machine is now as the API server answered."""
         machines = tuple(machine if m.metadata.name == machine.metadata.name else m for m in run.seen.machines or ())
-        run.seen = with_(run.seen, machines=machines)
+        run.seen = replace(run.seen, machines=machines)
 
     def changed(self, run: Run, machine: Machine) -> None:
         """A Machine is now as the API server answered, and no longer what the template made it."""
         self.took_over(run, machine)
-        run.seen = with_(run.seen, kept=run.seen.kept - {machine.metadata.name})
+        run.seen = replace(run.seen, kept=run.seen.kept - {machine.metadata.name})
 
     async def delete(self, run: Run, machines: Iterable[Machine]) -> None:
         """Delete Machines; go on with the others if one cannot be deleted."""
         leaving = list(machines)
-        run.seen = with_(run.seen, kept=run.seen.kept - {m.metadata.name for m in leaving})
+        run.seen = replace(run.seen, kept=run.seen.kept - {m.metadata.name for m in leaving})
         for machine in leaving:
             name = machine.metadata.name
             try:

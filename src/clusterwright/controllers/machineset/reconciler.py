@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import replace as with_
 from datetime import timedelta
 from enum import Enum
 from itertools import chain, islice
@@ -12,9 +11,9 @@ from typing import Any, Final, assert_never
 from weakref import WeakValueDictionary
 
 import msgspec
-from msgspec.structs import replace
 
 from clusterwright.api.codec import convert
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine, MachineSet
 from clusterwright.api.core.shared import MachineDeletionSpec
 from clusterwright.api.meta import Condition, Json, ObjectKey, Unstructured, V1Beta1Condition
@@ -101,7 +100,8 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
 
     async def act(self, run: Run) -> None:
         """Replace what is unhealthy, keep the rest in step, then mind the number. Without a list of Machines nothing is done."""
-        run.errors += run.seen.failures
+        for failure in run.seen.failures:
+            run.fail(failure)
         if run.seen.machines is None:
             return
         if run.seen.deleting:
@@ -111,7 +111,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         try:
             await self._remediate(run)
         except ApiError as error:
-            run.errors.append(error)
+            run.fail(error)
         in_step = await self._sync(run, maker)
         goes_on = in_step is Sync.FAILED and run.seen.features.get("InPlaceUpdates")  # others are updated all the same
         if in_step is Sync.DONE or goes_on:
@@ -227,7 +227,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
             run.fail(f"failed to keep Machines in step: {error}", error)
             return Sync.FAILED
         finally:
-            run.seen = with_(run.seen, kept=frozenset(kept))
+            run.seen = replace(run.seen, kept=frozenset(kept))
         self._applier.keep_only(key, uids)
         if mended:
             run.vote(_SOON)
@@ -305,17 +305,17 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         MachineSets of one MachineDeployment create one after the other: each sees what the others made.
         """
         checked = await self._preflight(run)
-        run.seen = with_(run.seen, preflight=checked)
+        run.seen = replace(run.seen, preflight=checked)
         if not checked.passed:
             text = "; ".join([*checked.messages, *([checked.error] if checked.error else [])])
-            run.seen = with_(run.seen, refusal=Refusal("PreflightCheckFailed", text))
+            run.seen = replace(run.seen, refusal=Refusal("PreflightCheckFailed", text))
             run.decide(SCALE)
             return
         family = run.object.metadata.labels.get(MACHINE_DEPLOYMENT_NAME_LABEL, "")
         key = ObjectKey(run.object.metadata.namespace, family or f"/{run.object.metadata.name}")
         async with self._creating.setdefault(key, asyncio.Lock()):
             existing, room = await self._existing(run, family)
-            run.seen = with_(run.seen, existing=existing, room=room)
+            run.seen = replace(run.seen, existing=existing, room=room)
             if run.decide(SCALE).chosen(Scale) is Scale.CREATE:
                 await self._create(run, maker)
 
@@ -344,7 +344,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         missing = run.seen.to_create
         budget = creation_budget((m.metadata.creation_timestamp for m in existing), run.seen.now)
         if missing > budget:
-            run.seen = with_(run.seen, postponed=missing - budget)
+            run.seen = replace(run.seen, postponed=missing - budget)
             run.vote(CREATION_WAIT)
         taken = [m.metadata.name for m in await client.list(Machine, namespace=run.object.metadata.namespace)]
         creator = Creator(client, self._applier, maker)
@@ -376,7 +376,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         return list(self._unconfirmed.names(key))
 
     def _refused(self, run: Run, refusal: Refusal, cause: Exception) -> None:
-        run.seen = with_(run.seen, refusal=refusal)
+        run.seen = replace(run.seen, refusal=refusal)
         run.record("Warning", "FailedCreate", refusal.message)
         run.fail(refusal.message, cause.__cause__ if isinstance(cause.__cause__, Exception) else cause)
 

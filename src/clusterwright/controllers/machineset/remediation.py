@@ -7,11 +7,12 @@ once is the MachineDeployment's to say, and nothing goes that could not be repla
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Final
 
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Machine
 from clusterwright.api.meta import Condition, V1Beta1Condition
 from clusterwright.api.wellknown import REMEDIATE_MACHINE_ANNOTATION

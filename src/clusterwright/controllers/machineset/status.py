@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from msgspec.structs import replace
-
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Machine, MachineSet
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.selectors import InvalidSelector, selector_text

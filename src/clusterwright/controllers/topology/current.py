@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Machine
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey

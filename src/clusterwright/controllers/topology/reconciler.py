@@ -10,12 +10,12 @@ patch at its end is a change of the Cluster as it is then.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 
 from clusterwright.api.codec import convert
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster
 from clusterwright.api.core.cluster import Topology
 from clusterwright.api.meta import Json, Unstructured
@@ -242,8 +242,8 @@ class Topologies(Kind[Cluster, Cluster, TopologySnapshot]):
         if run.seen.done.is_gone:
             return
         if run.seen.topology is not None:
-            spec = msgspec.structs.replace(run.object.spec, topology=run.seen.topology)
-            run.become(msgspec.structs.replace(run.object, spec=spec))
+            spec = replace(run.object.spec, topology=run.seen.topology)
+            run.become(replace(run.object, spec=spec))
         if run.seen.done.plan is not None:
             run.become(with_upgrade_plan(run.object, run.seen.done.plan))
         run.become(kit.decided(run.object, TOPOLOGY_RECONCILED, decision, run.seen.now))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from msgspec.structs import replace
-
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, ReplicaCounters
 from clusterwright.api.core.shared import UpgradePlanVersion
 from clusterwright.topology.model import Progress

@@ -6,11 +6,11 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
 
+from clusterwright.api.copying import replace
 from clusterwright.api.jsonvalues import copied
 from clusterwright.api.meta import Json
 from clusterwright.golang import jsonpatch

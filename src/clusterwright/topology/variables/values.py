@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final
 
 import msgspec
 
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.schema.structural import apply_defaults, copy_json, unknown_fields
 from clusterwright.apiserver.schema.validation import find_errors

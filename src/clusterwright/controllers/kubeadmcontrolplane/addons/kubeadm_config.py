@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace as with_fields
 from typing import Any
-
-from msgspec.structs import replace
 
 from clusterwright.api import yamlreader
 from clusterwright.api.bootstrap import DNS, ClusterConfiguration, Etcd, KubeadmConfigSpec
 from clusterwright.api.codec import convert, to_json
+from clusterwright.api.copying import replace
 from clusterwright.api.kubernetes import ConfigMap
 from clusterwright.api.meta import ObjectKey
 from clusterwright.controllers.kubeadmcontrolplane.machines.desired import Owner, defaulted_config_spec
@@ -87,7 +85,7 @@ async def update(client: Client, version: str, mutate: Mutator) -> None:
             raise ValueError(f"unable to find {KEY!r} key in kubeadm ConfigMap")
         current, data = parse_cluster_configuration(text)
         changed = mutate(current)
-        told = with_fields(data, kubernetes_version=f"v{parsed}")
+        told = replace(data, kubernetes_version=f"v{parsed}")
         if _same(current, changed) and told == data:
             return
         try:

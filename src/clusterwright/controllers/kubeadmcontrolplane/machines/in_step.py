@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace as with_
-
-from msgspec.structs import replace
-
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Machine
 from clusterwright.api.core.shared import MachineDeletionSpec
 from clusterwright.api.meta import Unstructured
@@ -60,7 +57,7 @@ async def _bring_in_step(hands: Hands, run: Run, machine: ControlPlaneMachine) -
     if changes:
         known = run.seen.machine(machine.name)
         infrastructure, config = changes.get("infrastructure", known.infrastructure), changes.get("config", known.config)
-        run.seen = run.seen.with_machine(with_(known, infrastructure=infrastructure, config=config))
+        run.seen = run.seen.with_machine(replace(known, infrastructure=infrastructure, config=config))
     return mended
 
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 
 import msgspec
-from msgspec.structs import replace
 
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Machine
 from clusterwright.api.meta import Condition, ObjectKey, Unstructured, V1Beta1Condition
 from clusterwright.conditions import delete_condition, get, is_false, is_true, set_condition
