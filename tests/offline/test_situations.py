@@ -8,6 +8,7 @@ import pytest
 
 from clusterwright.simulation.plane import Plane
 from offline.situations import addons, bootstrap, control_planes, healthy, infrastructure, references, workers
+from offline.situations.steps import tables
 from offline.situations.still_wrong import STILL_WRONG
 from offline.situations.truth import Situation, faults_of, played
 from support.moments import Moment
@@ -16,7 +17,7 @@ SITUATIONS = [
     situation
     for module in (references, bootstrap, infrastructure, control_planes, workers, addons, healthy)
     for situation in module.SITUATIONS
-]
+] + list(tables())
 
 
 def test_every_situation_has_a_name_of_its_own() -> None:
@@ -33,8 +34,8 @@ def marked(situation: Situation) -> Any:
 
 
 @pytest.mark.parametrize("situation", [marked(s) for s in SITUATIONS])
-def test_the_verdict_is_the_truth(situation: Situation, settled: Moment[Plane]) -> None:
-    live, saved = played(situation, settled)
+def test_the_verdict_is_the_truth(situation: Situation, settled: Moment[Plane], three: Moment[Plane]) -> None:
+    live, saved = played(situation, settled, three)
     wrong = {"live": faults_of(situation, live), "saved": faults_of(situation, saved)}
 
     assert not wrong["live"], f"{live.headline}\n  {wrong['live']}"

@@ -49,6 +49,8 @@ class Situation:
     subject: str = SUBJECT
     needs_cluster: bool = True
     """Whether a cluster of one and one must be up first."""
+    leaders: int = 1
+    """How many Machines its control plane has; one of three has no workers."""
     stage: Stage = plane
 
 
@@ -69,7 +71,7 @@ def faults_of(situation: Situation, verdict: Verdict) -> list[str]:
     return wrong
 
 
-def played(situation: Situation, settled: Moment[Plane]) -> tuple[Verdict, Verdict]:
+def played(situation: Situation, settled: Moment[Plane], three: Moment[Plane]) -> tuple[Verdict, Verdict]:
     """Return the verdicts on a situation: of the live plane, and of the file that `record` makes of it."""
 
     async def play(p: Plane) -> tuple[Verdict, Verdict]:
@@ -85,5 +87,5 @@ def played(situation: Situation, settled: Moment[Plane]) -> tuple[Verdict, Verdi
             return await play(p)
 
     if situation.needs_cluster and situation.stage is plane:
-        return settled.then(play)
+        return (three if situation.leaders == 3 else settled).then(play)
     return run_virtual(all_of_it())
