@@ -277,3 +277,24 @@ def test_patches_refuse_a_worker_of_an_unknown_class(kind: str) -> None:
         entry["class"] = "nobody-knows-it"
 
     assert evaluate(vector) == {"error": True}
+
+
+# ------------------------------------------------------------------- C3: checks that a bootstrap template skips
+
+SKIP = "machineset.cluster.x-k8s.io/skip-preflight-checks"
+
+
+@pytest.mark.parametrize(
+    ("own", "template", "creates"),
+    [("", "", False), ("", "All", True), ("", "ControlPlaneIsStable", True), ("KubeadmVersionSkew", "All", False)],
+)
+def test_a_bootstrap_template_says_which_checks_are_skipped_unless_the_machine_set_does(own: str, template: str, creates: bool) -> None:
+    def change(objects: Objects) -> None:
+        for kind, value in (("MachineSet", own), ("GenericBootstrapConfigTemplate", template)):
+            for obj in all_of(objects, kind):
+                if value:
+                    obj["metadata"].setdefault("annotations", {})[SKIP] = value
+
+    answer = changed("machineset", "machineset-h-preflight-04", change)
+
+    assert any(a["verb"] == "create" and a["kind"] == "Machine" for a in answer["actions"]) is creates
