@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from clusterwright.api.meta import ObjectKey
+from clusterwright.offline.workings import Failing, Queue
 
 API_VERSION = "clusterwright.dev/v1alpha1"
 
@@ -149,6 +150,10 @@ class Running(msgspec.Struct, frozen=True):
     traces: tuple[Decided, ...] = ()
     """What was decided about the objects of the namespace, oldest first."""
     features: Mapping[str, bool] = {}
+    failures: tuple[Failing, ...] = ()
+    """The objects whose last passes failed."""
+    queues: tuple[Queue, ...] = ()
+    """What waits for the controllers; of idle ones nothing."""
 
     def why_idle(self, kind: str) -> str:
         """Why nobody reconciles a kind; empty: somebody does, or it is not known."""

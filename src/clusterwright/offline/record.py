@@ -22,6 +22,7 @@ from clusterwright.offline.detectors.certificate_authorities import mistake
 from clusterwright.offline.listing import beside, everything
 from clusterwright.offline.neglect import observed_generation, spec_changed, unreconciled
 from clusterwright.offline.observation import API_VERSION
+from clusterwright.offline.workings import about
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, NotFound
 
@@ -69,7 +70,7 @@ async def record(
     jsons = [o.json for o in kept]
     running = await ask_controllers(client, cluster.namespace) if running is None else running
     if running is not None:
-        running["traces"] = [t for t in running["traces"] if kinship.name_of(t["kind"], t["namespace"], t["name"]) in related]
+        running = about(running, related)
     if any(unreconciled(o, now) is not None or not o.at("status") for o in kept if o.kind not in _SILENT):
         documents += await _managers(client)
     observation = await observation_of(jsons, cluster, now, surveyor, running, seen=all_there.seen, unseen=all_there.unseen, shown=shown)

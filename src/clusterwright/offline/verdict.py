@@ -13,6 +13,7 @@ from clusterwright.conditions import InvalidConditions, conditions_of, get
 from clusterwright.offline.advice import Advice, advise
 from clusterwright.offline.causes import Investigation
 from clusterwright.offline.complaints import Complaint, Tier, condition_path, has_delivered, since
+from clusterwright.offline.detectors.passes import WAITS
 from clusterwright.offline.neglect import ago
 from clusterwright.offline.nodes import Node
 
@@ -134,6 +135,8 @@ def state_of(investigation: Investigation, node: Node, now: datetime | None) -> 
     if worst.tier is Tier.MISSING:  # named in vain for as long as whoever names it is there
         named = [_span(_made(investigation.nodes[r]), now) for r in node.referrers if r in investigation.nodes]
         span = max((s for s in (span, *named) if s is not None), default=None)
+    if worst.cause == WAITS:
+        return State.PROGRESSING
     if worst.tier in {Tier.PAUSED, Tier.DELETING, Tier.HELD}:
         return State.WAITING
     if worst.tier in _BAD:

@@ -263,7 +263,8 @@ class Manager:
             "rights": [f"{right} ({what})" for right, what in sorted(self.rights.missing.items())],
             "traces": traces,
             "failures": [failure.to_json() for failure in self.failures.selected(**query)],
-            "queues": [queue for controller in self.controllers if (queue := waiting(controller, query)) is not None],
+            # before controllers run, nobody comes to what waits
+            "queues": [q for c in self.controllers if (q := waiting(c, query)) is not None] if self._started else [],
             **{name: witness(query) for name, witness in self._witnesses.items()},
         }
 
