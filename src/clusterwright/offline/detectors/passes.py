@@ -41,10 +41,12 @@ def failing_passes(known: Known) -> Iterator[Found]:
             continue
         mute = next((c for c in complaints if LOGS_ONLY in (c.raw or c.text)), None)
         if mute is not None:
-            told = replace(complaint, since=mute.since or complaint.since, path=mute.path)
-            yield Found(object=failing.object, complaint=told, is_all=True)
+            told = replace(complaint, since=mute.since or complaint.since, path=mute.path, about=mute.about)
+            yield Found(object=failing.object, complaint=told)
         else:
-            yield Found(object=failing.object, complaint=replace(complaint, secondary=bool(complaints)))
+            # what an object says of itself comes before what the process says of it
+            own = min((c.tier for c in complaints), default=Tier.ERROR)
+            yield Found(object=failing.object, complaint=replace(complaint, tier=max(own, Tier.ERROR), secondary=bool(complaints)))
 
 
 def _failure(failing: Failing, obj: Unstructured) -> Complaint:
