@@ -6,15 +6,18 @@ import argparse
 import asyncio
 import re
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from typing import Final
 
 import msgspec
 
+from clusterwright.api.core import Cluster
 from clusterwright.api.meta import Json, Object, ObjectKey
 from clusterwright.api.scheme import ModelledResource
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.cli import connect, subjects
+from clusterwright.cli.errors import Usage
 from clusterwright.cli.files import read_bundle
 from clusterwright.cli.following import changes, of_cluster
 from clusterwright.cli.program import as_called
@@ -23,6 +26,7 @@ from clusterwright.cli.subjects import Subject
 from clusterwright.conditions.words import plural
 from clusterwright.offline.bundle import BadBundle, Bundle, assemble
 from clusterwright.offline.explain import Answer, explain
+from clusterwright.offline.orphans import namespace_bundle
 from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import SystemClock
@@ -31,12 +35,23 @@ from clusterwright.tables import explanation_as_text
 
 _NET = 30.0
 """Seconds after which a verdict is asked for again though nothing has changed."""
+EXIT_CODES: Final[Mapping[State, int]] = {
+    State.FINE: 0,
+    State.PROGRESSING: 3,
+    State.WAITING: 4,
+    State.BROKEN: 5,
+    State.UNSEEN: 6,
+}
+"""The exit status by verdict; 1 and 2 are errors."""
 _MOST_OTHERS = 5
 _MOST_HISTORY = 20
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Explain a live object, or one in a bundle; 0 also where there is trouble, 1 where the question cannot be answered."""
+    """Explain a live object, or one in a bundle; 0 also where there is trouble, 1 where the question cannot be answered.
+
+    With --exit-code, the status tells the verdict.
+    """
     try:
         subject, rest = subjects.parse(arguments.words)
         if len(rest) > 1:
@@ -45,6 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"clusterwright explain: {error}", file=sys.stderr)
         return 2
     try:
+        if arguments.watch and arguments.exit_code:
+            raise Usage("--exit-code cannot be combined with --watch: a watch has no last verdict")
         if arguments.watch:
             return asyncio.run(_watch(arguments, subject))
         answer = asyncio.run(_explained(arguments, subject))
@@ -56,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(msgspec.json.format(msgspec.json.encode(answer.to_json(condition))).decode())
     else:
         print(as_text(answer, condition, decisions=arguments.decisions))
-    return 0
+    return EXIT_CODES[answer.verdict.state] if arguments.exit_code else 0
 
 
 async def _explained(arguments: argparse.Namespace, subject: Subject) -> Answer:
@@ -76,7 +93,7 @@ async def _watch(arguments: argparse.Namespace, subject: Subject) -> int:
             print(f"{SystemClock().now():%H:%M:%S}  gone: {error}", flush=True)
             return 0
         verdict = answer.verdict
-        told = (verdict.state, verdict.object, verdict.what)
+        told = (verdict.state, verdict.object, verdict.brief)  # not what else is said: it counts and tells times
         if told != shown:
             if arguments.output == "json":
                 print(msgspec.json.encode(answer.to_json()).decode(), flush=True)
@@ -112,8 +129,11 @@ async def _live(arguments: argparse.Namespace, subject: Subject) -> list[Json]:
         return await gather(arguments, subject.name, keep_secrets=True)
     connection = connect.resolve(arguments)
     async with connect.connected(connection) as client:
-        found = await _found(client, subject, arguments.namespace or connection.namespace)
-    return await gather(arguments, _cluster_of(found), keep_secrets=True)
+        namespace = arguments.namespace or connection.namespace
+        cluster = _cluster_of(await _found(client, subject, namespace))
+        if await client.find(Cluster, ObjectKey(namespace, cluster)) is None:
+            return await namespace_bundle(client, namespace, SystemClock().now())
+    return await gather(arguments, cluster, keep_secrets=True)
 
 
 async def _found(client: Client, subject: Subject, namespace: str) -> Object:

@@ -13,6 +13,7 @@ from clusterwright.controllers.kit import registry
 from clusterwright.offline import topologies
 from clusterwright.offline.advice import advise
 from clusterwright.offline.bundle import BadBundle, Bundle
+from clusterwright.offline.cause_ids import cause_id
 from clusterwright.offline.causes import Investigation
 from clusterwright.offline.complaints import Complaint, Tier
 from clusterwright.offline.kinship import related
@@ -151,4 +152,11 @@ def _cause(investigation: Investigation, node: Node) -> Json:
     worst = node.worst or Complaint(Tier.UNKNOWN, "")
     advice = advise(investigation, node, worst)
     step = f"{advice.next}: {advice.command}" if advice.command else advice.next
-    return {"object": node.id.partition("#")[0], "what": worst.text, "since": worst.since or None, "who": advice.who, "next": step}
+    return {
+        "object": node.id.partition("#")[0],
+        "cause": cause_id(worst),
+        "what": worst.text,
+        "since": worst.since or None,
+        "who": advice.who,
+        "next": step,
+    }
