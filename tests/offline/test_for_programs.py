@@ -73,7 +73,14 @@ def blind(documents: list[Json]) -> list[Json]:
     """The same, by somebody who may not list control planes."""
     seen = [d for d in documents if d["kind"] not in {"KubeadmControlPlane", "Observation"}]
     told = next(d for d in documents if d["kind"] == "Observation")
-    return [*seen, {**told, "seen": [k for k in told["seen"] if k != "KubeadmControlPlane"], "unseen": [{"kind": "KubeadmControlPlane", "error": "forbidden"}]}]
+    return [
+        *seen,
+        {
+            **told,
+            "seen": [k for k in told["seen"] if k != "KubeadmControlPlane"],
+            "unseen": [{"kind": "KubeadmControlPlane", "error": "forbidden"}],
+        },
+    ]
 
 
 @pytest.mark.parametrize("state", list(State))

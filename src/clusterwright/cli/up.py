@@ -27,6 +27,8 @@ from clusterwright.runtime.kubeconfig import Kubeconfig
 from clusterwright.runtime.logging import configure
 from clusterwright.runtime.manager import Manager
 from clusterwright.runtime.rest import RestClient
+from clusterwright.verdicts.judge import Judge
+from clusterwright.verdicts.witness import add_judge
 from clusterwright.webhooks import embedded
 
 
@@ -88,6 +90,7 @@ async def _run(arguments: argparse.Namespace) -> int:
     data_dir = None if arguments.in_memory else arguments.data_dir
     stop = asyncio.Event()
     started: running.Running | None = None
+    judge: Judge | None = None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     workloads = admission.Workloads()
     link = _Link()
@@ -120,10 +123,13 @@ async def _run(arguments: argparse.Namespace) -> int:
         garbage.settle()
         if not arguments.no_controllers:
             place = running.Place(transport=transport, is_embedded=True, data_dir=data_dir, workloads=workloads, host=host)
-            started = running.start(arguments, stack, *running.build(arguments, stack, place, clock, random, keys), stop)
+            manager, cloud = running.build(arguments, stack, place, clock, random, keys)
+            judge = add_judge(manager, everything=True, folder=data_dir)
+            stack.callback(judge.history.close)
+            started = running.start(arguments, stack, manager, cloud, stop)
         page = started.manager if started is not None else None
         server.server.report = page.report if page is not None else None
-        await webview.open_page(stack, server, page, clock=clock, random=random, keys=keys, told=link.tell)
+        await webview.open_page(stack, server, page, judge, clock=clock, random=random, keys=keys, told=link.tell)
         stack.push_async_callback(_cancel, asyncio.create_task(_tell(arguments, RestClient(transport, clock=clock), clock, page, link)))
         # until here Ctrl-C gives up; from here it ends what runs
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)

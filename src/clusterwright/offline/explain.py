@@ -22,6 +22,7 @@ from clusterwright.offline.passes import Pass, findings_of, run_passes
 from clusterwright.offline.testimony import Finding, Sight
 from clusterwright.offline.timeline import Moment, of_decisions
 from clusterwright.offline.verdict import State, Verdict, judge, link
+from clusterwright.offline.verdict_times import since_left
 from clusterwright.tables import Explanation, explanation_as_json
 
 MOST_CAUSES = 20
@@ -106,6 +107,8 @@ def explain(bundle: Bundle, subject: str) -> Answer:
     found = investigation.causes()
     answer.causes = [_cause(investigation, node) for node in found[:MOST_CAUSES]]
     answer.verdict = judge(investigation, found, now)
+    if observation.running is not None:
+        answer.verdict = since_left(answer.verdict, observation.running.verdicts)
     if observation.running is not None:
         answer.history = list(of_decisions(d for d in observation.running.traces if f"{d.kind}/{d.key}" == subject))
         answer.notes += [f"The controllers may not {right}" for right in observation.running.rights]

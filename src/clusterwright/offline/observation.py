@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from clusterwright.api.meta import ObjectKey
-from clusterwright.offline.workings import Failing, Queue
+from clusterwright.offline.workings import Failing, Past, Queue
 
 API_VERSION = "clusterwright.dev/v1alpha1"
 
@@ -154,6 +154,8 @@ class Running(msgspec.Struct, frozen=True):
     """The objects whose last passes failed."""
     queues: tuple[Queue, ...] = ()
     """What waits for the controllers; of idle ones nothing."""
+    verdicts: Mapping[str, tuple[Past, ...]] = {}
+    """By `namespace/name` of a Cluster: how it was, oldest first."""
 
     def why_idle(self, kind: str) -> str:
         """Why nobody reconciles a kind; empty: somebody does, or it is not known."""

@@ -22,6 +22,7 @@ class Sort(StrEnum):
     EVENT = "event"
     WARNING = "warning"
     DECISION = "decision"
+    VERDICT = "verdict"
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -1,4 +1,4 @@
-"""What the process with the controllers says of its passes and queues: last errors, and who waits."""
+"""What the process with the controllers says of its passes and queues: last errors, who waits, and how clusters were."""
 
 from __future__ import annotations
 
@@ -46,11 +46,36 @@ class Queue(msgspec.Struct, frozen=True, rename="camel"):
     at_work: tuple[str, ...] = ()
 
 
+class Past(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A verdict that was given at a moment and held until the next one."""
+
+    at: str
+    """RFC 3339."""
+    state: str
+    brief: str
+    """State, object and cause, in one line."""
+    cause: str = ""
+    object: str = ""
+    left: str = ""
+    """When the cluster ceased to be fine; empty while it is."""
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether it was fine."""
+        return self.state == "fine"
+
+    @property
+    def of(self) -> tuple[str, str, str]:
+        """State, cause and object."""
+        return self.state, self.cause, self.object
+
+
 def about(running: Json, names: Collection[str]) -> Json:
     """Return what the controllers say, as far as it is about the objects with these names (`Kind/namespace/name`)."""
     kept = dict(running)
     for field in ("traces", "failures"):
         kept[field] = [t for t in running.get(field) or () if name_of(t["kind"], t["namespace"], t["name"]) in names]
+    kept["verdicts"] = {key: past for key, past in (running.get("verdicts") or {}).items() if f"Cluster/{key}" in names}
     kept["queues"] = [_queue_about(queue, names) for queue in running.get("queues") or ()]
     return kept
 

@@ -225,6 +225,20 @@ class Manager:
         """Something else that `report` says, under this name."""
         self._witnesses[name] = witness
 
+    def holds(self, kind: GroupVersionKind, key: ObjectKey, raw: bytes) -> bool:
+        """Return whether an object is in the share of this process."""
+        return self._shards is None or self._shards.slot(kind, key, raw) in self._shards.held
+
+    def when_shared(self, changed: Callable[[], None]) -> None:
+        """Call back whenever this process has another share of the work."""
+        if (shards := self._shards) is not None:
+
+            async def lost(slots: frozenset[int]) -> None:
+                changed()
+
+            shards.on_gain.append(lambda slots: changed())
+            shards.on_loss.append(lost)
+
     def when_given_up(self, tell: Callable[[Callable[[GroupVersionKind, ObjectKey], bool]], Awaitable[None]]) -> None:
         """Have `tell` awaited before others may take over a share of ours, with a predicate: whether an object is of that share."""
         if (shards := self._shards) is None:
@@ -256,16 +270,19 @@ class Manager:
         the errors in which their passes end, and how many others are ahead of them in the queues.
         """
         traces = self.traces.selected(query)  # knows what can be asked for
+        return {**self.workings(query), "traces": traces, **{name: witness(query) for name, witness in self._witnesses.items()}}
+
+    def workings(self, query: Mapping[str, str]) -> Json:
+        """Return the report without what was decided before."""
+        of = {name: value for name, value in query.items() if name != "cluster"}
         return {
             "features": dict(self.features),
             "controllers": {controller.name: controller.kind.__name__ for controller in self.controllers},
             "idle": {name: {"kind": kind, "why": why} for name, (kind, why) in self.idle.items()},
             "rights": [f"{right} ({what})" for right, what in sorted(self.rights.missing.items())],
-            "traces": traces,
-            "failures": [failure.to_json() for failure in self.failures.selected(**query)],
+            "failures": [failure.to_json() for failure in self.failures.selected(**of)],
             # before controllers run, nobody comes to what waits
             "queues": [q for c in self.controllers if (q := waiting(c, query)) is not None] if self._started else [],
-            **{name: witness(query) for name, witness in self._witnesses.items()},
         }
 
     def stop(self) -> None:

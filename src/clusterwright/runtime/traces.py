@@ -46,8 +46,8 @@ class Decision:
         }
 
 
-SELECTORS: Final = frozenset({"controller", "kind", "namespace", "name"})
-"""By what decisions can be asked for."""
+SELECTORS: Final = frozenset({"controller", "kind", "namespace", "name", "cluster"})
+"""By what can be asked for. `cluster` selects histories of verdicts and nothing else."""
 
 
 class UnknownSelector(ValueError):
@@ -113,4 +113,5 @@ class Traces:
         """Return the history that a query asks for, as it is served; raises UnknownSelector."""
         if unknown := sorted(query.keys() - SELECTORS):
             raise UnknownSelector(f"{', '.join(unknown)}: not known; known: {', '.join(sorted(SELECTORS))}")
-        return [decision.to_json() for decision in self.history(**query)]
+        of = {name: value for name, value in query.items() if name != "cluster"}
+        return [decision.to_json() for decision in self.history(**of)]
