@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -185,6 +185,12 @@ class Households:
         """The kinds of which everything is known."""
         return frozenset(gvk.kind for gvk, informer in self._informers.items() if informer.is_synced and not informer.namespace)
 
+    @property
+    def unseen(self) -> Mapping[str, str]:
+        """The kinds of which nothing follows if an object is not found, and why: they cannot be listed, or nobody watches them."""
+        waiting = {gvk.kind: "not listed yet" for gvk, informer in self._informers.items() if not informer.is_synced}
+        return waiting if self._everything else _Unwatched(waiting, self.seen)
+
     # ----------------------------------------------------------------------------------------------- watching
 
     async def open(self) -> None:
@@ -287,6 +293,17 @@ class Households:
         if name:
             return ObjectKey(entry.key.namespace, name)
         return next((self._by_uid[uid] for uid in entry.owners if uid in self._by_uid), None)
+
+
+class _Unwatched(dict[str, str]):
+    """Has every kind that was not seen; only those that are being listed are named to people."""
+
+    def __init__(self, waiting: Mapping[str, str], seen: Collection[str]) -> None:
+        super().__init__(waiting)
+        self._seen = seen
+
+    def __contains__(self, kind: object) -> bool:
+        return kind not in self._seen
 
 
 def _decoded(gvk: GroupVersionKind, entry: Entry) -> Json:

@@ -29,18 +29,24 @@ def add_judge(manager: Manager, *, everything: bool, folder: Path | None) -> Jud
     """
     history = History(Store(folder) if folder is not None else None)
 
-    def running(namespace: str, names: Collection[str]) -> Running | None:
-        return msgspec.convert(about(manager.workings({"namespace": namespace}), names), Running)
-
     def is_ours(cluster: ObjectKey, raw: bytes) -> bool:
         return manager.holds(CLUSTER, cluster, raw)
 
-    judge = Judge(manager.cache, manager.clock, everything=everything, history=history, running=running, is_ours=is_ours)
+    judge = Judge(manager.cache, manager.clock, everything=everything, history=history, running=running_of(manager), is_ours=is_ours)
     judge.listen(Series(manager.registry).told)
     manager.add_part("verdicts", judge.run)
     manager.when_shared(judge.reconsider)
     manager.add_witness("verdicts", told_by(history))
     return judge
+
+
+def running_of(manager: Manager) -> Callable[[str, Collection[str]], Running]:
+    """Return what tells what the controllers of a manager say about objects of a namespace."""
+
+    def running(namespace: str, names: Collection[str]) -> Running:
+        return msgspec.convert(about(manager.workings({"namespace": namespace}), names), Running)
+
+    return running
 
 
 def told_by(history: History) -> Callable[[Mapping[str, str]], Json]:
