@@ -64,8 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise Usage("--exit-code cannot be combined with --watch: a watch has no last verdict")
         if arguments.watch:
             return asyncio.run(_watch(arguments, subject))
-        answer = asyncio.run(_explained(arguments, subject))
-        condition = _table_name(answer, rest[0] if rest else "")
+        answer, condition = asyncio.run(explained(arguments, subject, rest[0] if rest else ""))
     except BadBundle as error:
         print(f"clusterwright explain: {error}", file=sys.stderr)
         return 1
@@ -76,9 +75,16 @@ def run(arguments: argparse.Namespace) -> int:
     return EXIT_CODES[answer.verdict.state] if arguments.exit_code else 0
 
 
-async def _explained(arguments: argparse.Namespace, subject: Subject) -> Answer:
-    bundle = read_bundle(arguments.source) if arguments.source else assemble(await _live(arguments, subject))
-    return explain(bundle, find_subject(bundle, subject, arguments.namespace))
+async def explained(
+    arguments: argparse.Namespace, subject: Subject, condition: str = "", *, keep_secrets: bool = True
+) -> tuple[Answer, str]:
+    """Return the answer, and the name of the table of a condition as it is written; raises BadBundle, ApiError, Failed.
+
+    `keep_secrets`: passes read values of Secrets; else nothing does.
+    """
+    bundle = read_bundle(arguments.source) if arguments.source else assemble(await _live(arguments, subject, keep_secrets=keep_secrets))
+    answer = explain(bundle, find_subject(bundle, subject, arguments.namespace))
+    return answer, _table_name(answer, condition)
 
 
 async def _watch(arguments: argparse.Namespace, subject: Subject) -> int:
@@ -86,7 +92,7 @@ async def _watch(arguments: argparse.Namespace, subject: Subject) -> int:
     shown: tuple[str, ...] = ()
     async for _ in _occasions(arguments, subject):
         try:
-            answer = await _explained(arguments, subject)
+            answer, _ = await explained(arguments, subject)
         except (NotFound, BadBundle) as error:
             if not shown:
                 raise
@@ -122,18 +128,18 @@ async def _occasions(arguments: argparse.Namespace, subject: Subject) -> AsyncGe
                 yield
 
 
-async def _live(arguments: argparse.Namespace, subject: Subject) -> list[Json]:
+async def _live(arguments: argparse.Namespace, subject: Subject, *, keep_secrets: bool) -> list[Json]:
     """Return the bundle of the Cluster that the subject is, or belongs to."""
     arguments.namespace = subject.namespace or arguments.namespace
     if subject.kind == "Cluster":
-        return await gather(arguments, subject.name, keep_secrets=True)
+        return await gather(arguments, subject.name, keep_secrets=keep_secrets)
     connection = connect.resolve(arguments)
     async with connect.connected(connection) as client:
         namespace = arguments.namespace or connection.namespace
         cluster = _cluster_of(await _found(client, subject, namespace))
         if await client.find(Cluster, ObjectKey(namespace, cluster)) is None:
-            return await namespace_bundle(client, namespace, SystemClock().now())
-    return await gather(arguments, cluster, keep_secrets=True)
+            return await namespace_bundle(client, namespace, SystemClock().now(), keep_secrets=keep_secrets)
+    return await gather(arguments, cluster, keep_secrets=keep_secrets)
 
 
 async def _found(client: Client, subject: Subject, namespace: str) -> Object:

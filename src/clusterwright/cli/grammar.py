@@ -221,8 +221,18 @@ def _fault(parser: ArgumentParser) -> None:
         add_connection(action)
 
 
+def _mcp(parser: ArgumentParser) -> None:
+    parser.add_argument("--from", dest="source", metavar="FILE", help="a bundle instead of a live installation")
+    _health_port(parser)
+    add_connection(parser)
+
+
 def _timeline(parser: ArgumentParser) -> None:
     parser.add_argument("words", **_CLUSTER)  # type: ignore[arg-type]
+    parser.add_argument("--since", default="", metavar="WHEN", help="only what is newer: a duration such as 30m, or a time in RFC 3339")
+    parser.add_argument("--kind", default="", metavar="KIND,...", help="only of objects of these kinds")
+    parser.add_argument("--decisions", action="store_true", help="also every row of a decision table that fired")
+    parser.add_argument("--all", action="store_true", help="everything: decisions, and conditions that say that nothing happens")
     parser.add_argument("--from", dest="source", metavar="FILE", help="a bundle instead of a live cluster; - for standard input")
     parser.add_argument("-w", "--watch", action="store_true", help="go on as things happen")
     _health_port(parser)
@@ -395,7 +405,14 @@ COMMANDS: dict[str, Command] = {
     ),
     "delete": Command("delete", "delete a cluster or another object and wait until it is gone", _delete),
     "wait": Command("wait", "wait until an object is as it shall be", _wait),
-    "timeline": Command("timeline", "show what happened to a cluster: conditions, Events and decisions by time", _timeline),
+    "timeline": Command("timeline", "show what happened to a cluster: verdicts, conditions, Events and decisions by time", _timeline),
+    "mcp": Command(
+        "mcp",
+        "answer an assistant's questions about clusters (Model Context Protocol)",
+        _mcp,
+        "Serve the Model Context Protocol on standard input and output: read-only tools that list clusters with verdicts, explain and\n"
+        "describe them, and show what happened. Reads with the rights of the kubeconfig, on any Cluster API installation.",
+    ),
     "fault": Command("fault", "break simulated machines, mend them, list what is broken", _fault),
     "move": Command(
         "move",

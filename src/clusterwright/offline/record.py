@@ -68,7 +68,7 @@ async def record(
     documents += await _cluster_class(client, subject)
     documents += [shown(o.json) for o in await beside(client, all_there)]
     jsons = [o.json for o in kept]
-    running = await ask_controllers(client, cluster.namespace) if running is None else running
+    running = await ask_controllers(client, cluster.namespace, cluster.name) if running is None else running
     if running is not None:
         running = about(running, related)
     if any(unreconciled(o, now) is not None or not o.at("status") for o in kept if o.kind not in _SILENT):
@@ -110,10 +110,15 @@ async def observation_of(
     return observation
 
 
-async def ask_controllers(client: Client, namespace: str) -> Json | None:
-    """Return what controllers in the process of the API server say of themselves; None: there are none, or it may not be known."""
+async def ask_controllers(client: Client, namespace: str, cluster: str = "") -> Json | None:
+    """Return what controllers in the process of the API server say of themselves; None: there are none, or it may not be known.
+
+    `cluster` is the one whose verdicts are wanted; empty: all of the namespace.
+    """
     try:
-        told = msgspec.json.decode(await client.raw_get("/traces", query=(("namespace", namespace),)))
+        told = msgspec.json.decode(
+            await client.raw_get("/traces", query=(("namespace", namespace), *([("cluster", cluster)] if cluster else [])))
+        )
     except (ApiError, *UNREADABLE):
         return None
     return told if isinstance(told, dict) and "controllers" in told else None
