@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from clusterwright.api.meta import Json
-from clusterwright.cli.mcpserver import LONGEST, VERSIONS, Answer, Server, Tool
+from clusterwright.cli.mcpserver import LONGEST, STATELESS, VERSIONS, Answer, Server, Tool
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import plane
@@ -271,17 +271,32 @@ def test_standard_input_cannot_be_the_bundle_too(alone: Run) -> None:
 
 
 @pytest.mark.skipif(find_spec("mcp") is None, reason="THE OFFICIAL MCP CLIENT IS NOT INSTALLED: pip install mcp, and run this test again")
-async def test_the_official_client_understands_it(bundle: Path, tmp_path: Path) -> None:
-    from mcp import ClientSession, StdioServerParameters  # type: ignore[import-not-found]
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_the_official_client_understands_it(mode: str, bundle: Path, tmp_path: Path) -> None:
+    from mcp import Client, StdioServerParameters  # type: ignore[import-not-found]
     from mcp.client.stdio import stdio_client  # type: ignore[import-not-found]
 
     command, *words = program()
     server = StdioServerParameters(command=command, args=[*words, "mcp", "--from", str(bundle)], env=environment(tmp_path))
-    async with stdio_client(server) as (read, write), ClientSession(read, write) as client:
-        hello = await client.initialize()
-        assert hello.serverInfo.name == "clusterwright"
+    async with Client(stdio_client(server), mode=mode) as client:
+        assert client.protocol_version == (STATELESS[0] if mode == "auto" else VERSIONS[0])
         assert {tool.name for tool in (await client.list_tools()).tools} == {"clusters", "explain", "describe", "timeline"}
         answer = await client.call_tool("explain", {"name": "c"})
-        assert answer.structuredContent["verdict"]["state"] == "broken"
-        assert not answer.isError
-        await client.send_ping()
+        assert answer.structured_content["verdict"]["state"] == "broken"
+        assert not answer.is_error
+        assert (await client.call_tool("explain", {"name": "nope"})).is_error
+
+
+def test_a_request_may_bring_its_version_along(bundle: Path, tmp_path: Path) -> None:
+    def meta(version: str) -> Json:
+        return {"_meta": {"io.modelcontextprotocol/protocolVersion": version}}
+
+    with session(tmp_path, "--from", str(bundle)) as s:
+        told = s.ask("server/discover", **meta(STATELESS[0]))["result"]
+        assert set(told["supportedVersions"]) == {*STATELESS, *VERSIONS}
+        assert told["resultType"] == "complete"
+        listed = s.ask("tools/list", **meta(STATELESS[0]))["result"]
+        assert (listed["resultType"], listed["ttlMs"], len(listed["tools"])) == ("complete", 0, 4)
+        assert s.ask("tools/call", name="clusters", arguments={}, **meta(STATELESS[0]))["result"]["structuredContent"]["clusters"]
+        refused = s.ask("tools/list", **meta("2099-01-01"))["error"]
+        assert (refused["code"], refused["data"]["requested"]) == (-32022, "2099-01-01")

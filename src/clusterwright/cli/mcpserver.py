@@ -12,7 +12,9 @@ import msgspec
 from clusterwright.api.meta import Json
 
 VERSIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
-"""The versions of the protocol that are spoken, the newest first."""
+"""The versions that begin with `initialize`, the newest first."""
+STATELESS: Final = ("2026-07-28",)
+"""The versions in which every request names its version, and `server/discover` tells what a server can."""
 _STRUCTURED: Final = "2025-06-18"
 """The first version in which a tool may answer with data, too."""
 LONGEST: Final = 1 << 20
@@ -22,6 +24,9 @@ AT_ONCE: Final = 8
 SECONDS: Final = 120.0
 """How long a call may take."""
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
+UNSUPPORTED_VERSION: Final = -32022
+_META: Final = "io.modelcontextprotocol/"
+_CACHED: Final[Json] = {"ttlMs": 0, "cacheScope": "private"}
 
 
 class ToolFailed(Exception):
@@ -137,7 +142,7 @@ class Server:
         except asyncio.CancelledError:
             return None
         except _Refused as error:
-            return _error(identity, error.code, str(error))
+            return _error(identity, error.code, str(error), error.data)
         except Exception as error:
             return _error(identity, INTERNAL_ERROR, f"{type(error).__name__}: {error}")
         finally:
@@ -149,21 +154,36 @@ class Server:
             call.cancel()
 
     async def _result(self, method: str, params: Mapping[str, Any]) -> Json:
+        meta = params.get("_meta")
+        version = meta.get(f"{_META}protocolVersion") if isinstance(meta, dict) else None
+        if version is None:
+            return await self._done(method, params, self._version)
+        if version not in (*STATELESS, *VERSIONS):
+            supported = {"supported": [*STATELESS, *VERSIONS], "requested": version}
+            raise _Refused(UNSUPPORTED_VERSION, f"protocol version {version}: not known", supported)
+        result = await self._done(method, params, version)
+        return {"resultType": "complete", **result} if version in STATELESS else result
+
+    async def _done(self, method: str, params: Mapping[str, Any], version: str) -> Json:
+        capabilities: Json = {"tools": {"listChanged": False}}
         if method == "initialize":
             asked = params.get("protocolVersion")
             self._version = asked if asked in VERSIONS else VERSIONS[0]
-            capabilities: Json = {"tools": {"listChanged": False}}
             told = {"protocolVersion": self._version, "capabilities": capabilities, "serverInfo": self._info}
             return {**told, "instructions": self._instructions}
+        if method == "server/discover":
+            told = {"supportedVersions": [*STATELESS, *VERSIONS], "capabilities": capabilities, "instructions": self._instructions}
+            return {**told, **_CACHED, "_meta": {f"{_META}serverInfo": self._info}}
         if method == "ping":
             return {}
         if method == "tools/list":
-            return {"tools": [tool.to_json() for tool in self._tools.values()]}
+            listed: Json = {"tools": [tool.to_json() for tool in self._tools.values()]}
+            return {**listed, **_CACHED} if version in STATELESS else listed
         if method == "tools/call":
-            return await self._called(params)
+            return await self._called(params, version)
         raise _Refused(METHOD_NOT_FOUND, f"{method}: not known")
 
-    async def _called(self, params: Mapping[str, Any]) -> Json:
+    async def _called(self, params: Mapping[str, Any], version: str) -> Json:
         tool = self._tools.get(str(params.get("name")))
         if tool is None:
             raise _Refused(INVALID_PARAMS, f"no tool {params.get('name')!r}; known: {', '.join(self._tools)}")
@@ -178,20 +198,21 @@ class Server:
             text = str(error) or f"no answer within {SECONDS:g} s"
             return {"content": [{"type": "text", "text": text}], "isError": True}
         result: Json = {"content": [{"type": "text", "text": answer.text}], "isError": False}
-        return {**result, "structuredContent": answer.data} if self._version >= _STRUCTURED else result
+        return {**result, "structuredContent": answer.data} if version >= _STRUCTURED else result
 
 
 class _Refused(Exception):
     """A request that is not answered; `code` as JSON-RPC has it."""
 
-    def __init__(self, code: int, text: str) -> None:
+    def __init__(self, code: int, text: str, data: Json | None = None) -> None:
         super().__init__(text)
-        self.code = code
+        self.code, self.data = code, data
 
 
 def _key(identity: object) -> str:
     return msgspec.json.encode(identity).decode()
 
 
-def _error(identity: Any, code: int, text: str) -> Json:
-    return {"jsonrpc": "2.0", "id": identity, "error": {"code": code, "message": text}}
+def _error(identity: Any, code: int, text: str, data: Json | None = None) -> Json:
+    error: Json = {"code": code, "message": text}
+    return {"jsonrpc": "2.0", "id": identity, "error": error if data is None else {**error, "data": data}}
