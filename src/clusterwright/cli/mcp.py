@@ -37,7 +37,7 @@ _KEPT: Final = ("subject", "verdict", "causes", "chain", "notes", "rows")
 """Fields of an explanation that are answered. Others have whole objects in them."""
 _INSTRUCTIONS: Final = (
     "Explains Kubernetes clusters that Cluster API manages. Begin with `clusters` to see which there are and how they are, then ask "
-    "`explain` for one that is not fine: it names the cause, who must act, and a command that helps. Everything is read-only."
+    "`explain` for one that is not fine: it names the cause, the person to act, and a command that helps. Everything is read-only."
 )
 _CLUSTER: Final[Json] = {"type": "string", "description": "the name of the Cluster"}
 _NAMESPACE: Final[Json] = {"type": "string", "description": "its namespace; default: that of the kubeconfig's context"}
@@ -97,7 +97,7 @@ class Tools:
             Tool(
                 name="explain",
                 title="Explain an object",
-                description="Why a Cluster, or an object of one, is in its state: cause, since when, who must act, what to do, evidence.",
+                description="Why a Cluster, or an object of one, is in its state: cause, time, responsible person, next step, evidence.",
                 properties={"name": {"type": "string", "description": "of the object"}, "kind": kind, "namespace": _NAMESPACE}
                 | {"condition": condition},
                 required=("name",),
@@ -141,7 +141,7 @@ class Tools:
         found = {key: fleet.verdict(key) for key in fleet.clusters if namespace in ("", key.namespace)}
         data = [{"namespace": key.namespace, "name": key.name, **verdict.to_json()} for key, verdict in found.items()]
         text = "\n".join(f"{key}: {verdict.headline}" for key, verdict in found.items())
-        return Answer(text or "there are no clusters", {"clusters": data})
+        return Answer(text or "no clusters found", {"clusters": data})
 
     async def _explain(self, given: Mapping[str, Any]) -> Answer:
         with _failures():
@@ -202,7 +202,7 @@ def _key(bundle: Bundle, given: Mapping[str, Any]) -> ObjectKey:
 
 
 class _failures:  # noqa: N801  # used as a word
-    """What commands tell their users, an assistant is told as the failure of its tool."""
+    """Turn errors that commands tell their users into the failure of a tool."""
 
     def __enter__(self) -> None:
         return None

@@ -39,7 +39,7 @@ class BadArguments(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a tool answers: a text to read, and the same as data."""
+    """The answer of a tool: a text to read, and the same as data."""
 
     text: str
     data: Json

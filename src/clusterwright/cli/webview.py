@@ -39,8 +39,8 @@ async def open_page(
 ) -> None:
     """Serve the page. `told` gets the link that opens it, for one use, and the next one as soon as that was used.
 
-    It shows the verdicts of the controllers' judge; where there is none, it has a cache and a judge of its own, who works only while
-    somebody looks.
+    It shows the verdicts of the controllers' judge; where there is none, it has a cache and a judge of its own, which works only
+    while somebody looks.
     """
     rest = RestClient(InProcessTransport(running.server), clock=clock)
     if judge is None:

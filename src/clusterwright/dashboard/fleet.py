@@ -49,7 +49,7 @@ class Fleet:
 
     @property
     def households(self) -> Households:
-        """What belongs to each cluster."""
+        """The objects of each cluster."""
         return self._judge.households
 
     # ------------------------------------------------------------------------------------------------ reading

@@ -32,7 +32,7 @@ class Known:
     cluster: Unstructured | None = None
     now: datetime | None = None
     running: Running | None = None
-    """What the controllers say of themselves, where they could be asked."""
+    """The controllers' report on themselves, where they could be asked."""
     seen: frozenset[str] = frozenset()
     """Kinds of which all objects are known."""
     suspicions: Mapping[str, str] = field(default_factory=dict)

@@ -153,7 +153,7 @@ class Running(msgspec.Struct, frozen=True):
     failures: tuple[Failing, ...] = ()
     """The objects whose last passes failed."""
     queues: tuple[Queue, ...] = ()
-    """What waits for the controllers; of idle ones nothing."""
+    """The queues of controllers that are not idle."""
     verdicts: Mapping[str, tuple[Past, ...]] = {}
     """By `namespace/name` of a Cluster: how it was, oldest first."""
 

@@ -1,4 +1,4 @@
-"""What the process with the controllers says of its passes and queues: last errors, who waits, and how clusters were."""
+"""The report of a process on its passes and queues: last errors, objects that wait, and earlier verdicts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Failing(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Queue(msgspec.Struct, frozen=True, rename="camel"):
-    """What waits for a controller, as `runtime.backlogs` reports it."""
+    """The objects that wait for a controller, as `runtime.backlogs` reports them."""
 
     controller: str
     kind: str

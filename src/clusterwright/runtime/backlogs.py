@@ -1,4 +1,4 @@
-"""What waits in the queue of a controller, as it is served to those who explain."""
+"""The queue of a controller, as it is served to those who explain."""
 
 from __future__ import annotations
 

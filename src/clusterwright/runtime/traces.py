@@ -22,7 +22,7 @@ _log = get_logger("decisions")
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a controller decided about an object: in `passes` passes in a row, the first at `at`, the last at `until`."""
+    """A decision of a controller about an object: in `passes` passes in a row, the first at `at`, the last at `until`."""
 
     at: datetime
     until: datetime
@@ -55,7 +55,7 @@ class UnknownSelector(ValueError):
 
 
 Report = Callable[[Mapping[str, str]], Json]
-"""What a process says of its controllers, with the decisions that a query asks for; raises UnknownSelector."""
+"""Reports on the controllers of a process, with the decisions that a query asks for; raises UnknownSelector."""
 
 
 def no_report(query: Mapping[str, str]) -> Json:

@@ -72,7 +72,7 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What waits in a queue at a moment."""
+    """The keys of a queue at a moment."""
 
     length: int
     oldest: float

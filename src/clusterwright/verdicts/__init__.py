@@ -1,4 +1,4 @@
-"""Verdicts on the clusters of a process, kept current: who belongs to whom, how each is, since when, and how it was before.
+"""Verdicts on the clusters of a process, kept current: its objects, its state, the time since when, and its history.
 
 `households` knows from the informers what belongs to a Cluster, `judge` keeps a verdict on each, `history` remembers them, `store` keeps
 the history on disk, `series` tells Prometheus, `witness` asks the controllers of the same process.

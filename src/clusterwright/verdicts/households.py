@@ -1,4 +1,4 @@
-"""What belongs to each Cluster, as the informers of this process know it, and which Cluster a change is about."""
+"""The objects of each Cluster, as the informers of this process know them, and the Cluster that a change is about."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Household:
     objects: Sequence[Json]
     events: Sequence[Json] = ()
     common: Sequence[Json] = field(default=(), repr=False)
-    """What belongs to no cluster and may matter to this one."""
+    """Objects that belong to no cluster and may matter to this one."""
 
     @property
     def cluster(self) -> Json:
