@@ -194,7 +194,8 @@ class Judge:
                 self._gone(cluster)
                 return
             now, running = self._clock.now(), self._running(cluster.namespace, household.names)
-            verdict = await asyncio.get_running_loop().run_in_executor(None, self._verdict, cluster, household, now, running)
+            found = await asyncio.get_running_loop().run_in_executor(None, self._verdict, cluster, household, now, running)
+            verdict = self.history.note(cluster, str(household.cluster["metadata"].get("uid") or ""), found, now)
             self.verdicts[cluster] = verdict
             for told in self._listeners:
                 told(cluster, household, verdict)
@@ -207,8 +208,7 @@ class Judge:
 
     def _verdict(self, cluster: ObjectKey, household: Household, now: datetime, running: Running | None) -> Verdict:
         sight = Sight(now, self.households.seen, self.households.unseen, running=running)
-        verdict = household_verdict(name_of("Cluster", *cluster), [*household.objects, *household.events, *household.common], sight)
-        return self.history.note(cluster, str(household.cluster["metadata"].get("uid") or ""), verdict, now)
+        return household_verdict(name_of("Cluster", *cluster), [*household.objects, *household.events, *household.common], sight)
 
     def _gone(self, cluster: ObjectKey) -> None:
         if self.households.find(cluster) is None:
