@@ -9,9 +9,13 @@ from typing import Any
 from clusterwright.api import codec
 from clusterwright.api.controlplane import KubeadmControlPlane
 from clusterwright.api.core import Machine
-from clusterwright.api.meta import Condition, ObjectKey, Unstructured
+from clusterwright.api.meta import Condition, OwnerReference, Unstructured
 from clusterwright.controllers.kubeadmcontrolplane.machines.machine import NO_DIFFERENCE, ControlPlaneMachine, Differences
 from clusterwright.controllers.kubeadmcontrolplane.snapshot import ClusterFacts, ControlPlaneSnapshot
+
+CLUSTER = ClusterFacts(
+    reference=OwnerReference(api_version="cluster.x-k8s.io/v1beta2", kind="Cluster", name="c1"), namespace="ns", paused=False
+)
 
 
 def _stamp(at: datetime | None) -> str | None:
@@ -64,5 +68,5 @@ def control_plane(
         },
         KubeadmControlPlane,
     )
-    facts = seen.pop("cluster", ClusterFacts(key=ObjectKey("ns", "c1")))
+    facts = seen.pop("cluster", CLUSTER)
     return ControlPlaneSnapshot(now=now, object=obj, spec=body, cluster=facts, owned=machines, **seen)

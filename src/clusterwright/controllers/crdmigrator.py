@@ -17,6 +17,7 @@ from clusterwright.api.crds import crds
 from clusterwright.api.meta import GroupVersionKind, Json, Unstructured
 from clusterwright.api.wellknown import CRD_MIGRATION_OBSERVED_GENERATION_ANNOTATION
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
+from clusterwright.controllers.kit.owners import Unowned
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.kit.snapshots import Snapshot
@@ -67,12 +68,12 @@ class Definition(Snapshot[CustomResourceDefinitionMeta]):
         return frozenset(f"{spec['group']}/{version['name']}" for version in spec["versions"] if version.get("served"))
 
 
-def make(tools: Tools, skip: Collection[Phase] = ()) -> KindReconciler[CustomResourceDefinitionMeta, None, Definition]:
+def make(tools: Tools, skip: Collection[Phase] = ()) -> KindReconciler[CustomResourceDefinitionMeta, Unowned, Definition]:
     """Return the reconciler of our CRDs; it does not do the phases in `skip`."""
     return KindReconciler(tools, SHAPE, CrdMigrator(tools, skip))
 
 
-class CrdMigrator(Kind[CustomResourceDefinitionMeta, Any, Definition]):
+class CrdMigrator(Kind[CustomResourceDefinitionMeta, Unowned, Definition]):
     """Brings the objects of our own CRDs up to date, once per generation of the CRD."""
 
     def __init__(self, tools: Tools, skip: Collection[Phase]) -> None:
@@ -87,15 +88,11 @@ class CrdMigrator(Kind[CustomResourceDefinitionMeta, Any, Definition]):
         """Return whether the CRD is ours and there is a phase to do."""
         return obj.metadata.name in self._names and bool(self._phases)
 
-    async def owner(self, obj: CustomResourceDefinitionMeta) -> CustomResourceDefinitionMeta:
-        """Return the CRD: it belongs to nothing."""
-        return obj
+    async def owner(self, obj: CustomResourceDefinitionMeta) -> Unowned:
+        """Return no owner."""
+        return Unowned()
 
-    def is_paused(self, owner: CustomResourceDefinitionMeta) -> bool:
-        """Return False: a CRD is never paused."""
-        return False
-
-    async def observe(self, obj: CustomResourceDefinitionMeta, owner: CustomResourceDefinitionMeta) -> Definition | None:
+    async def observe(self, obj: CustomResourceDefinitionMeta, owner: Unowned) -> Definition | None:
         """Read the whole CRD; None if it is being deleted, or a pass has finished its generation."""
         found = await self._client.live.find(_CRD, obj.key)
         if found is None or found.metadata.deletion_timestamp is not None:

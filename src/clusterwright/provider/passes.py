@@ -33,6 +33,11 @@ class Belonging:
     machine: Machine | None
     cluster: Cluster | None
 
+    @property
+    def paused(self) -> bool:
+        """Whether the Cluster is paused."""
+        return self.cluster is not None and bool(self.cluster.spec.paused)
+
 
 class _Steps(Kind[Any, Belonging, View], Generic[D]):
     """The steps that both kinds have: make, look, remove."""
@@ -48,9 +53,6 @@ class _Steps(Kind[Any, Belonging, View], Generic[D]):
 
     def forget(self, key: ObjectKey) -> None:
         self._attempts.forget(key)
-
-    def is_paused(self, owner: Belonging) -> bool:
-        return owner.cluster is not None and bool(owner.cluster.spec.paused)
 
     @abstractmethod
     def may_act(self, seen: View) -> bool:

@@ -14,7 +14,7 @@ from clusterwright.api.meta import Object, ObjectKey
 from clusterwright.api.scheme import gvk_of
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, MACHINE_POOL_NAME_LABEL
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
-from clusterwright.controllers.kit.watching import of_cluster, owned, owners
+from clusterwright.controllers.kit.watching import of_cluster, owned
 from clusterwright.controllers.wiring import PassTools
 from clusterwright.kubeadm.naming import label_value
 from clusterwright.provider.clusters import InfraClusters
@@ -28,6 +28,7 @@ from clusterwright.runtime.controller import Controller
 from clusterwright.runtime.http import HttpTransport
 from clusterwright.runtime.kubeconfig import Kubeconfig, default_paths, in_cluster
 from clusterwright.runtime.manager import Manager
+from clusterwright.runtime.mapping import owners
 from clusterwright.runtime.reconcile import Mapper, Watch
 
 Provider = type[InfraMachines[Any]] | type[InfraClusters[Any]]

@@ -436,7 +436,7 @@ _TOPOLOGY_ISSUES: Final = frozenset({"ReconcileFailed", "ClusterClassNotReconcil
 def _available(c: Snapshot) -> Condition:
     gates = c.cluster.spec.availability_gates
     if not gates and c.cluster_class is not None:
-        gates = c.cluster_class.spec.availability_gates
+        gates = c.cluster_class.availability_gates
     types = [*_INPUTS, *(g.condition_type for g in gates)]
     negative = {"Deleting", *(g.condition_type for g in gates if g.polarity == "Negative")}
 

@@ -18,6 +18,7 @@ from clusterwright.controllers.cluster.providers import Lookup, Role, understand
 from clusterwright.controllers.cluster.snapshot import ClusterSnapshot, find_cluster_class, list_descendants
 from clusterwright.controllers.cluster.status import control_plane_replicas, known_phase, phase, worker_replicas
 from clusterwright.controllers.kit.adopt import Providers
+from clusterwright.controllers.kit.owners import Unowned
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import STEP, Kind, KindReconciler, Shape
 from clusterwright.controllers.wiring import Dependencies
@@ -30,12 +31,12 @@ SHAPE = Shape(kind=Cluster, finalizer=CLUSTER_FINALIZER, owned=OWNED, owned_v1be
 ClusterPass = Pass[Cluster, ClusterSnapshot]
 
 
-def make(deps: Dependencies) -> KindReconciler[Cluster, Cluster, ClusterSnapshot]:
+def make(deps: Dependencies) -> KindReconciler[Cluster, Unowned, ClusterSnapshot]:
     """Return the reconciler of Clusters."""
     return KindReconciler(deps, SHAPE, Clusters(deps))
 
 
-class Clusters(Kind[Cluster, Cluster, ClusterSnapshot]):
+class Clusters(Kind[Cluster, Unowned, ClusterSnapshot]):
     """Brings one Cluster nearer to its spec."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -49,17 +50,13 @@ class Clusters(Kind[Cluster, Cluster, ClusterSnapshot]):
         """The Cluster is gone."""
         self._providers.forget(key)
 
-    async def owner(self, obj: Cluster) -> Cluster:
-        """Return a Cluster belongs to itself."""
-        return obj
-
-    def is_paused(self, owner: Cluster) -> bool:
-        """Return whether it says so of itself."""
-        return bool(owner.spec.paused)
+    async def owner(self, obj: Cluster) -> Unowned:
+        """Return no owner. A Cluster pauses itself by `spec.paused`."""
+        return Unowned(bool(obj.spec.paused))
 
     # --------------------------------------------------------------------------------------------- observe
 
-    async def observe(self, obj: Cluster, owner: Cluster) -> ClusterSnapshot:
+    async def observe(self, obj: Cluster, owner: Unowned) -> ClusterSnapshot:
         """Everything; what references name is made ours on the way, but while the topology is not there yet, only looked at."""
         deps = self._deps
         cluster_class = await find_cluster_class(deps.client, obj)

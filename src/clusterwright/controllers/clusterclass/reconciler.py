@@ -19,6 +19,7 @@ from clusterwright.controllers.clusterclass.snapshot import ClusterClassSnapshot
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.controllers.kit.adopt import owned_metadata, owner_reference
 from clusterwright.controllers.kit.lookup import Awaited, Expectations
+from clusterwright.controllers.kit.owners import Unowned
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.wiring import Dependencies
@@ -37,7 +38,7 @@ SHAPE = Shape(
 )
 
 
-def make(deps: Dependencies) -> KindReconciler[ClusterClass, ClusterClass, ClusterClassSnapshot]:
+def make(deps: Dependencies) -> KindReconciler[ClusterClass, Unowned, ClusterClassSnapshot]:
     """Return the reconciler of ClusterClasses."""
     return KindReconciler(deps, SHAPE, ClusterClasses(deps))
 
@@ -46,7 +47,7 @@ class _Refused(Exception):
     """Variables could not be discovered. The text is that of the condition."""
 
 
-class ClusterClasses(Kind[ClusterClass, ClusterClass, ClusterClassSnapshot]):
+class ClusterClasses(Kind[ClusterClass, Unowned, ClusterClassSnapshot]):
     """Owns templates and publishes variables."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -54,19 +55,15 @@ class ClusterClasses(Kind[ClusterClass, ClusterClass, ClusterClassSnapshot]):
         self._client = deps.client
         self._expectations = Expectations()
 
-    async def owner(self, obj: ClusterClass) -> ClusterClass:
-        """Return a class belongs to nobody."""
-        return obj
-
-    def is_paused(self, owner: ClusterClass) -> bool:
-        """Only by its annotation."""
-        return False
+    async def owner(self, obj: ClusterClass) -> Unowned:
+        """Return no owner."""
+        return Unowned()
 
     def forget(self, key: ObjectKey) -> None:
         """The class is gone."""
         self._expectations.forget(key)
 
-    async def observe(self, obj: ClusterClass, owner: ClusterClass) -> ClusterClassSnapshot | None:
+    async def observe(self, obj: ClusterClass, owner: Unowned) -> ClusterClassSnapshot | None:
         """Return the class; one that is being deleted is left alone."""
         if obj.metadata.deletion_timestamp is not None:
             return None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
 from clusterwright.api.addons import ClusterResourceSet
+from clusterwright.api.core import Cluster
 from clusterwright.api.meta import ObjectKey
 from clusterwright.runtime.errors import Conflict
 
@@ -40,12 +42,26 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """The facts of a Cluster that decide whether a set is for it."""
+
+    key: ObjectKey
+    labels: Mapping[str, str]
+    deleting: bool
+
+    @staticmethod
+    def of(cluster: Cluster) -> ClusterFacts:
+        """Return the facts of a Cluster."""
+        return ClusterFacts(cluster.key, cluster.metadata.labels, cluster.metadata.deletion_timestamp is not None)
+
+
+@dataclass(frozen=True, slots=True)
 class ResourceSetSnapshot:
     """The set as this pass leaves it so far, the Clusters that it is for, and what came of each."""
 
     object: ClusterResourceSet
     now: datetime
-    clusters: tuple[ObjectKey, ...] = ()
+    clusters: tuple[ClusterFacts, ...] = ()
     match_error: str = ""
     failures: tuple[Failure, ...] = ()
     complete: tuple[ObjectKey, ...] = ()

@@ -15,6 +15,7 @@ from clusterwright.api.runtime import ExtensionConfig, ExtensionHandler, GroupVe
 from clusterwright.controllers.extensionconfig.conditions import DISCOVERED
 from clusterwright.controllers.extensionconfig.plan import REGISTRY, Begin
 from clusterwright.controllers.extensionconfig.snapshot import ExtensionConfigSnapshot
+from clusterwright.controllers.kit.owners import Unowned
 from clusterwright.controllers.kit.passing import Pass, PassFailed
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.wiring import Dependencies, Tools
@@ -40,7 +41,7 @@ class BadInjection(Exception):
     """The CA cannot be read from the Secret; the text says why."""
 
 
-def make(deps: Dependencies, runtime: RuntimeClient) -> KindReconciler[ExtensionConfig, ExtensionConfig, ExtensionConfigSnapshot]:
+def make(deps: Dependencies, runtime: RuntimeClient) -> KindReconciler[ExtensionConfig, Unowned, ExtensionConfigSnapshot]:
     """Return the reconciler of ExtensionConfigs."""
     return KindReconciler(deps, SHAPE, ExtensionConfigs(deps, runtime))
 
@@ -54,7 +55,7 @@ def register(registry: Registry, config: Json) -> None:
         raise PassFailed(f'failed to register ExtensionConfig {name}: failed to register ExtensionConfig "{name}": {error}') from None
 
 
-class RegisteredConfigs(Kind[ExtensionConfig, ExtensionConfig, ExtensionConfigSnapshot]):
+class RegisteredConfigs(Kind[ExtensionConfig, Unowned, ExtensionConfigSnapshot]):
     """What every controller of ExtensionConfigs does: it waits for the registry, and removes from it what is deleted."""
 
     def __init__(self, tools: Tools, registry: Registry) -> None:
@@ -75,11 +76,11 @@ class RegisteredConfigs(Kind[ExtensionConfig, ExtensionConfig, ExtensionConfigSn
         """Remove its handlers."""
         self.registry.remove(key.name)
 
-    async def owner(self, obj: ExtensionConfig) -> ExtensionConfig:
-        """Return the config: it belongs to nothing."""
-        return obj
+    async def owner(self, obj: ExtensionConfig) -> Unowned:
+        """Return no owner."""
+        return Unowned()
 
-    async def observe(self, obj: ExtensionConfig, owner: ExtensionConfig) -> ExtensionConfigSnapshot:
+    async def observe(self, obj: ExtensionConfig, owner: Unowned) -> ExtensionConfigSnapshot:
         """Return the config."""
         return ExtensionConfigSnapshot(obj, self._clock.now())
 
@@ -91,10 +92,6 @@ class ExtensionConfigs(RegisteredConfigs):
         super().__init__(deps, runtime.registry)
         self._deps = deps
         self._runtime = runtime
-
-    def is_paused(self, owner: ExtensionConfig) -> bool:
-        """Return False: only its annotation pauses a config."""
-        return False
 
     async def act(self, run: ConfigPass) -> None:
         """Take the CA from its Secret, then ask the extension for its handlers."""

@@ -18,6 +18,7 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, DEV_MACHINE_FINALIZER
 from clusterwright.controllers.inmemory.breaking import show_faults
 from clusterwright.controllers.inmemory.conditions import Progress
+from clusterwright.controllers.inmemory.facts import ClusterFacts, MachineFacts, Owners, PoolFacts
 from clusterwright.controllers.inmemory.kinds import Family, Simulated
 from clusterwright.controllers.inmemory.kubelet import follow_machine
 from clusterwright.controllers.inmemory.revival import addressed, arrived, has_booted, known_address, refounded
@@ -39,15 +40,6 @@ VM_STARTED = "inmemory.clusterwright.dev/vm-started"
 RETRY = timedelta(seconds=10)
 """The net below waiting for a cluster to answer, or to come back."""
 _OWNED = ("Ready", "VMProvisioned", "NodeProvisioned", "EtcdProvisioned", "APIServerProvisioned", "Paused")
-
-
-@dataclass(frozen=True, slots=True)
-class Belonging:
-    """What it belongs to; one that is deleted may have outlived both."""
-
-    machine: Machine | None
-    cluster: Cluster | None
-    cluster_key: ObjectKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +69,7 @@ class _Run:
     """The condition of the stage that is being worked on."""
 
 
-def make(deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> KindReconciler[InfraMachine, Belonging, View]:
+def make(deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> KindReconciler[InfraMachine, Owners, View]:
     """Return the reconciler of a family's machines, on a cloud."""
     shape = Shape(
         kind=family.machine,
@@ -89,7 +81,7 @@ def make(deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated)
     return KindReconciler(deps, shape, DevMachines(deps, cloud, family, simulated))
 
 
-class DevMachines(Kind[InfraMachine, Belonging, View]):
+class DevMachines(Kind[InfraMachine, Owners, View]):
     """Takes machines as far as time permits, or away."""
 
     def __init__(self, deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> None:
@@ -113,7 +105,7 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
         """Return whether it is simulated: nobody here acts on others."""
         return self._simulated.has_machine(obj)
 
-    async def owner(self, obj: InfraMachine) -> Belonging | None:
+    async def owner(self, obj: InfraMachine) -> Owners | None:
         """Return the Machine and its Cluster; both are waited for, unless the object is deleted."""
         machine = await find_owner(self._client, obj, Machine)
         name = machine.spec.cluster_name if machine else obj.metadata.labels.get(CLUSTER_NAME_LABEL, "")
@@ -121,18 +113,16 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
         cluster = await self._client.find(Cluster, key) if name else None
         if obj.metadata.deletion_timestamp is None and (machine is None or cluster is None):
             return None
-        return Belonging(machine, cluster, key)
+        if machine is None or cluster is None:  # a pause does not keep a machine from being cleaned up that has outlived its Machine
+            return Owners(cluster=None, cluster_key=key)
+        return Owners(cluster=ClusterFacts.of(cluster), cluster_key=key, machine=MachineFacts.of(machine))
 
-    def is_paused(self, owner: Belonging) -> bool:
-        """Return whether the Cluster is; one that has outlived its Machine is cleaned up all the same."""
-        return owner.machine is not None and owner.cluster is not None and bool(owner.cluster.spec.paused)
-
-    async def observe(self, obj: InfraMachine, owner: Belonging) -> View | None:
+    async def observe(self, obj: InfraMachine, owner: Owners) -> View | None:
         """Return the machine and the cluster that it is part of, which is waited for."""
         now, key, cluster, machine = self._clock.now(), obj.key, owner.cluster, owner.machine
         if obj.metadata.deletion_timestamp is not None:
             return View(object=obj, now=now, cluster=owner.cluster_key) if DEV_MACHINE_FINALIZER in obj.metadata.finalizers else None
-        reference = cluster.spec.infrastructure_ref if cluster is not None else None
+        reference = cluster.infrastructure_ref if cluster is not None else None
         # a provider with a cluster kind of its own orders a cluster of ours besides; then its being there is all that counts
         kind = self._simulated.cluster_kind(reference.kind) if reference is not None else None
         if kind is not None and reference is not None and await self._client.find(kind, ObjectKey(key.namespace, reference.name)) is None:
@@ -142,7 +132,7 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
             self._waiting.setdefault(owner.cluster_key, set()).add(key)
             return None
         pool = await find_owner(self._client, machine, MachinePool)
-        scene = Scene(obj, machine, cluster, simulated, now, self._moments.get(key, {}), pool)
+        scene = Scene(obj, machine, cluster, simulated, now, self._moments.get(key, {}), None if pool is None else PoolFacts.of(pool))
         return View(object=obj, now=now, cluster=owner.cluster_key, scene=scene)
 
     def _wake(self, cluster: ObjectKey) -> None:
@@ -195,11 +185,10 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
                 self._moments.setdefault(obj.key, {})[condition.type] = scene.now
 
     def _gates(self, scene: Scene) -> Progress:
-        initialization = scene.cluster.status.initialization
         return Progress(
             is_control_plane=scene.is_control_plane,
-            cluster_infrastructure_provisioned=bool(initialization and initialization.infrastructure_provisioned),
-            control_plane_initialized=conditions.is_true(scene.cluster.status.conditions, "ControlPlaneInitialized"),
+            cluster_infrastructure_provisioned=scene.cluster.provisioned,
+            control_plane_initialized=scene.cluster.initialized,
             has_bootstrap_data=scene.data_secret_name is not None,
         )
 
@@ -246,7 +235,7 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
 
     async def _machines_of(self, scene: Scene) -> list[InfraMachine]:
         """Return all machines of the cluster, of whatever kind."""
-        namespace, labels = scene.obj.metadata.namespace, {CLUSTER_NAME_LABEL: scene.cluster.metadata.name}
+        namespace, labels = scene.obj.metadata.namespace, {CLUSTER_NAME_LABEL: scene.cluster.name}
         return [m for f in self._simulated.families for m in await self._client.list(f.machine, namespace=namespace, labels=labels)]
 
     async def _join(self, run: _Run) -> None:
@@ -356,7 +345,7 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
     async def _start_api_server(self, scene: Scene) -> None:
         authority = await self._authority(scene, Purpose.CA)
         if authority is None:
-            raise CertificateError(f"Secret {secret_name(scene.cluster.metadata.name, Purpose.CA)} does not exist")
+            raise CertificateError(f"Secret {secret_name(scene.cluster.name, Purpose.CA)} does not exist")
         if not scene.simulated.has("v1", "Pod", "kube-system", f"kube-apiserver-{scene.name}"):
             try:
                 port = boot.api_server_port(await self._user_data(scene))
@@ -379,7 +368,7 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
             await self._start_api_server(scene)
 
     async def _authority(self, scene: Scene, purpose: Purpose) -> KeyPair | None:
-        key = ObjectKey(scene.cluster.metadata.namespace, secret_name(scene.cluster.metadata.name, purpose))
+        key = ObjectKey(scene.cluster.namespace, secret_name(scene.cluster.name, purpose))
         secret = await self._client.find(Secret, key)
         if secret is None:
             return None

@@ -12,8 +12,7 @@ How to write a controller:
 6. `reconciler.py`: a class that derives from `kit.reconciler.Kind[YourKind, WhatItBelongsTo, YourSnapshot]`:
 
        class Things(Kind[Thing, Cluster, ThingSnapshot]):
-           async def owner(self, obj): return await self._deps.client.find(Cluster, ...)   # None: wait for it
-           def is_paused(self, owner): return bool(owner.spec.paused)
+           async def owner(self, obj): return ClusterFacts.of(await self._deps.client.get(Cluster, ...))   # None: wait for it
            async def observe(self, obj, owner): return ThingSnapshot(object=obj, now=self._deps.clock.now(), ...)
            async def act(self, run):
                match run.decide(plan.STEPS).chosen(plan.Step):      # notes row, vote and error

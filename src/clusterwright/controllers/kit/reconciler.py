@@ -13,6 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from clusterwright.api.meta import Object, ObjectKey, Unstructured
 from clusterwright.conditions import ConditionConflict
+from clusterwright.controllers.kit.owners import Owner
 from clusterwright.controllers.kit.passing import Pass, Seen, failure
 from clusterwright.controllers.wiring import Tools
 from clusterwright.runtime.client import Original
@@ -26,7 +27,7 @@ from clusterwright.runtime.reports import Report, is_report
 from clusterwright.tables import Decision
 
 T = TypeVar("T", bound=Object)
-O = TypeVar("O")  # noqa: E741  # beside T and S, in that order, it is the owner
+O = TypeVar("O", bound=Owner)  # noqa: E741  # next to T and S, in that order, it is the owner
 S = TypeVar("S", bound=Seen[Any])
 
 STEP = "reconcile"
@@ -48,7 +49,7 @@ class Shape(Generic[T]):
     main: bool = True
     """Whether this is the kind's main controller: the one that writes the condition Paused and `status.observedGeneration`.
 
-    Any other controller of the kind, and the controller of a kind without status, writes neither; `Kind.is_paused` alone ends its passes.
+    Any other controller of the kind, and the controller of a kind without status, writes neither; only a paused owner ends its passes.
     """
 
 
@@ -56,13 +57,10 @@ class Kind(Protocol[T, O, S]):
     """The steps of a pass that are a kind's own. Derive from it: the optional ones have defaults."""
 
     async def owner(self, obj: T) -> O | Decision | None:
-        """Return what the object belongs to, mostly its Cluster.
+        """Return the facts of what the object belongs to, mostly its Cluster. A paused owner ends the pass.
 
         None, or the decision that says why, ends the pass: the owner does not exist yet, and its creation starts the next pass.
         """
-
-    def is_paused(self, owner: O) -> bool:
-        """Return whether what the object belongs to is paused."""
 
     async def observe(self, obj: T, owner: O) -> S | Decision | None:
         """Everything that decisions need, read into one frozen snapshot; what cannot be read is a value there, for the tables.
@@ -149,7 +147,7 @@ class KindReconciler(Generic[T, O, S]):
             return self._end(key, "no-owner") if owner is None else self._halt(key, owner)
         if not shape.finalizer_in_act and await self._adds_finalizer(original):
             return self._end(key, "finalizer-added")
-        paused, obj, rows = self._kind.is_paused(owner), original.object, dict[str, str]()
+        paused, obj, rows = owner.paused, original.object, dict[str, str]()
         if shape.main:
             check = await ensure_paused_condition(self._patcher, deps.clock, original, cluster_paused=paused)
             paused, obj, rows = check.is_paused, check.object, {PAUSE.name: check.row}

@@ -13,29 +13,7 @@ from clusterwright.api.meta import Object, ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.controllers.external import Reference
 from clusterwright.runtime.client import Reader
-from clusterwright.runtime.mapping import by_label, itself, owners
-from clusterwright.runtime.predicates import changed
-from clusterwright.runtime.reconcile import Mapper, Predicate
-
-__all__ = [
-    "appeared_or_changed",
-    "by_label",
-    "by_reference",
-    "changed",
-    "cluster",
-    "itself",
-    "of_cluster",
-    "owned",
-    "owners",
-    "referrers",
-    "same_cluster",
-]
-
-
-def appeared_or_changed(what: Callable[[Any], Any]) -> Predicate:
-    """As `changed`, but an object that goes does not count."""
-    return lambda old, new: new is not None and (old is None or what(old) != what(new))
-
+from clusterwright.runtime.reconcile import Mapper
 
 SETTLE = 0.25
 """Seconds that whoever sums up the objects below it waits for more of them to change."""

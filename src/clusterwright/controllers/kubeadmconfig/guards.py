@@ -31,18 +31,17 @@ def deleting(p: Presence) -> bool:
 
 def the_cluster(s: Snapshot) -> tuple[Subject, ...]:
     """Return the Cluster as the subject of a question."""
-    return (Subject("cluster.x-k8s.io", "Cluster", s.cluster.metadata.namespace, s.cluster.metadata.name),)
+    return (Subject("cluster.x-k8s.io", "Cluster", s.cluster.namespace, s.cluster.name),)
 
 
 def the_owner(s: Snapshot) -> tuple[Subject, ...]:
     """Return the owner as the subject of a question."""
-    owner = s.owner.object
-    return (Subject("cluster.x-k8s.io", owner.kind, owner.metadata.namespace, owner.metadata.name),)
+    return (Subject("cluster.x-k8s.io", s.owner.kind, s.owner.key.namespace, s.owner.key.name),)
 
 
 @guard("cluster.status.initialization.infrastructureProvisioned=true", about=the_cluster)
 def infrastructure_provisioned(s: Snapshot) -> bool:
-    return s.infrastructure_provisioned
+    return s.cluster.provisioned
 
 
 @guard("configOwner.DataSecretName() is set", about=the_owner)
@@ -77,7 +76,7 @@ def machine_pool(s: Snapshot) -> bool:
 
 @guard("ControlPlaneInitialized=true", about=the_cluster)
 def control_plane_initialized(s: Snapshot) -> bool:
-    return s.control_plane_initialized
+    return s.cluster.initialized
 
 
 @guard("is control plane machine", about=the_owner)

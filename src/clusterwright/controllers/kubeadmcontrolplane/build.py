@@ -9,13 +9,14 @@ from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import ObjectKey
 from clusterwright.controllers.external import group_of
-from clusterwright.controllers.kit.watching import appeared_or_changed, by_reference
+from clusterwright.controllers.kit.watching import by_reference
 from clusterwright.controllers.kubeadmcontrolplane.names import REMOTE_CONDITIONS_GRACE
 from clusterwright.controllers.kubeadmcontrolplane.reconciler import make
 from clusterwright.controllers.kubeadmcontrolplane.snapshot import ClusterFacts
 from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake, providers
 from clusterwright.kubeadm.certificates import CertificateError, parse_secret_name
 from clusterwright.runtime.client import Reader
+from clusterwright.runtime.predicates import appeared_or_changed
 from clusterwright.runtime.reconcile import Watch
 
 ALARMS_EVERY = 300.0
@@ -58,7 +59,7 @@ CONTROLLER = ControllerDefinition(
     watches=(
         Watch(Machine, control_plane_of_machine),
         Watch(Cluster, control_plane_of_cluster, appeared_or_changed(ClusterFacts.of)),
-        Watch(Secret, control_plane_of_secret),
+        Watch(Secret, control_plane_of_secret, why="certificates and kubeconfig are made and renewed"),
     ),
     make=make,
     access=(

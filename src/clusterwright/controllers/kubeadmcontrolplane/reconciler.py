@@ -8,7 +8,7 @@ from typing import Final, assert_never
 
 from clusterwright.api.controlplane import KubeadmControlPlane, KubeadmControlPlaneInitializationStatus
 from clusterwright.api.copying import replace
-from clusterwright.api.core import Cluster, Machine, MachinePool
+from clusterwright.api.core import Machine, MachinePool
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import (
     CLUSTER_NAME_LABEL,
@@ -49,7 +49,7 @@ from clusterwright.controllers.kubeadmcontrolplane.machines.remediation import (
 from clusterwright.controllers.kubeadmcontrolplane.observing import Observer, owner_cluster
 from clusterwright.controllers.kubeadmcontrolplane.plan import Deletion, Leaving, Preparation
 from clusterwright.controllers.kubeadmcontrolplane.rollout import scale
-from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot, Descendants
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import ClusterFacts, ControlPlaneSnapshot, Descendants
 from clusterwright.controllers.kubeadmcontrolplane.status import counted
 from clusterwright.controllers.kubeadmcontrolplane.wakes import WorkloadWatches
 from clusterwright.controllers.kubeadmcontrolplane.workload import WorkloadUnavailable, workload_client
@@ -68,7 +68,7 @@ _LONGEST: Final = timedelta(days=1)
 """Longer waits are taken in steps: no event loop keeps a timer of years exactly."""
 
 
-class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
+class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot]):
     """The steps that are a control plane's own."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -78,21 +78,17 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
         self._observer = Observer(deps, self._providers, self._hands.patcher)
         self._watches = WorkloadWatches(deps)
 
-    async def owner(self, obj: KubeadmControlPlane) -> Cluster | None:
+    async def owner(self, obj: KubeadmControlPlane) -> ClusterFacts | None:
         """Return the Cluster that owns it."""
         return await owner_cluster(self._deps, obj)
 
-    def is_paused(self, owner: Cluster) -> bool:
-        """Return whether the Cluster is paused."""
-        return bool(owner.spec.paused)
-
-    async def observe(self, obj: KubeadmControlPlane, owner: Cluster) -> ControlPlaneSnapshot | None:
+    async def observe(self, obj: KubeadmControlPlane, owner: ClusterFacts) -> ControlPlaneSnapshot | None:
         """Return all that the management cluster tells; the workload cluster is looked at when that is known.
 
         A control plane that is up is left alone until somebody has tried to reach it: before, it would seem to be down with every restart.
         """
-        own, above = obj.status.initialization, owner.status.initialization
-        is_up = own is not None and own.control_plane_initialized is True and above is not None and above.infrastructure_provisioned is True
+        own = obj.status.initialization
+        is_up = own is not None and own.control_plane_initialized is True and owner.infrastructure_provisioned
         if is_up and self._deps.workload.health(owner.key).untried:
             self._deps.enqueue_after(obj.key, _TRIED_BY_THEN, "the connection was tried")  # a connection that is made wakes us earlier
             return None

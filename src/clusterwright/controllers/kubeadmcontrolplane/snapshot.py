@@ -12,8 +12,9 @@ from clusterwright.api.controlplane import KubeadmControlPlane
 from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.kubernetes import Node
-from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import REMEDIATION_IN_PROGRESS_ANNOTATION, UPGRADE_STEP_ANNOTATION
+from clusterwright.controllers.kit import owners
+from clusterwright.controllers.kit.adopt import owner_reference
 from clusterwright.controllers.kit.lookup import NOT_REFERENCED, Lookup, Missing, Unreadable
 from clusterwright.controllers.kit.snapshots import ScaledSnapshot
 from clusterwright.controllers.kubeadmcontrolplane import names
@@ -26,13 +27,9 @@ from clusterwright.workload.access import EtcdMember
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterFacts:
+class ClusterFacts(owners.ClusterFacts):
     """What a control plane asks of its Cluster."""
 
-    key: ObjectKey
-    uid: str = ""
-    api_version: str = ""
-    paused: bool = False
     infrastructure_provisioned: bool = False
     host: str = ""
     port: int = 0
@@ -47,9 +44,8 @@ class ClusterFacts:
         """Return the facts of a Cluster."""
         initialization, endpoint, topology = cluster.status.initialization, cluster.spec.control_plane_endpoint, cluster.spec.topology
         return ClusterFacts(
-            key=cluster.key,
-            uid=cluster.metadata.uid,
-            api_version=cluster.api_version,
+            reference=owner_reference(cluster, controller=False),
+            namespace=cluster.metadata.namespace,
             paused=cluster.spec.paused is True,
             infrastructure_provisioned=initialization is not None and initialization.infrastructure_provisioned is True,
             host=endpoint.host if endpoint is not None else "",

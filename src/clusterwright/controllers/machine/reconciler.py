@@ -45,12 +45,12 @@ from clusterwright.topology.extensions import CallAll, ExtensionError, ListHandl
 SHAPE = Shape(kind=Machine, finalizer=MACHINE_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
 
 
-def make(deps: Dependencies) -> KindReconciler[Machine, Cluster, MachineSnapshot]:
+def make(deps: Dependencies) -> KindReconciler[Machine, ClusterFacts, MachineSnapshot]:
     """Return the reconciler of Machines."""
     return KindReconciler(deps, SHAPE, Machines(deps))
 
 
-class Machines(Kind[Machine, Cluster, MachineSnapshot]):
+class Machines(Kind[Machine, ClusterFacts, MachineSnapshot]):
     """Brings Machines nearer to their spec."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -71,27 +71,23 @@ class Machines(Kind[Machine, Cluster, MachineSnapshot]):
         self._wakes.forget(key)
         self._providers.forget(key)
 
-    async def owner(self, obj: Machine) -> Cluster:
+    async def owner(self, obj: Machine) -> ClusterFacts:
         """Return the Cluster, which must be there."""
-        return await self._client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name))
-
-    def is_paused(self, owner: Cluster) -> bool:
-        """Return whether the Cluster is."""
-        return bool(owner.spec.paused)
+        return ClusterFacts.of(await self._client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name)))
 
     # ------------------------------------------------------------------------------------------------------ observe
 
-    async def observe(self, obj: Machine, owner: Cluster) -> MachineSnapshot:
+    async def observe(self, obj: Machine, owner: ClusterFacts) -> MachineSnapshot:
         """Return the Machine, what it comes from and what it refers to, which is made its own; its Node is looked for later."""
         machine_set, deployment = await self._owners(obj)
 
         def adoption(found: Unstructured) -> Json | None:
-            return plan.adoption(obj, owner.spec.control_plane_ref, found)
+            return plan.adoption(obj, owner.control_plane_ref, found)
 
         return MachineSnapshot(
             now=self._deps.clock.now(),
             object=obj,
-            cluster=ClusterFacts.of(owner),
+            cluster=owner,
             machine_set=machine_set,
             deployment=deployment,
             bootstrap=await self._providers.look_up(obj.key, obj.spec.bootstrap.config_ref, adoption),

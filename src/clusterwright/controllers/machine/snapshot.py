@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 
 from clusterwright.api.core import Cluster, ContractVersionedObjectReference, Machine, MachineDeployment, MachineSet, MachineTemplateSpec
 from clusterwright.api.kubernetes import Node
-from clusterwright.api.meta import ObjectKey, OwnerReference
 from clusterwright.api.wellknown import MACHINE_DEPLOYMENT_NAME_LABEL, REVISION_ANNOTATION
 from clusterwright.conditions import get
+from clusterwright.controllers.kit import owners
 from clusterwright.controllers.kit.adopt import owner_reference
 from clusterwright.controllers.kit.lookup import Lookup
 from clusterwright.controllers.kit.snapshots import Snapshot
@@ -27,13 +27,10 @@ GRACE_PERIOD = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterFacts:
-    """What of its Cluster a Machine goes by; a change of anything else does not concern it."""
+class ClusterFacts(owners.ClusterFacts):
+    """The facts of its Cluster that a Machine depends on."""
 
-    reference: OwnerReference
-    namespace: str
     labels: Mapping[str, str]
-    paused: bool
     deleting: bool
     provisioned: bool
     """`status.initialization.infrastructureProvisioned`."""
@@ -58,16 +55,6 @@ class ClusterFacts:
             initialized_at=initialized.last_transition_time if initialized is not None else None,
             control_plane_ref=cluster.spec.control_plane_ref,
         )
-
-    @property
-    def name(self) -> str:
-        """The Cluster's name."""
-        return self.reference.name
-
-    @property
-    def key(self) -> ObjectKey:
-        """The Cluster's key."""
-        return ObjectKey(self.namespace, self.reference.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.selectors import InvalidSelector, is_empty, parsed
-from clusterwright.controllers.kit.watching import SETTLE, changed, of_cluster, same_cluster
+from clusterwright.controllers.kit.owners import ClusterFacts
+from clusterwright.controllers.kit.watching import SETTLE, of_cluster, same_cluster
 from clusterwright.controllers.machinedeployment.reconciler import make
-from clusterwright.controllers.machinedeployment.snapshot import ClusterFacts, machine_facts
+from clusterwright.controllers.machinedeployment.snapshot import MachineFacts
 from clusterwright.controllers.wiring import Access, ControllerDefinition, providers
 from clusterwright.runtime.client import Reader
+from clusterwright.runtime.predicates import changed
 from clusterwright.runtime.reconcile import Watch
 
 _GROUP = "cluster.x-k8s.io/"
@@ -51,7 +53,7 @@ CONTROLLER = ControllerDefinition(
     kind=MachineDeployment,
     watches=(
         Watch(MachineSet, deployments_of, settle=SETTLE),
-        Watch(Machine, deployments_of_machine, changed(machine_facts), SETTLE),
+        Watch(Machine, deployments_of_machine, changed(MachineFacts.of), SETTLE),
         Watch(Cluster, of_cluster(MachineDeployment), changed(ClusterFacts.of)),
     ),
     make=make,

@@ -22,6 +22,7 @@ from clusterwright.api.wellknown import (
 )
 from clusterwright.controllers.applying import Applier
 from clusterwright.controllers.kit.adopt import Providers
+from clusterwright.controllers.kit.owners import ClusterFacts
 from clusterwright.controllers.kit.passing import Pass, PassFailed
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.machinedeployment import desired, inplace, revisions, rollout
@@ -46,7 +47,7 @@ _NOT_SEEN_WAIT: Final = timedelta(seconds=15)
 Run = Pass[MachineDeployment, MachineDeploymentSnapshot]
 
 
-class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnapshot]):
+class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeploymentSnapshot]):
     """The steps that are a MachineDeployment's own."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -56,15 +57,11 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
         self._observer = Observer(deps, self._providers)
         self._advisor = inplace.UpdateAdvisor(deps)
 
-    async def owner(self, obj: MachineDeployment) -> Cluster | None:
+    async def owner(self, obj: MachineDeployment) -> ClusterFacts:
         """Return its Cluster; an error if there is none."""
-        return await self._deps.client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name))
+        return ClusterFacts.of(await self._deps.client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name)))
 
-    def is_paused(self, owner: Cluster) -> bool:
-        """Return whether the Cluster is paused."""
-        return bool(owner.spec.paused)
-
-    async def observe(self, obj: MachineDeployment, owner: Cluster) -> MachineDeploymentSnapshot:
+    async def observe(self, obj: MachineDeployment, owner: ClusterFacts) -> MachineDeploymentSnapshot:
         """Everything that decisions need."""
         return await self._observer.observe(obj, owner)
 

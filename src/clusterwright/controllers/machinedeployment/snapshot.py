@@ -6,46 +6,38 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from clusterwright.api.copying import replace
-from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet, MachineStatus
+from clusterwright.api.core import Machine, MachineDeployment, MachineSet, MachineStatus
 from clusterwright.api.meta import ObjectMeta
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kit.snapshots import ScaledSnapshot
 from clusterwright.controllers.machinedeployment.rollout import Limits, limits
 from clusterwright.controllers.machinedeployment.templates import Division
 
-_TOLD = frozenset({"Ready", "UpToDate", "HealthCheckSucceeded", "OwnerRemediated", "Deleting", "Updating"})
+_REPORTED = frozenset({"Ready", "UpToDate", "HealthCheckSucceeded", "OwnerRemediated", "Deleting", "Updating"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterFacts:
-    """What a MachineDeployment asks of its Cluster."""
-
-    paused: bool
+class MachineFacts(Machine):
+    """What a MachineDeployment counts and says of a Machine: a Machine with nothing else in it."""
 
     @staticmethod
-    def of(cluster: Cluster) -> ClusterFacts:
-        """Return the facts of a Cluster."""
-        return ClusterFacts(paused=bool(cluster.spec.paused))
-
-
-def machine_facts(machine: Machine) -> Machine:
-    """Return the Machine with what a MachineDeployment asks and tells of it, and nothing else, so that no table can ask for more."""
-    metadata, status = machine.metadata, machine.status
-    return Machine(
-        metadata=ObjectMeta(
-            name=metadata.name,
-            namespace=metadata.namespace,
-            labels=metadata.labels,
-            annotations=metadata.annotations,
-            owner_references=metadata.owner_references,
-            creation_timestamp=metadata.creation_timestamp,
-            deletion_timestamp=metadata.deletion_timestamp,
-        ),
-        status=MachineStatus(
-            conditions=tuple(replace(c, observed_generation=0) for c in status.conditions if c.type in _TOLD),
-            deletion=status.deletion,
-        ),
-    )
+    def of(machine: Machine) -> MachineFacts:
+        """Return the facts of a Machine."""
+        metadata, status = machine.metadata, machine.status
+        return MachineFacts(
+            metadata=ObjectMeta(
+                name=metadata.name,
+                namespace=metadata.namespace,
+                labels=metadata.labels,
+                annotations=metadata.annotations,
+                owner_references=metadata.owner_references,
+                creation_timestamp=metadata.creation_timestamp,
+                deletion_timestamp=metadata.deletion_timestamp,
+            ),
+            status=MachineStatus(
+                conditions=tuple(replace(c, observed_generation=0) for c in status.conditions if c.type in _REPORTED),
+                deletion=status.deletion,
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +48,8 @@ class MachineDeploymentSnapshot(ScaledSnapshot[MachineDeployment]):
     pass wrote them.
     """
 
-    machines: tuple[Machine, ...] = ()
-    """All that its selector matches, as `machine_facts`."""
+    machines: tuple[MachineFacts, ...] = ()
+    """All that its selector matches."""
     machine_sets: tuple[MachineSet, ...] | None = None
     """None: they could not be listed."""
     new: str = ""

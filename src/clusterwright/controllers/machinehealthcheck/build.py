@@ -9,11 +9,12 @@ from clusterwright.api.core import Cluster, Machine, MachineHealthCheck
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.selectors import InvalidSelector, parsed
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
-from clusterwright.controllers.kit.watching import SETTLE, changed, of_cluster
-from clusterwright.controllers.machinehealthcheck.evaluation import ClusterFacts, machine_facts
+from clusterwright.controllers.kit.watching import SETTLE, of_cluster
+from clusterwright.controllers.machinehealthcheck.evaluation import ClusterFacts, MachineFacts
 from clusterwright.controllers.machinehealthcheck.reconciler import make
 from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake, providers
 from clusterwright.runtime.client import Reader
+from clusterwright.runtime.predicates import changed
 from clusterwright.runtime.reconcile import Watch
 
 
@@ -38,7 +39,7 @@ CONTROLLER = ControllerDefinition(
     kind=MachineHealthCheck,
     watches=(
         Watch(Cluster, of_cluster(MachineHealthCheck), changed(ClusterFacts.of)),
-        Watch(Machine, checks_of_machine, changed(machine_facts), SETTLE),
+        Watch(Machine, checks_of_machine, changed(MachineFacts.of), SETTLE),
     ),
     make=make,
     access=(

@@ -19,7 +19,7 @@ from clusterwright.tables import Decision
 def with_owner_and_label(check: MachineHealthCheck, cluster: ClusterFacts) -> MachineHealthCheck:
     """Return the check with the label of its Cluster, and owned by it, so that it goes with it."""
     metadata = check.metadata
-    owners = with_owner(metadata.owner_references, cluster.owner)
+    owners = with_owner(metadata.owner_references, cluster.reference)
     labels = {**metadata.labels, CLUSTER_NAME_LABEL: check.spec.cluster_name}
     return replace(check, metadata=replace(metadata, labels=labels, owner_references=owners))
 

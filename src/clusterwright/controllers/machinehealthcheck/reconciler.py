@@ -16,7 +16,7 @@ from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.machinehealthcheck import plan
 from clusterwright.controllers.machinehealthcheck.conditions import MACHINE_OWNED, OWNED, OWNED_V1BETA1, TABLES
-from clusterwright.controllers.machinehealthcheck.evaluation import ClusterFacts, Target, is_exempt, machine_facts, next_check
+from clusterwright.controllers.machinehealthcheck.evaluation import ClusterFacts, MachineFacts, Target, is_exempt, next_check
 from clusterwright.controllers.machinehealthcheck.remediation import request_for, request_kind, template_of
 from clusterwright.controllers.machinehealthcheck.snapshot import HealthCheckSnapshot, Request, TargetSnapshot
 from clusterwright.controllers.machinehealthcheck.wakes import Wakes
@@ -28,12 +28,12 @@ SHAPE = Shape(kind=MachineHealthCheck, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
 CheckPass = Pass[MachineHealthCheck, HealthCheckSnapshot]
 
 
-def make(deps: Dependencies) -> KindReconciler[MachineHealthCheck, Cluster, HealthCheckSnapshot]:
+def make(deps: Dependencies) -> KindReconciler[MachineHealthCheck, ClusterFacts, HealthCheckSnapshot]:
     """Return the reconciler of MachineHealthChecks."""
     return KindReconciler(deps, SHAPE, MachineHealthChecks(deps))
 
 
-class MachineHealthChecks(Kind[MachineHealthCheck, Cluster, HealthCheckSnapshot]):
+class MachineHealthChecks(Kind[MachineHealthCheck, ClusterFacts, HealthCheckSnapshot]):
     """Says which Machines are unhealthy, and asks for their remediation."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -46,26 +46,22 @@ class MachineHealthChecks(Kind[MachineHealthCheck, Cluster, HealthCheckSnapshot]
         """The check is gone."""
         self._wakes.forget(key)
 
-    async def owner(self, obj: MachineHealthCheck) -> Cluster:
+    async def owner(self, obj: MachineHealthCheck) -> ClusterFacts:
         """Return the Cluster that the check names; it must be there."""
-        return await self._client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name))
-
-    def is_paused(self, owner: Cluster) -> bool:
-        """Return whether the Cluster is."""
-        return bool(owner.spec.paused)
+        return ClusterFacts.of(await self._client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name)))
 
     # ---------------------------------------------------------------------------------------------- observe
 
-    async def observe(self, obj: MachineHealthCheck, owner: Cluster) -> HealthCheckSnapshot:
+    async def observe(self, obj: MachineHealthCheck, owner: ClusterFacts) -> HealthCheckSnapshot:
         """Return the check and its Cluster; the Machines are read by `act`, so that a failure still leaves the check with its owner."""
-        return HealthCheckSnapshot(now=self._deps.clock.now(), object=obj, cluster=ClusterFacts.of(owner))
+        return HealthCheckSnapshot(now=self._deps.clock.now(), object=obj, cluster=owner)
 
     async def _targets(self, check: MachineHealthCheck, cluster: ClusterFacts) -> Sequence[Target]:
         """Return the Machines that the check looks after, with their Nodes where the workload cluster can have some. Raises ApiError."""
         selector = parsed(check.spec.selector)
         own = {CLUSTER_NAME_LABEL: check.spec.cluster_name}
         found = await self._client.list(Machine, namespace=check.metadata.namespace, labels=own)
-        machines = [machine_facts(m) for m in found if selector.matches(m.metadata.labels) and not is_exempt(m)]
+        machines = [MachineFacts.of(m) for m in found if selector.matches(m.metadata.labels) and not is_exempt(m)]
         self._wakes.learn(check.key, cluster.key, machines, template_of(check))
         if cluster.initialized.status != "True":
             return [Target(m) for m in machines]

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, auto
 
-from clusterwright.api.core import Machine, MachineHealthCheck
+from clusterwright.api.core import MachineHealthCheck
 from clusterwright.controllers.kit.snapshots import Snapshot
-from clusterwright.controllers.machinehealthcheck.evaluation import ClusterFacts, Evaluation, Target
+from clusterwright.controllers.machinehealthcheck.evaluation import ClusterFacts, Evaluation, MachineFacts, Target
 from clusterwright.controllers.machinehealthcheck.limits import Limit
 
 
@@ -38,7 +38,7 @@ class TargetSnapshot:
     request: Request = Request.UNSOUGHT
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> MachineFacts:
         """The Machine as read."""
         return self.target.machine
 

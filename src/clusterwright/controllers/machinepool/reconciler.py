@@ -48,12 +48,12 @@ SHAPE = Shape(kind=MachinePool, finalizer=MACHINE_POOL_FINALIZER, owned=OWNED, o
 PoolPass = Pass[MachinePool, PoolSnapshot]
 
 
-def make(deps: Dependencies) -> KindReconciler[MachinePool, Cluster, PoolSnapshot]:
+def make(deps: Dependencies) -> KindReconciler[MachinePool, ClusterFacts, PoolSnapshot]:
     """Return the reconciler of MachinePools."""
     return KindReconciler(deps, SHAPE, MachinePools(deps))
 
 
-class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
+class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot]):
     """Brings MachinePools nearer to their spec."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -70,17 +70,13 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
         self._wakes.forget(key)
         self._applier.forget(key)
 
-    async def owner(self, obj: MachinePool) -> Cluster:
+    async def owner(self, obj: MachinePool) -> ClusterFacts:
         """Return the Cluster that the pool names; it must be there."""
-        return await self._client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name))
-
-    def is_paused(self, owner: Cluster) -> bool:
-        """Return whether the Cluster is."""
-        return bool(owner.spec.paused)
+        return ClusterFacts.of(await self._client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name)))
 
     # ---------------------------------------------------------------------------------------------- observe
 
-    async def observe(self, obj: MachinePool, owner: Cluster) -> PoolSnapshot:
+    async def observe(self, obj: MachinePool, owner: ClusterFacts) -> PoolSnapshot:
         """Return the pool and what it refers to, which is made its own on the way; of a pool that is deleted it is only looked at."""
 
         def adoption(found: Unstructured) -> Json | None:
@@ -91,7 +87,7 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
         return PoolSnapshot(
             now=self._deps.clock.now(),
             object=obj,
-            cluster=ClusterFacts.of(owner),
+            cluster=owner,
             bootstrap=await self._providers.look_up(obj.key, spec.bootstrap.config_ref, adopt),
             infrastructure=await self._providers.look_up(obj.key, spec.infrastructure_ref, adopt),
         )

@@ -11,6 +11,7 @@ from clusterwright.api.core.shared import StatusVersion
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import ObjectKey, OwnerReference
 from clusterwright.conditions import get, is_true
+from clusterwright.controllers.kit import owners
 from clusterwright.controllers.kit.adopt import owner_reference
 from clusterwright.controllers.kit.contract import told
 from clusterwright.controllers.kit.lookup import NOT_REFERENCED, Found, Lookup
@@ -22,12 +23,9 @@ COUNTED = ("Ready", "Available", "UpToDate")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterFacts:
-    """What of its Cluster a pool goes by."""
+class ClusterFacts(owners.ClusterFacts):
+    """The facts of its Cluster that a pool depends on."""
 
-    key: ObjectKey
-    reference: OwnerReference
-    paused: bool
     initialized: bool
     """ControlPlaneInitialized is True: there can be Nodes."""
 
@@ -35,7 +33,7 @@ class ClusterFacts:
     def of(cluster: Cluster) -> ClusterFacts:
         """Return the facts of a Cluster."""
         return ClusterFacts(
-            key=cluster.key,
+            namespace=cluster.metadata.namespace,
             reference=owner_reference(cluster, controller=False),
             paused=bool(cluster.spec.paused),
             initialized=is_true(cluster.status.conditions, "ControlPlaneInitialized"),

@@ -9,11 +9,12 @@ from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineS
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.selectors import InvalidSelector, parsed
 from clusterwright.api.wellknown import MACHINE_DEPLOYMENT_NAME_LABEL
-from clusterwright.controllers.kit.watching import SETTLE, changed, of_cluster, same_cluster
+from clusterwright.controllers.kit.watching import SETTLE, of_cluster, same_cluster
 from clusterwright.controllers.machineset.reconciler import make
 from clusterwright.controllers.machineset.snapshot import ClusterFacts, DeploymentFacts
 from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake, providers
 from clusterwright.runtime.client import Reader
+from clusterwright.runtime.predicates import changed
 from clusterwright.runtime.reconcile import Watch
 
 _GROUP = "cluster.x-k8s.io/"

@@ -43,7 +43,7 @@ from clusterwright.controllers.machineset.observing import Observer
 from clusterwright.controllers.machineset.plan import DELETE, SCALE, Deletion, Scale
 from clusterwright.controllers.machineset.preflight import Verdict, verdict
 from clusterwright.controllers.machineset.remediation import OWNER_REMEDIATED, REMEDIATE, Remediation, Remedy
-from clusterwright.controllers.machineset.snapshot import MachineSetSnapshot, Refusal
+from clusterwright.controllers.machineset.snapshot import ClusterFacts, MachineSetSnapshot, Refusal
 from clusterwright.controllers.machineset.status import counted, look_again, v1beta1_counters
 from clusterwright.controllers.owned_machines import CREATION_WAIT, creation_budget, is_deleting
 from clusterwright.controllers.unconfirmed import Unconfirmed
@@ -65,7 +65,7 @@ class Sync(Enum):
     FAILED = "one could not be brought in step"
 
 
-class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
+class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot]):
     """The steps that are a MachineSet's own."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -78,15 +78,11 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         self._unconfirmed = Unconfirmed()
         self._creating: WeakValueDictionary[ObjectKey, asyncio.Lock] = WeakValueDictionary()
 
-    async def owner(self, obj: MachineSet) -> Cluster | None:
+    async def owner(self, obj: MachineSet) -> ClusterFacts:
         """Return its Cluster; an error if there is none."""
-        return await self._deps.client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name))
+        return ClusterFacts.of(await self._deps.client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name)))
 
-    def is_paused(self, owner: Cluster) -> bool:
-        """Return whether the Cluster is paused."""
-        return bool(owner.spec.paused)
-
-    async def observe(self, obj: MachineSet, owner: Cluster) -> MachineSetSnapshot:
+    async def observe(self, obj: MachineSet, owner: ClusterFacts) -> MachineSetSnapshot:
         """Everything that decisions need."""
         return await self._observer.observe(obj, owner)
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from clusterwright.api.core import Cluster, ContractVersionedObjectReference, Machine, MachineDeployment, MachineSet
 from clusterwright.api.kubernetes import Node
-from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import (
     DISABLE_MACHINE_CREATE_ANNOTATION,
     MACHINE_DEPLOYMENT_NAME_LABEL,
@@ -16,6 +15,8 @@ from clusterwright.api.wellknown import (
     REVISION_ANNOTATION,
     UPGRADE_STEP_ANNOTATION,
 )
+from clusterwright.controllers.kit import owners
+from clusterwright.controllers.kit.adopt import owner_reference
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kit.snapshots import ScaledSnapshot
 from clusterwright.controllers.machineset.preflight import Verdict
@@ -23,11 +24,9 @@ from clusterwright.controllers.owned_machines import awaits_acknowledgement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterFacts:
+class ClusterFacts(owners.ClusterFacts):
     """What a MachineSet asks of its Cluster."""
 
-    key: ObjectKey
-    paused: bool = False
     control_plane_ref: ContractVersionedObjectReference | None = None
     topology_version: str = ""
     upgrade_step: str = ""
@@ -38,7 +37,8 @@ class ClusterFacts:
         """Return the facts of a Cluster."""
         topology = cluster.spec.topology
         return ClusterFacts(
-            key=cluster.key,
+            reference=owner_reference(cluster, controller=False),
+            namespace=cluster.metadata.namespace,
             paused=bool(cluster.spec.paused),
             control_plane_ref=cluster.spec.control_plane_ref,
             topology_version=topology.version if topology else "",

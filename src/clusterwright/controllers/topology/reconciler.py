@@ -21,6 +21,7 @@ from clusterwright.api.core.cluster import Topology
 from clusterwright.api.meta import Json, Unstructured
 from clusterwright.api.wellknown import OK_TO_DELETE_ANNOTATION
 from clusterwright.controllers.kit import conditions as kit
+from clusterwright.controllers.kit.owners import Unowned
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.topology.applying import Applier
@@ -50,12 +51,12 @@ SHAPE = Shape(kind=Cluster, owned=(TYPE,), owned_v1beta1=(TYPE,), main=False)
 Run = Pass[Cluster, TopologySnapshot]
 
 
-def make(deps: Dependencies) -> KindReconciler[Cluster, Cluster, TopologySnapshot]:
+def make(deps: Dependencies) -> KindReconciler[Cluster, Unowned, TopologySnapshot]:
     """Return the reconciler of topologies."""
     return KindReconciler(deps, SHAPE, Topologies(deps))
 
 
-class Topologies(Kind[Cluster, Cluster, TopologySnapshot]):
+class Topologies(Kind[Cluster, Unowned, TopologySnapshot]):
     """Makes Clusters what their topologies say."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -70,17 +71,13 @@ class Topologies(Kind[Cluster, Cluster, TopologySnapshot]):
         """Return whether the Cluster has a topology."""
         return obj.spec.topology is not None and bool(obj.spec.topology.class_ref.name)
 
-    async def owner(self, obj: Cluster) -> Cluster:
-        """Return the Cluster: it belongs to nothing."""
-        return obj
-
-    def is_paused(self, owner: Cluster) -> bool:
-        """Return False: TopologyReconciled has a row for a pause."""
-        return False
+    async def owner(self, obj: Cluster) -> Unowned:
+        """Return no owner: TopologyReconciled has a row for a paused Cluster."""
+        return Unowned()
 
     # ----------------------------------------------------------------------------------------------------- observe
 
-    async def observe(self, obj: Cluster, owner: Cluster) -> TopologySnapshot | None:
+    async def observe(self, obj: Cluster, owner: Unowned) -> TopologySnapshot | None:
         """Read the class, its templates and the objects that exist; of a Cluster that is paused or deleted only itself."""
         found = await self._client.read(Cluster, obj.key)
         if found is None or found.object.metadata.uid != obj.metadata.uid or not self.concerns(found.object):

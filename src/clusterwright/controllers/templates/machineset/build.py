@@ -6,9 +6,10 @@ from clusterwright.api.core import Cluster, MachineDeployment, MachineSet
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import MACHINE_SET_TOPOLOGY_FINALIZER, TOPOLOGY_OWNED_LABEL
 from clusterwright.controllers.kit import watching
-from clusterwright.controllers.kit.watching import changed
+from clusterwright.controllers.kit.owners import ClusterFacts
 from clusterwright.controllers.templates.collecting import by_deployment, by_topology, collector, delete_unused, in_use
 from clusterwright.controllers.wiring import Access, ControllerDefinition, Dependencies, providers
+from clusterwright.runtime.predicates import changed
 from clusterwright.runtime.reconcile import Watch
 
 
@@ -34,7 +35,7 @@ async def clean_up(deps: Dependencies, machine_set: MachineSet) -> None:
 CONTROLLER = ControllerDefinition(
     name="topology/machineset",
     kind=MachineSet,
-    watches=(Watch(Cluster, watching.of_cluster(MachineSet, having=TOPOLOGY_OWNED_LABEL), changed(lambda c: bool(c.spec.paused))),),
+    watches=(Watch(Cluster, watching.of_cluster(MachineSet, having=TOPOLOGY_OWNED_LABEL), changed(ClusterFacts.of)),),
     make=lambda deps: collector(deps, MachineSet, MACHINE_SET_TOPOLOGY_FINALIZER, clean_up),
     access=(*providers("delete", "infrastructure", "bootstrap"), Access("machinedeployments.cluster.x-k8s.io", "get")),
     gate="ClusterTopology",
