@@ -23,6 +23,7 @@ from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.kit.snapshots import Snapshot
 from clusterwright.controllers.wiring import Tools
 from clusterwright.runtime.errors import Conflict, Invalid, NotFound
+from clusterwright.runtime.reconcile import Reconciler
 
 Phase = Literal["StorageVersionMigration", "CleanupManagedFields"]
 PHASES: Final[tuple[Phase, ...]] = get_args(Phase)
@@ -68,12 +69,12 @@ class Definition(Snapshot[CustomResourceDefinitionMeta]):
         return frozenset(f"{spec['group']}/{version['name']}" for version in spec["versions"] if version.get("served"))
 
 
-def make(tools: Tools, skip: Collection[Phase] = ()) -> KindReconciler[CustomResourceDefinitionMeta, Unowned, Definition]:
+def make(tools: Tools, skip: Collection[Phase] = ()) -> Reconciler:
     """Return the reconciler of our CRDs; it does not do the phases in `skip`."""
     return KindReconciler(tools, SHAPE, CrdMigrator(tools, skip))
 
 
-class CrdMigrator(Kind[CustomResourceDefinitionMeta, Unowned, Definition]):
+class CrdMigrator(Kind[CustomResourceDefinitionMeta, Unowned, Definition, Definition]):
     """Brings the objects of our own CRDs up to date, once per generation of the CRD."""
 
     def __init__(self, tools: Tools, skip: Collection[Phase]) -> None:
@@ -100,9 +101,9 @@ class CrdMigrator(Kind[CustomResourceDefinitionMeta, Unowned, Definition]):
         observed = found.metadata.annotations.get(CRD_MIGRATION_OBSERVED_GENERATION_ANNOTATION)
         return None if observed == str(found.metadata.generation) else Definition(now=self._clock.now(), object=obj, crd=found)
 
-    async def act(self, run: Pass[CustomResourceDefinitionMeta, Definition]) -> None:
+    async def act(self, run: Pass[CustomResourceDefinitionMeta, Definition, Definition]) -> None:
         """Do the phases."""
-        seen = run.seen
+        seen = run.done
         migrates, cleans = "StorageVersionMigration" in self._phases and seen.is_mixed, "CleanupManagedFields" in self._phases
         objects = await self._client.live.list(seen.gvk) if migrates or cleans else ()
         if migrates:
@@ -110,11 +111,11 @@ class CrdMigrator(Kind[CustomResourceDefinitionMeta, Unowned, Definition]):
         for obj in objects if cleans else ():
             await self._forget_owners(seen.gvk, obj, seen.served)
 
-    def conclude(self, run: Pass[CustomResourceDefinitionMeta, Definition]) -> None:
+    def conclude(self, run: Pass[CustomResourceDefinitionMeta, Definition, Definition]) -> None:
         """Note the generation on the CRD, unless something failed."""
         if not run.errors:
             metadata = run.object.metadata
-            noted = {CRD_MIGRATION_OBSERVED_GENERATION_ANNOTATION: str(run.seen.crd.metadata.generation)}
+            noted = {CRD_MIGRATION_OBSERVED_GENERATION_ANNOTATION: str(run.done.crd.metadata.generation)}
             run.become(replace(run.object, metadata=replace(metadata, annotations={**metadata.annotations, **noted})))
 
     async def _rewrite(self, crd: Unstructured, kind: GroupVersionKind, objects: Iterable[Unstructured], *, at_status: bool) -> None:

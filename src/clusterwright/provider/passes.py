@@ -39,7 +39,7 @@ class Belonging:
         return self.cluster is not None and bool(self.cluster.spec.paused)
 
 
-class _Steps(Kind[Any, Belonging, View], Generic[D]):
+class _Steps(Kind[Any, Belonging, View, View], Generic[D]):
     """The steps that both kinds have: make, look, remove."""
 
     def __init__(self, provider: InfraMachines[Any] | InfraClusters[Any], clock: Clock) -> None:
@@ -68,8 +68,8 @@ class _Steps(Kind[Any, Belonging, View], Generic[D]):
     def told(self, seen: View, answer: D) -> View:
         """Return the snapshot with what the provider said."""
 
-    async def act(self, run: Pass[Any, View]) -> None:
-        provider, seen, key = self._provider, run.seen, run.object.key
+    async def act(self, run: Pass[Any, View, View]) -> None:
+        provider, seen, key = self._provider, run.done, run.object.key
         try:
             if seen.deleting:
                 await self._remove(run)
@@ -78,22 +78,22 @@ class _Steps(Kind[Any, Belonging, View], Generic[D]):
                 return
             answer = await self.provision(seen)
         except ProvisionFailed as error:
-            run.seen = replace(seen, failure=str(error))
+            run.done = replace(seen, failure=str(error))
             run.record("Warning", "DeletionFailed" if seen.deleting else "ProvisioningFailed", str(error))
             run.vote(self._attempts.failed(key, seen.now))
             return
         self._attempts.forget(key)
         is_pending = answer is None or isinstance(answer, Pending)
         if isinstance(answer, Pending):
-            run.seen = replace(seen, pending=answer.message)
+            run.done = replace(seen, pending=answer.message)
         elif answer is not None:
-            run.seen = self.told(seen, answer)
+            run.done = self.told(seen, answer)
         if not provider.makes:
-            run.vote(provider.look if is_pending or run.seen.stopped else provider.look_when_up)
+            run.vote(provider.look if is_pending or run.done.stopped else provider.look_when_up)
 
-    async def _remove(self, run: Pass[Any, View]) -> None:
+    async def _remove(self, run: Pass[Any, View, View]) -> None:
         try:
-            is_gone = await self.remove(run.seen)
+            is_gone = await self.remove(run.done)
         except NotFound:  # what was to be deleted went meanwhile; the next look, of a cache that knows of it, sees what is left
             is_gone = False
         if is_gone:
@@ -158,7 +158,7 @@ class MachineSteps(_Steps[Server | Gone]):
         obj = replace(obj, spec=replace(obj.spec, provider_id=answer.provider_id), status=status)
         return replace(seen, object=obj, stopped=answer.stopped)
 
-    def conclude(self, run: Pass[Any, View]) -> None:
+    def conclude(self, run: Pass[Any, View, View]) -> None:
         """Say how far it has come."""
         run.conclude(READY)
 
@@ -206,6 +206,6 @@ class ClusterSteps(_Steps[Site]):
             spec = replace(spec, control_plane_endpoint=APIEndpoint(host=answer.host, port=answer.port))
         return replace(seen, object=replace(obj, spec=spec, status=status), stopped=answer.stopped)
 
-    def conclude(self, run: Pass[Any, View]) -> None:
+    def conclude(self, run: Pass[Any, View, View]) -> None:
         """Say how far it has come."""
         run.conclude(CLUSTER_READY)

@@ -29,7 +29,7 @@ from clusterwright.runtime.http import HttpTransport
 from clusterwright.runtime.kubeconfig import Kubeconfig, default_paths, in_cluster
 from clusterwright.runtime.manager import Manager
 from clusterwright.runtime.mapping import owners
-from clusterwright.runtime.reconcile import Mapper, Watch
+from clusterwright.runtime.reconcile import Mapper, Reconciler, Watch
 
 Provider = type[InfraMachines[Any]] | type[InfraClusters[Any]]
 
@@ -43,7 +43,7 @@ def add(manager: Manager, provider: Provider, *given: Any, name: str = "") -> No
     name = name or kind.__name__.lower()
     shape: Shape[Any] = Shape(kind=kind, finalizer=provider.finalizer, owned=("Paused", READY.name))
 
-    def make(controller: Controller) -> KindReconciler[Any, Any, Any]:
+    def make(controller: Controller) -> Reconciler:
         tools = PassTools(
             client=manager.client,
             clock=manager.clock,
@@ -54,7 +54,7 @@ def add(manager: Manager, provider: Provider, *given: Any, name: str = "") -> No
         )
         made = provider(manager.client, *given)
         made.wake = controller.enqueue
-        steps: Kind[Any, Any, Any] = (
+        steps: Kind[Any, Any, Any, Any] = (
             MachineSteps(made, manager.clock) if isinstance(made, InfraMachines) else ClusterSteps(made, manager.clock)
         )
         return KindReconciler(tools, shape, steps)

@@ -62,7 +62,7 @@ class Writes(Around):
 
 
 @dataclass
-class Parents(Kind[Parent, Unowned, Seen]):
+class Parents(Kind[Parent, Unowned, Seen, Seen]):
     """Says `message` of a Parent, or that it is up; the pass ends early where `error` or `nothing` say so."""
 
     clock: LoopClock
@@ -82,13 +82,13 @@ class Parents(Kind[Parent, Unowned, Seen]):
             raise self.error
         return None if self.nothing else Seen(obj, self.clock.now())
 
-    async def act(self, run: Pass[Parent, Seen]) -> None:
+    async def act(self, run: Pass[Parent, Seen, Seen]) -> None:
         if self.failing:
             run.fail("it cannot be done")
 
-    def conclude(self, run: Pass[Parent, Seen]) -> None:
+    def conclude(self, run: Pass[Parent, Seen, Seen]) -> None:
         told = Condition(type="Up", status="True" if self.is_up else "False", reason="R", message=self.message)
-        run.become(with_conditions(run.object, set_condition(conditions_of(run.object), told, generation=1, now=run.seen.now)))
+        run.become(with_conditions(run.object, set_condition(conditions_of(run.object), told, generation=1, now=run.done.now)))
 
 
 class Bench:

@@ -24,19 +24,20 @@ from clusterwright.controllers.kit.reconciler import STEP, Kind, KindReconciler,
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.runtime.finalizers import without_finalizer
+from clusterwright.runtime.reconcile import Reconciler
 
 DEFAULT_CONNECTION_GRACE = timedelta(seconds=50)
 
 SHAPE = Shape(kind=Cluster, finalizer=CLUSTER_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
-ClusterPass = Pass[Cluster, ClusterSnapshot]
+ClusterPass = Pass[Cluster, ClusterSnapshot, ClusterSnapshot]
 
 
-def make(deps: Dependencies) -> KindReconciler[Cluster, Unowned, ClusterSnapshot]:
+def make(deps: Dependencies) -> Reconciler:
     """Return the reconciler of Clusters."""
     return KindReconciler(deps, SHAPE, Clusters(deps))
 
 
-class Clusters(Kind[Cluster, Unowned, ClusterSnapshot]):
+class Clusters(Kind[Cluster, Unowned, ClusterSnapshot, ClusterSnapshot]):
     """Brings one Cluster nearer to its spec."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -84,20 +85,20 @@ class Clusters(Kind[Cluster, Unowned, ClusterSnapshot]):
 
     async def act(self, run: ClusterPass) -> None:
         """Take over what providers say; then delete, or see to the kubeconfig."""
-        if run.seen.listing.error:
-            run.fail(run.seen.listing.error)
-        if run.seen.waiting_for_topology:
+        if run.done.listing.error:
+            run.fail(run.done.listing.error)
+        if run.done.waiting_for_topology:
             run.rows[STEP] = "waiting-for-topology"
             return
-        run.become(plan.with_failures(run.object, run.seen.infrastructure, run.seen.control_plane))
+        run.become(plan.with_failures(run.object, run.done.infrastructure, run.done.control_plane))
         for table in (plan.RECONCILE_INFRASTRUCTURE, plan.RECONCILE_CONTROL_PLANE):
-            run.become(plan.taken(run.seen, run.decide(table).chosen(Take)))
-        await (self._delete(run) if run.seen.deleting else self._ensure_kubeconfig(run))
+            run.become(plan.taken(run.done, run.decide(table).chosen(Take)))
+        await (self._delete(run) if run.done.deleting else self._ensure_kubeconfig(run))
 
     async def _delete(self, run: ClusterPass) -> None:
         decision = run.decide(plan.RECONCILE_DELETE)
         act, failed = decision.chosen(Deletion), False
-        for one in plan.deletions(run.seen, act):
+        for one in plan.deletions(run.done, act):
             try:
                 await self._deps.client.delete(one.kind, one.key, uid=one.uid)
             except NotFound:
@@ -105,13 +106,13 @@ class Clusters(Kind[Cluster, Unowned, ClusterSnapshot]):
             except ApiError as error:
                 failed = True
                 run.fail(f"error deleting cluster {run.object.key}: failed to delete {one.kind.kind} {one.key}: {error}", error)
-        run.seen = replace(run.seen, deletion=decision, delete_failed=failed)
+        run.done = replace(run.done, deletion=decision, delete_failed=failed)
         if act is Deletion.REMOVE_FINALIZER:
             run.become(without_finalizer(run.object, CLUSTER_FINALIZER))
             run.record("Normal", "Deleted", f"Cluster {run.object.metadata.name} has been deleted")
 
     async def _ensure_kubeconfig(self, run: ClusterPass) -> None:
-        view = await look_at_secrets(self._deps.client, run.object, run.seen.now)
+        view = await look_at_secrets(self._deps.client, run.object, run.done.now)
         what = run.decide_on(RECONCILE_KUBECONFIG, view).chosen(Make)
         run.vote(look_again(view))
         if what is None:
@@ -125,14 +126,14 @@ class Clusters(Kind[Cluster, Unowned, ClusterSnapshot]):
 
     def conclude(self, run: ClusterPass) -> None:
         """Every condition, the counters and the phase as this pass leaves them, and the Events of what changed."""
-        was_initialized = is_true(run.seen.conditions, "ControlPlaneInitialized")
+        was_initialized = is_true(run.done.conditions, "ControlPlaneInitialized")
         run.conclude(*TABLES)
-        run.conclude(*((V1BETA1_READY,) if run.seen.waiting_for_topology else V1BETA1_TABLES))
+        run.conclude(*((V1BETA1_READY,) if run.done.waiting_for_topology else V1BETA1_TABLES))
         status = replace(
             run.object.status,
-            phase=phase(run.seen, was_initialized=was_initialized),
-            control_plane=control_plane_replicas(run.seen),
-            workers=worker_replicas(run.seen),
+            phase=phase(run.done, was_initialized=was_initialized),
+            control_plane=control_plane_replicas(run.done),
+            workers=worker_replicas(run.done),
         )
         if status != run.object.status:
             run.become(replace(run.object, status=status))

@@ -25,11 +25,12 @@ from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime import models
 from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.runtime.reconcile import Reconciler
 from clusterwright.topology.extensions import CallHandler, ExtensionError
 from clusterwright.topology.variables import joined, validate_definitions
 from clusterwright.topology.variables.discovery import INLINE, collected
 
-ClassPass = Pass[ClusterClass, ClusterClassSnapshot]
+ClassPass = Pass[ClusterClass, ClusterClassSnapshot, ClusterClassSnapshot]
 
 SHAPE = Shape(
     kind=ClusterClass,
@@ -38,7 +39,7 @@ SHAPE = Shape(
 )
 
 
-def make(deps: Dependencies) -> KindReconciler[ClusterClass, Unowned, ClusterClassSnapshot]:
+def make(deps: Dependencies) -> Reconciler:
     """Return the reconciler of ClusterClasses."""
     return KindReconciler(deps, SHAPE, ClusterClasses(deps))
 
@@ -47,7 +48,7 @@ class _Refused(Exception):
     """Variables could not be discovered. The text is that of the condition."""
 
 
-class ClusterClasses(Kind[ClusterClass, Unowned, ClusterClassSnapshot]):
+class ClusterClasses(Kind[ClusterClass, Unowned, ClusterClassSnapshot, ClusterClassSnapshot]):
     """Owns templates and publishes variables."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -93,7 +94,7 @@ class ClusterClasses(Kind[ClusterClass, Unowned, ClusterClassSnapshot]):
             current = reference.api_version.rpartition("/")[2]
             if latest != current:
                 outdated.append(Outdated(reference.kind, reference.name, current, latest))
-        run.seen = replace(run.seen, reference_errors=tuple(errors), outdated=tuple(outdated))
+        run.done = replace(run.done, reference_errors=tuple(errors), outdated=tuple(outdated))
 
     async def _reconcile_reference(self, cluster_class: ClusterClass, reference: ClusterClassTemplateReference) -> str:
         """Make the template ours; the newest version of its kind's contract. Raises ApiError, NoContract."""
@@ -131,7 +132,7 @@ class ClusterClasses(Kind[ClusterClass, Unowned, ClusterClassSnapshot]):
 
     def _fail_variables(self, run: ClassPass, text: str) -> None:
         run.fail(f"failed to discover variables for ClusterClass {run.object.metadata.name}: {text}")
-        run.seen = replace(run.seen, variables_error=text)
+        run.done = replace(run.done, variables_error=text)
 
     async def _discover(self, cluster_class: ClusterClass) -> list[tuple[str, Sequence[Json]]]:
         """Return the variables of every patch that discovers some; raises _Refused with all that failed."""

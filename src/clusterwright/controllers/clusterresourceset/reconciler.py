@@ -28,8 +28,9 @@ from clusterwright.runtime import models
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import AlreadyExists, ApiError, NotFound
 from clusterwright.runtime.finalizers import without_finalizer
+from clusterwright.runtime.reconcile import Reconciler
 
-SetPass = Pass[ClusterResourceSet, ResourceSetSnapshot]
+SetPass = Pass[ClusterResourceSet, ResourceSetSnapshot, ResourceSetSnapshot]
 Resource = ConfigMap | Secret
 
 KINDS: Final[dict[str, type[ConfigMap] | type[Secret]]] = {"ConfigMap": ConfigMap, "Secret": Secret}
@@ -44,12 +45,12 @@ SHAPE = Shape(
 )
 
 
-def make(deps: Dependencies) -> KindReconciler[ClusterResourceSet, Unowned, ResourceSetSnapshot]:
+def make(deps: Dependencies) -> Reconciler:
     """Return the reconciler of ClusterResourceSets."""
     return KindReconciler(deps, SHAPE, ResourceSets(deps))
 
 
-class ResourceSets(Kind[ClusterResourceSet, Unowned, ResourceSetSnapshot]):
+class ResourceSets(Kind[ClusterResourceSet, Unowned, ResourceSetSnapshot, ResourceSetSnapshot]):
     """Applies resources to Clusters."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -77,34 +78,34 @@ class ResourceSets(Kind[ClusterResourceSet, Unowned, ResourceSetSnapshot]):
 
     async def act(self, run: SetPass) -> None:
         """Apply to every Cluster, or let go of every binding."""
-        if run.seen.match_error:
-            run.fail(run.seen.match_error)
+        if run.done.match_error:
+            run.fail(run.done.match_error)
         elif run.object.metadata.deletion_timestamp is not None:
             await self._delete(run)
         else:
-            for cluster in (c.key for c in run.seen.clusters):
-                application = _Application(self._deps, run.seen, cluster)
+            for cluster in (c.key for c in run.done.clusters):
+                application = _Application(self._deps, run.done, cluster)
                 failures = await application.run()
                 complete = all(f.is_contention and f.trouble is Trouble.BINDING for f in failures)
-                run.seen = replace(
-                    run.seen,
-                    failures=(*run.seen.failures, *failures),
-                    complete=(*run.seen.complete, *((cluster,) if complete else ())),
-                    is_missing=run.seen.is_missing or application.is_missing,
+                run.done = replace(
+                    run.done,
+                    failures=(*run.done.failures, *failures),
+                    complete=(*run.done.complete, *((cluster,) if complete else ())),
+                    is_missing=run.done.is_missing or application.is_missing,
                 )
             self._judge(run)
 
     def conclude(self, run: SetPass) -> None:
         """The condition, in both forms. Applied with a resource missing: of which generation that is true must be told."""
         run.conclude(RESOURCES_APPLIED)
-        if run.seen.is_missing and run.seen.complete and not run.errors:
+        if run.done.is_missing and run.done.complete and not run.errors:
             status = replace(run.object.status, observed_generation=run.object.metadata.generation)
             run.become(replace(run.object, status=status))
 
     @staticmethod
     def _judge(run: SetPass) -> None:
         """Who merely lost races tries again soon; everything else that failed is an error."""
-        failures = run.seen.failures
+        failures = run.done.failures
         if failures and all(f.is_contention for f in failures):
             run.vote(AFTER_CONFLICT)
             return
@@ -125,7 +126,7 @@ class ResourceSets(Kind[ClusterResourceSet, Unowned, ResourceSetSnapshot]):
             run.fail(f"failed to list ClusterResourceSetBindings during ClusterResourceSet deletion: {error}", error)
             return
         shared = (b.key for b in bindings if concerns(b, resource_set) and without(b, resource_set) is not None)
-        for key in dict.fromkeys([*(c.key for c in run.seen.clusters), *sorted(shared)]):
+        for key in dict.fromkeys([*(c.key for c in run.done.clusters), *sorted(shared)]):
             try:
                 await self._unbind(run, key)
             except ApiError as error:

@@ -14,11 +14,12 @@ from clusterwright.controllers.kit.passing import Pass, PassFailed
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import NotFound
+from clusterwright.runtime.reconcile import Reconciler
 
 SHAPE = Shape(kind=ClusterResourceSetBinding, owned=(), main=False)
 
 
-def make(deps: Dependencies) -> KindReconciler[ClusterResourceSetBinding, Named, BindingSnapshot]:
+def make(deps: Dependencies) -> Reconciler:
     """Return the reconciler of ClusterResourceSetBindings."""
     return KindReconciler(deps, SHAPE, Bindings(deps))
 
@@ -31,7 +32,7 @@ class Named:
     paused: bool = False
 
 
-class Bindings(Kind[ClusterResourceSetBinding, Named, BindingSnapshot]):
+class Bindings(Kind[ClusterResourceSetBinding, Named, BindingSnapshot, BindingSnapshot]):
     """Deletes bindings of Clusters that are gone."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -51,19 +52,19 @@ class Bindings(Kind[ClusterResourceSetBinding, Named, BindingSnapshot]):
         cluster = await self._client.find(Cluster, owner.key)
         return BindingSnapshot(object=obj, now=self._deps.clock.now(), name=owner.key.name, cluster=cluster, has_hooks=self._has_hooks)
 
-    async def act(self, run: Pass[ClusterResourceSetBinding, BindingSnapshot]) -> None:
+    async def act(self, run: Pass[ClusterResourceSetBinding, BindingSnapshot, BindingSnapshot]) -> None:
         """Delete the binding, or let its spec name the Cluster."""
         match run.decide(FATE).chosen(Fate):
             case Fate.GOES:
                 with suppress(NotFound):
                     await self._client.delete(ClusterResourceSetBinding, run.object.key, uid=run.object.metadata.uid)
             case Fate.STAYS | Fate.WAITS:
-                run.become(modern(run.object, run.seen.name))
+                run.become(modern(run.object, run.done.name))
             case None:
                 pass
             case never:
                 assert_never(never)
 
-    def conclude(self, run: Pass[ClusterResourceSetBinding, BindingSnapshot]) -> None:
+    def conclude(self, run: Pass[ClusterResourceSetBinding, BindingSnapshot, BindingSnapshot]) -> None:
         """Set nothing: a binding has no status."""
         return

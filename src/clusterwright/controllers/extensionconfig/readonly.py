@@ -7,18 +7,18 @@ import msgspec
 from clusterwright.api.runtime import ExtensionConfig
 from clusterwright.conditions import is_true
 from clusterwright.controllers.extensionconfig.reconciler import ConfigPass, RegisteredConfigs, register
-from clusterwright.controllers.extensionconfig.snapshot import ExtensionConfigSnapshot
 from clusterwright.controllers.kit.owners import Unowned
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kit.reconciler import KindReconciler, Shape
 from clusterwright.controllers.wiring import NoEvents, PassTools, Tools
+from clusterwright.runtime.reconcile import Reconciler
 from clusterwright.runtimesdk.registry import Registry
 from clusterwright.runtimesdk.warmup import undiscovered
 
 SHAPE = Shape(kind=ExtensionConfig, owned=(), main=False)
 
 
-def make(tools: Tools, registry: Registry) -> KindReconciler[ExtensionConfig, Unowned, ExtensionConfigSnapshot]:
+def make(tools: Tools, registry: Registry) -> Reconciler:
     """Return the reconciler of ExtensionConfigs that another manager discovers."""
     silent = PassTools(
         client=tools.client, clock=tools.clock, random=tools.random, events=NoEvents(), reports=tools.reports, trace=tools.trace

@@ -22,12 +22,13 @@ from clusterwright.controllers.wiring import Dependencies, Tools
 from clusterwright.runtime import models
 from clusterwright.runtime.client import Original
 from clusterwright.runtime.errors import ApiError
+from clusterwright.runtime.reconcile import Reconciler
 from clusterwright.runtimesdk.client import RuntimeClient
 from clusterwright.runtimesdk.registry import Registry, RegistryError
 from clusterwright.tables import Decision
 from clusterwright.topology.extensions import ExtensionError
 
-ConfigPass = Pass[ExtensionConfig, ExtensionConfigSnapshot]
+ConfigPass = Pass[ExtensionConfig, ExtensionConfigSnapshot, ExtensionConfigSnapshot]
 
 INJECT_ANNOTATION: Final = "runtime.cluster.x-k8s.io/inject-ca-from-secret"
 CA_KEY: Final = "ca.crt"
@@ -41,7 +42,7 @@ class BadInjection(Exception):
     """The CA cannot be read from the Secret; the text says why."""
 
 
-def make(deps: Dependencies, runtime: RuntimeClient) -> KindReconciler[ExtensionConfig, Unowned, ExtensionConfigSnapshot]:
+def make(deps: Dependencies, runtime: RuntimeClient) -> Reconciler:
     """Return the reconciler of ExtensionConfigs."""
     return KindReconciler(deps, SHAPE, ExtensionConfigs(deps, runtime))
 
@@ -55,7 +56,7 @@ def register(registry: Registry, config: Json) -> None:
         raise PassFailed(f'failed to register ExtensionConfig {name}: failed to register ExtensionConfig "{name}": {error}') from None
 
 
-class RegisteredConfigs(Kind[ExtensionConfig, Unowned, ExtensionConfigSnapshot]):
+class RegisteredConfigs(Kind[ExtensionConfig, Unowned, ExtensionConfigSnapshot, ExtensionConfigSnapshot]):
     """What every controller of ExtensionConfigs does: it waits for the registry, and removes from it what is deleted."""
 
     def __init__(self, tools: Tools, registry: Registry) -> None:
@@ -121,7 +122,7 @@ class ExtensionConfigs(RegisteredConfigs):
 
     def conclude(self, run: ConfigPass) -> None:
         """Set the condition in both forms, unless the CA could not be written: then no extension was asked."""
-        if run.seen.error or not run.errors:
+        if run.done.error or not run.errors:
             run.conclude(DISCOVERED)
 
     async def written(self, run: ConfigPass) -> None:
@@ -133,7 +134,7 @@ class ExtensionConfigs(RegisteredConfigs):
 
     @staticmethod
     def _fail(run: ConfigPass, text: str, cause: Exception) -> None:
-        run.seen = replace(run.seen, error=text)
+        run.done = replace(run.done, error=text)
         run.fail(f"failed to reconcile ExtensionConfig: {text}", cause)
 
     # --------------------------------------------------------------------------------------------------- CA

@@ -21,6 +21,7 @@ from clusterwright.inmemory import faults
 from clusterwright.inmemory.cloud import Cloud, EndpointRefused, NoPortLeft
 from clusterwright.runtime.errors import Terminal
 from clusterwright.runtime.finalizers import without_finalizer
+from clusterwright.runtime.reconcile import Reconciler
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,17 +33,17 @@ class View:
     cluster: ClusterFacts | None
 
 
-ClusterPass = Pass[InfraCluster, View]
+ClusterPass = Pass[InfraCluster, View, View]
 Owner = ClusterFacts | Unowned
 
 
-def make(deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> KindReconciler[InfraCluster, Owner, View]:
+def make(deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> Reconciler:
     """Return the reconciler of a family's clusters, on a cloud."""
     shape = Shape(kind=family.cluster, finalizer=DEV_CLUSTER_FINALIZER, owned=("Paused",))
     return KindReconciler(deps, shape, DevClusters(deps, cloud, family, simulated))
 
 
-class DevClusters(Kind[InfraCluster, Owner, View]):
+class DevClusters(Kind[InfraCluster, Owner, View, View]):
     """Brings workload clusters into being, or away."""
 
     def __init__(self, deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> None:
@@ -82,7 +83,7 @@ class DevClusters(Kind[InfraCluster, Owner, View]):
 
     async def act(self, run: ClusterPass) -> None:
         """Bring the workload cluster into being, or away."""
-        cluster = run.seen.cluster
+        cluster = run.done.cluster
         if cluster is None or run.object.metadata.deletion_timestamp is not None:
             await self._tear_down(run)
             return

@@ -34,6 +34,7 @@ from clusterwright.inmemory.cluster import SimulatedCluster
 from clusterwright.kubeadm.certificates import CertificateError, KeyPair, Purpose, secret_name
 from clusterwright.runtime.errors import ApiError, ConnectionFailed, Terminal
 from clusterwright.runtime.finalizers import with_finalizer, without_finalizer
+from clusterwright.runtime.reconcile import Reconciler
 
 VM_STARTED = "inmemory.clusterwright.dev/vm-started"
 """When the VM was asked for; only where it takes time to start."""
@@ -54,7 +55,7 @@ class View:
     address: str = ""
 
 
-MachinePass = Pass[InfraMachine, View]
+MachinePass = Pass[InfraMachine, View, View]
 
 
 @dataclass(slots=True)
@@ -69,7 +70,7 @@ class _Run:
     """The condition of the stage that is being worked on."""
 
 
-def make(deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> KindReconciler[InfraMachine, Owners, View]:
+def make(deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> Reconciler:
     """Return the reconciler of a family's machines, on a cloud."""
     shape = Shape(
         kind=family.machine,
@@ -81,7 +82,7 @@ def make(deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated)
     return KindReconciler(deps, shape, DevMachines(deps, cloud, family, simulated))
 
 
-class DevMachines(Kind[InfraMachine, Owners, View]):
+class DevMachines(Kind[InfraMachine, Owners, View, View]):
     """Takes machines as far as time permits, or away."""
 
     def __init__(self, deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> None:
@@ -148,7 +149,7 @@ class DevMachines(Kind[InfraMachine, Owners, View]):
 
     async def act(self, run: MachinePass) -> None:
         """Go through the stages, or take the machine away."""
-        scene = run.seen.scene
+        scene = run.done.scene
         if scene is None:
             await self._tear_down(run)
             return
@@ -170,14 +171,14 @@ class DevMachines(Kind[InfraMachine, Owners, View]):
             under_way.progress = replace(under_way.progress, failed=under_way.stage)
             run.record("Warning", "StageFailed", f"{under_way.stage}: {error}")
             run.fail(error)
-        run.seen = replace(run.seen, object=under_way.obj, progress=under_way.progress, address=under_way.address)
+        run.done = replace(run.done, object=under_way.obj, progress=under_way.progress, address=under_way.address)
 
     def conclude(self, run: MachinePass) -> None:
         """How far the machine has come; of one that goes nothing is said."""
-        scene, progress = run.seen.scene, run.seen.progress
+        scene, progress = run.done.scene, run.done.progress
         if scene is None or progress is None:
             return
-        obj, rows = conclude(scene, run.object, progress, run.seen.address)
+        obj, rows = conclude(scene, run.object, progress, run.done.address)
         run.become(obj)
         run.rows.update(rows)
         for condition in obj.status.conditions:
@@ -378,7 +379,7 @@ class DevMachines(Kind[InfraMachine, Owners, View]):
 
     async def _tear_down(self, run: MachinePass) -> None:
         """Take the machine away, with all that ran on it."""
-        cluster = run.seen.cluster
+        cluster = run.done.cluster
         if self._cloud.expects(cluster):  # after a restart; its objects are to go as well
             self._waiting.setdefault(cluster, set()).add(run.object.key)
             run.vote(RETRY)

@@ -21,17 +21,18 @@ from clusterwright.controllers.wiring import Dependencies
 from clusterwright.kubeadm.naming import label_value
 from clusterwright.runtime.errors import AlreadyExists, ApiError, NotFound
 from clusterwright.runtime.finalizers import without_finalizer
+from clusterwright.runtime.reconcile import Reconciler
 
-PoolPass = Pass[InfraMachinePool, PoolScene]
+PoolPass = Pass[InfraMachinePool, PoolScene, PoolScene]
 
 
-def make(deps: Dependencies, family: Family, simulated: Simulated) -> KindReconciler[InfraMachinePool, Owners, PoolScene]:
+def make(deps: Dependencies, family: Family, simulated: Simulated) -> Reconciler:
     """Return the reconciler of a family's pools."""
     shape = Shape(kind=family.pool, finalizer=DEV_MACHINE_POOL_FINALIZER, owned=("Ready", "Paused"))
     return KindReconciler(deps, shape, DevMachinePools(deps, family, simulated))
 
 
-class DevMachinePools(Kind[InfraMachinePool, Owners, PoolScene]):
+class DevMachinePools(Kind[InfraMachinePool, Owners, PoolScene, PoolScene]):
     """Makes and removes the machines of pools."""
 
     def __init__(self, deps: Dependencies, family: Family, simulated: Simulated) -> None:
@@ -75,22 +76,22 @@ class DevMachinePools(Kind[InfraMachinePool, Owners, PoolScene]):
 
     async def act(self, run: PoolPass) -> None:
         """Make what is missing, or let go of what is too much. Raises ApiError."""
-        for stray in run.seen.strays:
+        for stray in run.done.strays:
             if await self._client.live.find(self._machine, ObjectKey(stray.metadata.namespace, stray.spec.infrastructure_ref.name)) is None:
                 with suppress(NotFound):
                     await self._client.delete(Machine, stray.key, uid=stray.metadata.uid)
         match run.decide(plan.SCALE).chosen(Act):
             case Act.CREATE:
-                for machine in plan.new_machines(run.seen):
+                for machine in plan.new_machines(run.done):
                     await asyncio.sleep(0)  # other tasks run between two machines, even if no request waits for anything
                     with suppress(AlreadyExists):
                         await self._client.create(machine)
             case Act.REMOVE:
-                await self._remove(run, plan.surplus(run.seen))
+                await self._remove(run, plan.surplus(run.done))
             case Act.REPLACE:
-                await self._remove(run, list(run.seen.outdated[:1]))
+                await self._remove(run, list(run.done.outdated[:1]))
             case Act.EMPTY:
-                await self._remove(run, [i for i in run.seen.instances if not i.leaves])
+                await self._remove(run, [i for i in run.done.instances if not i.leaves])
             case Act.RELEASE:
                 run.become(without_finalizer(run.object, DEV_MACHINE_POOL_FINALIZER))
             case None:
@@ -111,5 +112,5 @@ class DevMachinePools(Kind[InfraMachinePool, Owners, PoolScene]):
 
     def conclude(self, run: PoolPass) -> None:
         """What the pool tells of its machines."""
-        run.become(plan.with_status(run.seen))
+        run.become(plan.with_status(run.done))
         run.conclude(plan.READY)

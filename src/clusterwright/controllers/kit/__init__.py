@@ -9,9 +9,9 @@ How to write a controller:
 4. `conditions.py`: one table per condition, named for it; the v1beta1 twin is on the row (`v1beta1=false("Reason", severity="Info")`),
    or, where it is decided otherwise, a table of its own (`Table(..., v1beta1="Type")`).
 5. `status.py`: phase (rows end in `Phase("Running")`) and counters, pure.
-6. `reconciler.py`: a class that derives from `kit.reconciler.Kind[YourKind, WhatItBelongsTo, YourSnapshot]`:
+6. `reconciler.py`: a class that derives from `kit.reconciler.Kind[YourKind, WhatItBelongsTo, YourSnapshot, YourSnapshot]`:
 
-       class Things(Kind[Thing, Cluster, ThingSnapshot]):
+       class Things(Kind[Thing, Cluster, ThingSnapshot, ThingSnapshot]):
            async def owner(self, obj): return ClusterFacts.of(await self._deps.client.get(Cluster, ...))   # None: wait for it
            async def observe(self, obj, owner): return ThingSnapshot(object=obj, now=self._deps.clock.now(), ...)
            async def act(self, run):

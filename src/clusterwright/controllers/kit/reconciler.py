@@ -7,7 +7,7 @@ Events, the trace and the way of failing are here and the same for all.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -29,6 +29,7 @@ from clusterwright.tables import Decision
 T = TypeVar("T", bound=Object)
 O = TypeVar("O", bound=Owner)  # noqa: E741  # next to T and S, in that order, it is the owner
 S = TypeVar("S", bound=Seen[Any])
+D = TypeVar("D", bound=Seen[Any])
 
 STEP = "reconcile"
 """The name under which traces tell how far a pass came."""
@@ -46,6 +47,8 @@ class Shape(Generic[T]):
     owned: tuple[str, ...]
     """The types of conditions that only this controller sets; in a conflict they win."""
     owned_v1beta1: tuple[str, ...] = ()
+    done: type[Any] | None = None
+    """The type of what a pass does; it derives from the snapshot's. None: the tables ask only what was read and what the object becomes."""
     main: bool = True
     """Whether this is the kind's main controller: the one that writes the condition Paused and `status.observedGeneration`.
 
@@ -53,7 +56,7 @@ class Shape(Generic[T]):
     """
 
 
-class Kind(Protocol[T, O, S]):
+class Kind(Protocol[T, O, S, D]):
     """The steps of a pass that are a kind's own. Derive from it: the optional ones have defaults."""
 
     async def owner(self, obj: T) -> O | Decision | None:
@@ -63,18 +66,18 @@ class Kind(Protocol[T, O, S]):
         """
 
     async def observe(self, obj: T, owner: O) -> S | Decision | None:
-        """Everything that decisions need, read into one frozen snapshot; what cannot be read is a value there, for the tables.
+        """Read everything that decisions need into one frozen snapshot. What cannot be read is a value there, for the tables.
 
         None, or the decision that says why, ends the pass: there is nothing to do for this object now.
         """
 
-    async def act(self, run: Pass[T, S]) -> None:
+    async def act(self, run: Pass[T, S, D]) -> None:
         """Do what the tables say. An ApiError (PassFailed is one) or Terminal ends this step, not the pass: it concludes, then fails."""
 
-    def conclude(self, run: Pass[T, S]) -> None:
+    def conclude(self, run: Pass[T, S, D]) -> None:
         """Let the condition tables decide, and set the rest of the status. Pure."""
 
-    async def written(self, run: Pass[T, S]) -> None:
+    async def written(self, run: Pass[T, S, D]) -> None:
         """Do what may only follow the patch. It is not called after a failure."""
         return
 
@@ -95,10 +98,10 @@ class Kind(Protocol[T, O, S]):
         self.forget(key)
 
 
-class KindReconciler(Generic[T, O, S]):
+class KindReconciler(Generic[T, O, S, D]):
     """Reconciles one kind."""
 
-    def __init__(self, deps: Tools, shape: Shape[T], kind: Kind[T, O, S]) -> None:
+    def __init__(self, deps: Tools, shape: Shape[T], kind: Kind[T, O, S, D]) -> None:
         self._deps = deps
         self._shape = shape
         self._kind = kind
@@ -135,7 +138,7 @@ class KindReconciler(Generic[T, O, S]):
         await self._kind.written(run)
         return Result.soonest(*run.votes)
 
-    async def _begin(self, original: Original[T]) -> Pass[T, S] | Result:
+    async def _begin(self, original: Original[T]) -> Pass[T, S, D] | Result:
         """Return whether and on what there is to act."""
         deps, key, shape = self._deps, original.object.key, self._shape
         if not self._kind.concerns(original.object):
@@ -160,7 +163,15 @@ class KindReconciler(Generic[T, O, S]):
         if seen is None or isinstance(seen, Decision):
             return self._end(key, "nothing-to-do", rows) if seen is None else self._halt(key, seen, rows)
         step = "normal" if original.object.metadata.deletion_timestamp is None else "deleting"
-        return Pass(original, seen, self._patch, rows={STEP: step, **rows})
+        return Pass(original, seen, self._begun(seen), self._patch, {STEP: step, **rows})
+
+    def _begun(self, seen: S) -> D:
+        """Return what a pass has done that has done nothing yet: it holds what was read."""
+        done: Any = seen
+        if self._shape.done is not None:
+            done = self._shape.done(**{field.name: getattr(seen, field.name) for field in fields(done)})
+        begun: D = done
+        return begun
 
     async def _adds_finalizer(self, original: Original[T]) -> bool:
         finalizer = self._shape.finalizer
@@ -176,7 +187,7 @@ class KindReconciler(Generic[T, O, S]):
         self._deps.trace(key, {STEP: decision.row, **(rows or {}), decision.table: decision.row})
         return Result.soonest(decision.requeue)
 
-    async def _write(self, run: Pass[T, S]) -> None:
+    async def _write(self, run: Pass[T, S, D]) -> None:
         """One patch; then the Events, whether or not it could be written."""
         before, after = run.original.object, run.object
         failed = bool(run.errors)

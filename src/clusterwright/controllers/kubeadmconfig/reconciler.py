@@ -49,12 +49,13 @@ from clusterwright.kubeadm.versions import Version, parse_version
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.logging import bound, get_logger
+from clusterwright.runtime.reconcile import Reconciler
 from clusterwright.tables import Decision
 
 log = get_logger("kubeadmconfig")
 
 SHAPE = Shape(kind=KubeadmConfig, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
-ConfigPass = Pass[KubeadmConfig, Snapshot]
+ConfigPass = Pass[KubeadmConfig, Snapshot, Snapshot]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +72,12 @@ class Owners:
         return self.cluster.paused
 
 
-def make(deps: Dependencies) -> KindReconciler[KubeadmConfig, Owners, Snapshot]:
+def make(deps: Dependencies) -> Reconciler:
     """Return the reconciler of KubeadmConfigs."""
     return KindReconciler(deps, SHAPE, KubeadmConfigs(deps))
 
 
-class KubeadmConfigs(Kind[KubeadmConfig, Owners, Snapshot]):
+class KubeadmConfigs(Kind[KubeadmConfig, Owners, Snapshot, Snapshot]):
     """Generates and keeps bootstrap data."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -111,20 +112,20 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, Snapshot]):
 
     async def act(self, run: ConfigPass) -> None:
         """Take the step. A bad spec or certificate fails the pass as an error of an API server does."""
-        with bound(owners=",".join(run.seen.chain)):
+        with bound(owners=",".join(run.done.chain)):
             try:
                 await self._step(run)
             except (ApiError, ValueError) as error:
-                if error is run.seen.findings.cause:
+                if error is run.done.findings.cause:
                     return  # the row of a condition has this error
                 raise error if isinstance(error, ApiError) else PassFailed(str(error)) from error
 
     async def _own_secret(self, run: ConfigPass) -> None:
         """Make the config the controller of its Secret. Raises MaterialFailed, and says so of a config that waits for its data."""
         try:
-            await material.ensure_owner(self._client, run.object, run.seen.cluster)
+            await material.ensure_owner(self._client, run.object, run.done.cluster)
         except material.SecretInTheWay as error:
-            if not run.object.status.data_secret_name and not run.seen.owner.data_secret_name:
+            if not run.object.status.data_secret_name and not run.done.owner.data_secret_name:
                 note(run, data=Data.SECRET_IN_THE_WAY, detail=error.advice, cause=error)
             raise
 
@@ -135,7 +136,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, Snapshot]):
                 log.info("Cluster infrastructure is not ready, waiting", kubeadmconfig=str(run.object.key))
                 note(run, data=Data.INFRASTRUCTURE_NOT_PROVISIONED)
             case Step.RESTORE_STATUS:
-                run.become(with_data_secret(run.object, run.seen.owner.data_secret_name))
+                run.become(with_data_secret(run.object, run.done.owner.data_secret_name))
                 note(run, data=Data.AVAILABLE, certificates=Certificates.AVAILABLE)
             case Step.KEEP_DATA:
                 note(run, data=Data.AVAILABLE, certificates=Certificates.AVAILABLE)
@@ -151,7 +152,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, Snapshot]):
                 note(run, data=Data.CONTROL_PLANE_NOT_INITIALIZED)
                 await self._init(run)
             case Step.JOIN:
-                await self._lock.release(run.seen.cluster)  # a join does not depend on it
+                await self._lock.release(run.done.cluster)  # a join does not depend on it
                 await self._join(run)
             case None:
                 pass
@@ -160,18 +161,18 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, Snapshot]):
 
     def conclude(self, run: ConfigPass) -> None:
         """Set the conditions that the findings mean, and Ready."""
-        findings = run.seen.findings
+        findings = run.done.findings
         origin = findings.cause.__cause__ if isinstance(findings.cause, PassFailed) else None
         for table in TABLES:
             decision = run.decide_on(table, findings, origin if isinstance(origin, Exception) else findings.cause)
-            run.become(decided(run.object, table, decision, run.seen.now))
-        run.become(with_ready(run.object, run.seen.now))
+            run.become(decided(run.object, table, decision, run.done.now))
+        run.become(with_ready(run.object, run.done.now))
 
     # ------------------------------------------------------------------------------------------------- init
 
     async def _init(self, run: ConfigPass) -> None:
         """Generate data for `kubeadm init` under the lock. It stays held after success: the control plane is not up yet."""
-        cluster, machine = run.seen.cluster, run.seen.owner.key.name
+        cluster, machine = run.done.cluster, run.done.owner.key.name
         lock = await self._lock.acquire(cluster, machine)
         try:
             taken = lock in {Lock.FREE, Lock.STALE} and await self._initialized_meanwhile(cluster)
@@ -194,7 +195,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, Snapshot]):
                 raise
             if not await self._lock.release(cluster, held_by=machine):
                 locked = PassFailed(f"[{error}, failed to unlock the kubeadm init lock]")
-                if error is run.seen.findings.cause:
+                if error is run.done.findings.cause:
                     note(run, cause=locked)
                 raise locked from error
             raise
@@ -205,7 +206,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, Snapshot]):
         return latest is None or ClusterFacts.of(latest).initialized
 
     async def _generate_init(self, run: ConfigPass) -> None:
-        seen = run.seen
+        seen = run.done
         version = _version(seen.owner)
         settings = run.object.spec.cluster_configuration or ClusterConfiguration()
         if not settings.control_plane_endpoint and seen.cluster.endpoint:
@@ -238,7 +239,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, Snapshot]):
 
     async def _join(self, run: ConfigPass) -> None:
         """Generate data for `kubeadm join`."""
-        seen = run.seen
+        seen = run.done
         control_plane = seen.owner.is_control_plane
         join = run.object.spec.join_configuration or JoinConfiguration()
         if control_plane and join.control_plane is None:
@@ -283,7 +284,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, Snapshot]):
         node = Node.of(run.object.spec, role, documents=texts, files=(*certificate_files, *files), users=users)
         data = ignition.render(node).data if run.object.spec.format == "ignition" else cloudinit.render(node)
         try:
-            await material.store(self._client, run.object, run.seen.cluster, data)
+            await material.store(self._client, run.object, run.done.cluster, data)
         except material.SecretInTheWay as error:
             note(run, data=Data.SECRET_IN_THE_WAY, detail=error.advice, cause=error)
             raise
@@ -320,7 +321,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, Snapshot]):
 
     async def _join_with_current_token(self, run: ConfigPass) -> None:
         """Generate the data again if it has another token, unless a machine was already created with it."""
-        if not run.seen.owner.has_consumed_data and await material.holds_other_token(self._client, run.object, _token(run.object)):
+        if not run.done.owner.has_consumed_data and await material.holds_other_token(self._client, run.object, _token(run.object)):
             await self._join(run)
 
     async def _new_token(self, run: ConfigPass) -> bool:
@@ -341,19 +342,19 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, Snapshot]):
     async def _remote(self, run: ConfigPass, otherwise: Token) -> Client | None:
         """Return a client of the workload cluster; None if it cannot be reached, which the table then says of the token."""
         try:
-            return await self._deps.workload.client(run.seen.cluster.key)
+            return await self._deps.workload.client(run.done.cluster.key)
         except ApiError as error:
             self._decide_token(run, Look(state=otherwise, detail=str(error), error=error))
             return None
 
     def _decide_token(self, run: ConfigPass, found: Look) -> Keeping | None:
-        owner = run.seen.owner
+        owner = run.done.owner
         facts = TokenFound(
             state=found.state,
             detail=found.detail,
             ttl=self._ttl,
             used=owner.has_consumed_data,
-            join_impossible=not owner.is_machine_pool and not run.seen.cluster.initialized,
+            join_impossible=not owner.is_machine_pool and not run.done.cluster.initialized,
         )
         return run.decide_on(TOKEN, facts, found.error).chosen(Keeping)
 
@@ -365,7 +366,7 @@ def fill_in(run: ConfigPass, spec: KubeadmConfigSpec) -> None:
 
 def note(run: ConfigPass, **findings: Any) -> None:
     """Note how far the pass came: fields of `Findings`."""
-    run.seen = replace(run.seen, findings=replace(run.seen.findings, **findings))
+    run.done = replace(run.done, findings=replace(run.done.findings, **findings))
 
 
 @contextmanager

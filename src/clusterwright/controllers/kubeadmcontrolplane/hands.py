@@ -26,15 +26,15 @@ from clusterwright.runtime.patch import Patcher
 from clusterwright.runtime.reports import is_report
 from clusterwright.tables import Decision, Outcome
 
-Run = Pass[KubeadmControlPlane, ControlPlaneSnapshot]
+Run = Pass[KubeadmControlPlane, ControlPlaneSnapshot, ControlPlaneSnapshot]
 
 
 def say(run: Run, name: str, type: str, outcome: Outcome | None, v1beta1: Outcome | None = None) -> None:
     """Set a condition of a Machine, in both forms, to be written by `Hands.patch`; None keeps it."""
-    machine = run.seen.machine(name)
-    obj = with_v1beta1_outcome(with_outcome(machine.object, type, outcome, run.seen.now), type, v1beta1, run.seen.now)
+    machine = run.done.machine(name)
+    obj = with_v1beta1_outcome(with_outcome(machine.object, type, outcome, run.done.now), type, v1beta1, run.done.now)
     if obj is not machine.object:
-        run.seen = run.seen.with_machine(replace(machine, object=obj))
+        run.done = run.done.with_machine(replace(machine, object=obj))
 
 
 def say_decided(run: Run, name: str, type: str, decision: Decision) -> None:
@@ -62,7 +62,7 @@ class Hands:
         """A Machine is now as the API server answered; this pass's findings on it stay."""
         raw = msgspec.json.encode(answer.json)
         original: Original[Machine] = Original(decode(Machine, raw), raw)
-        run.seen = run.seen.with_machine(run.seen.machine(name).answered(original))
+        run.done = run.done.with_machine(run.done.machine(name).answered(original))
 
     async def patch(self, run: Run, which: Iterable[str], owned: tuple[str, ...]) -> None:
         """Write what was said on Machines; all are attempted, failures are raised together. One that is gone is no failure.
@@ -71,7 +71,7 @@ class Hands:
         """
         failures: list[str] = []
         for name in which:
-            machine = run.seen.machine(name)
+            machine = run.done.machine(name)
             original = machine.original
             if original is None or machine.object == original.object:
                 continue
@@ -94,7 +94,7 @@ class Hands:
 
     def membership(self, run: Run) -> Membership:
         """Return the etcd cluster, through the Nodes that were found."""
-        return Membership(self.deps.workload, run.seen.cluster.key, sorted(run.seen.inspection.nodes))
+        return Membership(self.deps.workload, run.done.cluster.key, sorted(run.done.inspection.nodes))
 
 
 def _all_not_found(error: Exception) -> bool:

@@ -68,7 +68,7 @@ _LONGEST: Final = timedelta(days=1)
 """Longer waits are taken in steps: no event loop keeps a timer of years exactly."""
 
 
-class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot]):
+class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot, ControlPlaneSnapshot]):
     """The steps that are a control plane's own."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -107,13 +107,13 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
     async def act(self, run: Run) -> None:
         """What is to be done; then, whatever came of it, whether kubeadm has succeeded, and when time alone will change something."""
         try:
-            await (self._delete(run) if run.seen.deleting else self._advance(run))
+            await (self._delete(run) if run.done.deleting else self._advance(run))
         except ApiError as error:
             run.fail(error)
         await self._detect_initialization(run)
-        moment = None if run.seen.deleting else next_moment(run.seen)
+        moment = None if run.done.deleting else next_moment(run.done)
         if moment is not None:
-            self._deps.enqueue_after(run.object.key, min(moment - run.seen.now, _LONGEST), "time has come")
+            self._deps.enqueue_after(run.object.key, min(moment - run.done.now, _LONGEST), "time has come")
 
     async def _advance(self, run: Run) -> None:
         """Each step is a table; the first whose choice ends the pass is the last."""
@@ -125,20 +125,20 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
         run.conclude(*CONCLUSIONS)
         last: RemediationData | None = None
         try:
-            last = remediation.last_remediation(run.seen.remediation_in_progress, run.seen.owned)
+            last = remediation.last_remediation(run.done.remediation_in_progress, run.done.owned)
         except GarbledHistory as error:
             run.fail(str(error), error)
-        run.become(counted(run.seen, last))
+        run.become(counted(run.done, last))
         run.conclude(*CONCLUSIONS_V1BETA1)
-        run.become(with_v1beta1(run.object, conditions_v1beta1.ready(run.seen), run.seen.now))
-        if not run.seen.deleting and not run.votes and is_false(run.seen.conditions, names.COMPONENTS_HEALTHY):
+        run.become(with_v1beta1(run.object, conditions_v1beta1.ready(run.done), run.done.now))
+        if not run.done.deleting and not run.votes and is_false(run.done.conditions, names.COMPONENTS_HEALTHY):
             run.vote(names.POLL)
 
     # --------------------------------------------------------------------------------------------- preparation
 
     async def _prepare(self, run: Run) -> bool:
-        decision = run.decide(plan.PREPARE, run.seen.template.cause if isinstance(run.seen.template, Unreadable) else None)
-        if not run.seen.managed_etcd and not decision.error:  # its health is not ours to report; what an older version wrote goes
+        decision = run.decide(plan.PREPARE, run.done.template.cause if isinstance(run.done.template, Unreadable) else None)
+        if not run.done.managed_etcd and not decision.error:  # its health is not ours to report; what an older version wrote goes
             _forget_etcd_health(run)
         match decision.chosen(Preparation):
             case Preparation.NOTHING:
@@ -155,7 +155,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
                     and await keep_in_step(self._hands, run)
                 )
                 if ready:
-                    run.become(with_v1beta1(run.object, conditions_v1beta1.machines_ready(run.seen), run.seen.now))
+                    run.become(with_v1beta1(run.object, conditions_v1beta1.machines_ready(run.done), run.done.now))
                 return ready
             case None:
                 return False
@@ -169,15 +169,15 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
         choice = decision.chosen(Leaving)
         match choice:
             case Leaving.REMOVE_MEMBER:
-                stray = stray_member(run.seen)
+                stray = stray_member(run.done)
                 assert stray is not None
                 await leaving.remove_stray(self._hands, run, stray)
             case Leaving.LET_GO:
-                machine = first_to_leave(run.seen)
+                machine = first_to_leave(run.done)
                 assert machine is not None
                 await leaving.let_go(self._hands, run, machine)
             case Leaving.FINISH_UPDATES:
-                for machine in run.seen.owned:
+                for machine in run.done.owned:
                     if machine.is_marked_for_update and not machine.is_update_pending:
                         await begin_update(self._hands, run, machine.name)
             case Leaving.WAIT | None:
@@ -191,9 +191,9 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
     async def _remediate(self, run: Run) -> bool:
         """Delete one Machine that a health check found wanting, if that is safe, so that scaling up replaces it."""
         await self._forget_recovered(run)
-        lock = run.seen.remediation_in_progress
+        lock = run.done.remediation_in_progress
         try:
-            if lock is not None and remediation.lock_is_stale(RemediationData.parse(lock), run.seen.owned):
+            if lock is not None and remediation.lock_is_stale(RemediationData.parse(lock), run.done.owned):
                 annotate(run, {REMEDIATION_IN_PROGRESS_ANNOTATION: None})
         except GarbledHistory as error:
             raise PassFailed(str(error)) from error
@@ -210,7 +210,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
 
     async def _forget_recovered(self, run: Run) -> None:
         touched: list[str] = []
-        for machine in run.seen.owned:
+        for machine in run.done.owned:
             obj = machine.object
             if remediation.recovered(machine):
                 kept = delete_condition(obj.status.conditions, names.OWNER_REMEDIATED)
@@ -219,12 +219,12 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
                 old = v1beta1.delete_condition(machine.v1beta1_conditions, names.OWNER_REMEDIATED)
                 obj = with_v1beta1_status(obj, conditions=old)
             if obj is not machine.object:
-                run.seen = run.seen.with_machine(replace(machine, object=obj))
+                run.done = run.done.with_machine(replace(machine, object=obj))
                 touched.append(machine.name)
         await self._hands.patch(run, touched, (names.OWNER_REMEDIATED,))
 
     async def _remediation_facts(self, run: Run) -> tuple[RemediationFacts, Exception | None]:
-        seen = run.seen
+        seen = run.done
         max_retry, retry_period, min_healthy_period = remediation.settings(seen.spec.get("remediation") or {})
         facts = RemediationFacts(
             machine=remediation.choose(seen.owned, managed_etcd=seen.managed_etcd),
@@ -270,8 +270,8 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
                 failure = PassFailed(f"failed to delete unhealthy machine {machine.name}: {error}")
                 said = remediation.failed(str(failure))
         condition, old = said
-        known, now = run.seen.machine(machine.name), run.seen.now
-        run.seen = run.seen.with_machine(replace(known, object=with_v1beta1(with_condition(known.object, condition, now), old, now)))
+        known, now = run.done.machine(machine.name), run.done.now
+        run.done = run.done.with_machine(replace(known, object=with_v1beta1(with_condition(known.object, condition, now), old, now)))
         if failure is not None:
             await self._hands.patch(run, [machine.name], (names.OWNER_REMEDIATED,))
             raise failure
@@ -285,16 +285,16 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
     # ---------------------------------------------------------------------------------------------------- deletion
 
     async def _delete(self, run: Run) -> None:
-        if run.seen.owned:
-            run.become(with_v1beta1(run.object, conditions_v1beta1.machines_ready(run.seen), run.seen.now))
-            if not run.seen.managed_etcd:
+        if run.done.owned:
+            run.become(with_v1beta1(run.object, conditions_v1beta1.machines_ready(run.done), run.done.now))
+            if not run.done.managed_etcd:
                 _forget_etcd_health(run)
             with suppress(PassFailed):
                 await inspect(self._hands, run)
             run.errors.clear()  # what cannot be looked at keeps nobody from being deleted
-            descendants = await self._descendants(run.seen)
-            run.seen = replace(run.seen, descendants=descendants)
-        found = run.seen.descendants
+            descendants = await self._descendants(run.done)
+            run.done = replace(run.done, descendants=descendants)
+        found = run.done.descendants
         match run.decide(plan.DELETE, found.cause if isinstance(found, Unreadable) else None).chosen(Deletion):
             case Deletion.RELEASE:
                 run.become(without_finalizer(run.object, KUBEADM_CONTROL_PLANE_FINALIZER))
@@ -324,7 +324,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
 
     async def _delete_machines(self, run: Run) -> None:
         failures: list[str] = []
-        for machine in run.seen.owned:
+        for machine in run.done.owned:
             try:
                 if KCP_PRE_TERMINATE_HOOK in machine.annotations:
                     await leaving.remove_hook(self._hands, run, machine.name)
@@ -337,10 +337,10 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
             except ApiError as error:
                 failures.append(f"failed to delete Machine {machine.name}: {error}")
         if failures:
-            text = f"Failed to delete control plane Machines for cluster {run.seen.cluster.key} control plane: {'; '.join(failures)}"
+            text = f"Failed to delete control plane Machines for cluster {run.done.cluster.key} control plane: {'; '.join(failures)}"
             run.record("Warning", "FailedDelete", text)
             run.fail(text)
-            run.seen = replace(run.seen, deletion_failed=True)
+            run.done = replace(run.done, deletion_failed=True)
 
     # ----------------------------------------------------------------------------------------------- initialization
 
@@ -349,7 +349,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
 
         A single Machine that is about to be replaced is not asked: its cluster will not live.
         """
-        seen = run.seen
+        seen = run.done
         is_untold = not seen.deleting and not v1beta1.is_true(seen.v1beta1_conditions, "Available")
         is_doomed = len(seen.owned) == 1 and any(m.needs_remediation or m.deleting for m in seen.owned)
         may_latch = not seen.initialized and not is_doomed

@@ -32,8 +32,8 @@ _PERMISSIONS_UNTIL: Final = (1, 38, 0)
 async def scale(hands: Hands, run: Run) -> None:
     """Do what SCALE chooses. Raises PassFailed."""
     choice = run.decide(SCALE).chosen(Scale)
-    is_settled = not run.seen.outdated and not any(m.is_updating for m in run.seen.owned)
-    if is_settled and v1beta1.get(run.seen.v1beta1_conditions, "MachinesSpecUpToDate") is not None:
+    is_settled = not run.done.outdated and not any(m.is_updating for m in run.done.owned)
+    if is_settled and v1beta1.get(run.done.v1beta1_conditions, "MachinesSpecUpToDate") is not None:
         run.mark(mark("MachinesSpecUpToDate", "True"))
     match choice:
         case Scale.PREPARE_ROLLOUT:
@@ -61,7 +61,7 @@ async def scale(hands: Hands, run: Run) -> None:
 
 async def _prepare_rollout(hands: Hands, run: Run) -> bool:
     """Let the workload cluster be ready for what is rolled out. False: there is no connection, and the pass ends."""
-    seen = run.seen
+    seen = run.done
     text = f"Rolling {len(seen.outdated)} replicas with outdated spec ({seen.up_to_date} replicas up to date)"
     run.mark(mark("MachinesSpecUpToDate", "False", "Warning", "RollingUpdateInProgress", text))
     try:
@@ -77,13 +77,13 @@ async def _prepare_rollout(hands: Hands, run: Run) -> bool:
 
 
 async def _create(hands: Hands, run: Run) -> None:
-    facts = PreflightFacts.of(run.seen, adding=True)
+    facts = PreflightFacts.of(run.done, adding=True)
     if _may_go_on(run, verdict(facts, run.decide_on(PREFLIGHT, facts))):
         await create_machine(hands, run, join=True)
 
 
 def _may_go_on(run: Run, found: Verdict) -> bool:
-    run.seen = replace(run.seen, blockers=found.blockers)
+    run.done = replace(run.done, blockers=found.blockers)
     if found.complaint:
         text = f"Waiting for control plane to pass preflight checks to continue reconciliation: {found.complaint}"
         run.record("Warning", "ControlPlaneUnhealthy", text)
@@ -91,7 +91,7 @@ def _may_go_on(run: Run, found: Verdict) -> bool:
 
 
 def _chosen(run: Run, outdated: tuple[ControlPlaneMachine, ...]) -> ControlPlaneMachine:
-    seen = run.seen
+    seen = run.done
     machine = select_to_remove(seen.owned, outdated, seen.cluster.failure_domains, managed_etcd=seen.managed_etcd)
     if machine is None:
         raise PassFailed("failed to pick control plane Machine to delete")
@@ -100,7 +100,7 @@ def _chosen(run: Run, outdated: tuple[ControlPlaneMachine, ...]) -> ControlPlane
 
 async def _replace(hands: Hands, run: Run) -> None:
     """Update the chosen Machine where it is, if that can be done, or delete it."""
-    seen, machine = run.seen, _chosen(run, run.seen.outdated)
+    seen, machine = run.done, _chosen(run, run.done.outdated)
     every, others = PreflightFacts.of(seen), PreflightFacts.of(seen, excluding=machine.name)
     found, without = verdict(every, PREFLIGHT.decide(every)), verdict(others, PREFLIGHT.decide(others))
     facts = InPlaceFacts(
@@ -124,10 +124,10 @@ async def _replace(hands: Hands, run: Run) -> None:
 
 async def _delete_one(hands: Hands, run: Run, machine: ControlPlaneMachine) -> None:
     """Delete a Machine once the others are well and etcd has another leader. Raises PassFailed."""
-    facts = PreflightFacts.of(run.seen, excluding=machine.name)
+    facts = PreflightFacts.of(run.done, excluding=machine.name)
     if not _may_go_on(run, verdict(facts, run.decide_on(PREFLIGHT, facts))):
         return
-    seen = run.seen
+    seen = run.done
     try:
         await workload_client(hands.deps, seen.cluster.key)
         if seen.managed_etcd:
@@ -147,6 +147,6 @@ async def _delete_one(hands: Hands, run: Run, machine: ControlPlaneMachine) -> N
         text = f"Failed to delete control plane Machine {machine.name} for cluster {seen.cluster.key} control plane: {error}"
         run.record("Warning", "FailedScaleDown", text)
         raise PassFailed(text) from error
-    known = run.seen.machine(machine.name)
+    known = run.done.machine(machine.name)
     metadata = replace(known.object.metadata, deletion_timestamp=seen.now)
-    run.seen = run.seen.with_machine(replace(known, object=replace(known.object, metadata=metadata)))
+    run.done = run.done.with_machine(replace(known, object=replace(known.object, metadata=metadata)))

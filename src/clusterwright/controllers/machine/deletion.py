@@ -33,7 +33,7 @@ from clusterwright.tables import Decision
 
 CONSIDER_ATTACHMENTS = "MachineWaitForVolumeDetachConsiderVolumeAttachments"
 
-MachinePass = Pass[Machine, MachineSnapshot]
+MachinePass = Pass[Machine, MachineSnapshot, MachineSnapshot]
 
 
 class Deletion:
@@ -47,10 +47,10 @@ class Deletion:
 
     async def advance(self, run: MachinePass) -> None:
         """Work on the deletion until something must be waited for."""
-        run.seen = replace(run.seen, deletion=node_access.STARTED)
+        run.done = replace(run.done, deletion=node_access.STARTED)
         match await self._node_access(run):
             case None:
-                run.seen = replace(run.seen, deletion=node_access.INTERNAL_ERROR)
+                run.done = replace(run.done, deletion=node_access.INTERNAL_ERROR)
             case Access.DENIED:
                 await self._delete_host(run, handles_node=False)
             case Access.ALLOWED:
@@ -61,9 +61,9 @@ class Deletion:
 
     async def _node_access(self, run: MachinePass) -> Access | None:
         """Return whether the Node may be touched; None if that could not be found out."""
-        cluster, machine = run.seen.cluster, run.object
+        cluster, machine = run.done.cluster, run.object
         deleting = cluster.deleting
-        if not deleting and machine.status.node_ref is None and (provider_id := _provider_id(run.seen)):
+        if not deleting and machine.status.node_ref is None and (provider_id := _provider_id(run.done)):
             name = await remote.find_node_name(self._deps.workload, cluster.key, provider_id)
             if name:
                 run.become(with_status(machine, node_ref=MachineNodeReference(name=name)))
@@ -95,10 +95,10 @@ class Deletion:
 
     async def _shut_node_down(self, run: MachinePass) -> bool:
         """Take the Node out of service; False if something must be waited for."""
-        key, now = run.object.key, run.seen.now
+        key, now = run.object.key, run.done.now
         rest = self._wakes.resting(key, now, _sight(run))
         resting = rest is not None and _may_rest(rest.stage, run)
-        state = node_shutdown.ShutdownSnapshot(machine=run.object, host=run.seen.infrastructure, now=now, resting=resting)
+        state = node_shutdown.ShutdownSnapshot(machine=run.object, host=run.done.infrastructure, now=now, resting=resting)
         while True:
             decision = node_shutdown.NODE_SHUTDOWN.decide(state)
             run.rows[decision.table] = decision.row
@@ -128,12 +128,12 @@ class Deletion:
             if decision.requeue is not None and act is not None:
                 run.vote(self._wakes.rest(key, act, now, decision.requeue, _sight(run)))
             # where deletion rests, what was said of it stands
-            run.seen = replace(run.seen, deletion=_stage(decision))
+            run.done = replace(run.done, deletion=_stage(decision))
             return False
 
     async def _drain(self, run: MachinePass) -> node_access.Failed | drain.DrainProgress | node_access.Done:
         """Cordon the Node and evict what must go now."""
-        cluster, node_name = run.seen.cluster, _node_name(run)
+        cluster, node_name = run.done.cluster, _node_name(run)
         await self._start_drain(run)
         self._wakes.learn(run.object, cluster.key)
         self._wakes.begin_look(run.object.key)
@@ -160,11 +160,11 @@ class Deletion:
             return
         if v1beta1.get(v1beta1_conditions(run.object), "DrainingSucceeded") is None:
             run.mark(v1beta1.false("DrainingSucceeded", "Draining", "Info", "Draining the node before deletion"))
-        await run.save(with_v1beta1_ready(run.object, run.seen.now))
+        await run.save(with_v1beta1_ready(run.object, run.done.now))
 
     async def _look_at_volumes(self, run: MachinePass) -> node_access.Failed | volumes.VolumeWait:
         """Find out which volumes are attached to the Node."""
-        cluster, machine, node_name = run.seen.cluster, run.object, _node_name(run)
+        cluster, machine, node_name = run.done.cluster, run.object, _node_name(run)
         _note_start(run, "wait_for_node_volume_detach_start_time")
         if v1beta1.get(v1beta1_conditions(machine), "VolumeDetachSucceeded") is None:
             text = "Waiting for node volumes to be detached"
@@ -178,7 +178,7 @@ class Deletion:
                 notify = self._wakes.attachment_changed(cluster.key)
                 await self._deps.workload.watch(cluster.key, "machine-volumes", VolumeAttachment, notify)
             wait = await remote.observe_volumes(
-                self._client, client, cluster, run.object, node_name, consider_attachments=consider, now=run.seen.now
+                self._client, client, cluster, run.object, node_name, consider_attachments=consider, now=run.done.now
             )
         except (ApiError, drain.DrainError, volumes.VolumeError) as error:
             text = f'error waiting for node volumes detaching, Machine\'s node "{node_name}": {error}'
@@ -199,18 +199,18 @@ class Deletion:
             machine=run.object,
             now=self._clock.now(),
             handles_node=handles_node,
-            infrastructure=host_deletion.remains(run.seen.infrastructure),
-            bootstrap=host_deletion.remains(run.seen.bootstrap),
+            infrastructure=host_deletion.remains(run.done.infrastructure),
+            bootstrap=host_deletion.remains(run.done.bootstrap),
         )
         while True:
             failed = state.node.error if isinstance(state.node, node_access.Failed) else None
             decision = run.decide_on(host_deletion.HOST_DELETION, state, failed)
             match decision.chosen(Removal):
                 case Removal.DELETE_INFRASTRUCTURE:
-                    state = replace(state, infrastructure=await self._delete_object(run, run.seen.infrastructure))
+                    state = replace(state, infrastructure=await self._delete_object(run, run.done.infrastructure))
                     continue
                 case Removal.DELETE_BOOTSTRAP:
-                    state = replace(state, bootstrap=await self._delete_object(run, run.seen.bootstrap))
+                    state = replace(state, bootstrap=await self._delete_object(run, run.done.bootstrap))
                     continue
                 case Removal.DELETE_NODE:
                     state = replace(state, node=await self._delete_node(run), now=self._clock.now())
@@ -228,7 +228,7 @@ class Deletion:
             if failed is not None:
                 run.mark(v1beta1.false("NodeHealthy", "DeletionFailed", "Warning"))
                 run.record("Warning", "FailedDeleteNode", f"error deleting Machine's node: {failed}")
-            run.seen = replace(run.seen, deletion=_stage(decision))
+            run.done = replace(run.done, deletion=_stage(decision))
             return
 
     async def _delete_object(self, run: MachinePass, lookup: Lookup) -> host_deletion.Remains:
@@ -246,7 +246,7 @@ class Deletion:
 
     async def _delete_node(self, run: MachinePass) -> node_access.Failed | node_access.Done:
         """Delete the Node."""
-        error = await remote.delete_node(self._deps.workload, self._clock, run.seen.cluster.key, run.object, _node_name(run))
+        error = await remote.delete_node(self._deps.workload, self._clock, run.done.cluster.key, run.object, _node_name(run))
         return node_access.Done() if error is None else node_access.Failed(error)
 
 
@@ -255,17 +255,17 @@ def _note_start(run: MachinePass, field: str) -> bool:
     status = run.object.status.deletion or MachineDeletionStatus()
     if getattr(status, field) is not None:
         return False
-    now = run.seen.now.replace(microsecond=0)
+    now = run.done.now.replace(microsecond=0)
     run.become(with_status(run.object, deletion=replace(status, **{field: now})))
     return True
 
 
 def _may_rest(stage: Shutdown, run: MachinePass) -> bool:
     """Return whether what the deletion rests in may still go on; a time limit may be over."""
-    machine, now = run.object, run.seen.now
+    machine, now = run.object, run.done.now
     if stage is Shutdown.AWAIT_PODS:
-        return node_access.drain_is_allowed(machine, run.seen.infrastructure, now)
-    return node_access.volume_wait_is_allowed(machine, run.seen.infrastructure, now)
+        return node_access.drain_is_allowed(machine, run.done.infrastructure, now)
+    return node_access.volume_wait_is_allowed(machine, run.done.infrastructure, now)
 
 
 def _mark_what_is_gone(run: MachinePass, state: host_deletion.HostSnapshot) -> None:
@@ -287,7 +287,7 @@ def _node_name(run: MachinePass) -> str:
 
 def _sight(run: MachinePass) -> tuple[str, bool, frozenset[str]]:
     """Return what of a Node a drain and a wait for volumes go by, as far as it is known without asking the workload cluster again."""
-    found = run.seen.node
+    found = run.done.node
     if not isinstance(found, NodeFound):
         return _node_name(run), False, frozenset()
     return _node_name(run), is_unreachable(found.node), frozenset(v.name for v in found.node.status.volumes_attached)

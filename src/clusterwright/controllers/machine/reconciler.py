@@ -38,6 +38,7 @@ from clusterwright.controllers.machine.wakes import Wakes
 from clusterwright.controllers.owned_machines import UPDATE_MACHINE_HOOK
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import ApiError
+from clusterwright.runtime.reconcile import Reconciler
 from clusterwright.tables import Table
 from clusterwright.topology.answers import Answer, StandingAnswers
 from clusterwright.topology.extensions import CallAll, ExtensionError, ListHandlers
@@ -45,12 +46,12 @@ from clusterwright.topology.extensions import CallAll, ExtensionError, ListHandl
 SHAPE = Shape(kind=Machine, finalizer=MACHINE_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
 
 
-def make(deps: Dependencies) -> KindReconciler[Machine, ClusterFacts, MachineSnapshot]:
+def make(deps: Dependencies) -> Reconciler:
     """Return the reconciler of Machines."""
     return KindReconciler(deps, SHAPE, Machines(deps))
 
 
-class Machines(Kind[Machine, ClusterFacts, MachineSnapshot]):
+class Machines(Kind[Machine, ClusterFacts, MachineSnapshot, MachineSnapshot]):
     """Brings Machines nearer to their spec."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -112,23 +113,23 @@ class Machines(Kind[Machine, ClusterFacts, MachineSnapshot]):
 
     async def act(self, run: MachinePass) -> None:
         """Take over what the objects and the Node say; then work on a deletion or an in-place update."""
-        config, infra = run.seen.bootstrap, run.seen.infrastructure
-        run.become(plan.with_owner_and_label(run.seen))
+        config, infra = run.done.bootstrap, run.done.infrastructure
+        run.become(plan.with_owner_and_label(run.done))
         run.become(plan.with_failure(plan.with_failure(run.object, config), infra))
         _advance(run, plan.BOOTSTRAP, config.cause if isinstance(config, Unreadable) else None)
         _advance(run, plan.INFRASTRUCTURE, infra.cause if isinstance(infra, Unreadable) else None)
         await self._find_node(run)
         try:
-            run.become(with_certificates_expiry(run.seen))
+            run.become(with_certificates_expiry(run.done))
         except BadExpiry as error:
             run.fail(error)
-        await (self._deletion.advance(run) if run.seen.deleting else self._update_in_place(run))
+        await (self._deletion.advance(run) if run.done.deleting else self._update_in_place(run))
 
     async def _find_node(self, run: MachinePass) -> None:
-        had_node, cluster = run.object.status.node_ref is not None, run.seen.cluster.key
+        had_node, cluster = run.object.status.node_ref is not None, run.done.cluster.key
         self._wakes.learn(run.object, cluster)
-        found = await remote.observe_node(self._deps.workload, self._wakes, run.seen, self._sync)
-        run.seen = replace(run.seen, node=found)
+        found = await remote.observe_node(self._deps.workload, self._wakes, run.done, self._sync)
+        run.done = replace(run.done, node=found)
         _advance(run, plan.NODE, _cause(found))
         if run.object.status.node_ref is not None and not had_node:
             self._wakes.learn(run.object, cluster)
@@ -143,7 +144,7 @@ class Machines(Kind[Machine, ClusterFacts, MachineSnapshot]):
             case Update.CLEAN_UP:
                 await self._end_update(run)
             case Update.FAIL:
-                run.seen = replace(run.seen, updating=inplace.INFRA_GONE)
+                run.done = replace(run.done, updating=inplace.INFRA_GONE)
                 run.fail("in-place update failed: InfraMachine not found")
             case Update.CALL:
                 await self._call_extension(run)
@@ -154,25 +155,25 @@ class Machines(Kind[Machine, ClusterFacts, MachineSnapshot]):
         try:
             answer = await self._ask(run)
         except ExtensionError as error:
-            run.seen = replace(run.seen, updating=inplace.HOOK_FAILED)
+            run.done = replace(run.done, updating=inplace.HOOK_FAILED)
             run.fail(f"in-place update failed: {error}", error)
             return
         if answer.is_blocking:
             run.vote(timedelta(seconds=answer.retry_after))
-            run.seen = replace(run.seen, updating=inplace.in_progress(answer))
+            run.done = replace(run.done, updating=inplace.in_progress(answer))
             return
         await self._end_update(run)
 
     async def _ask(self, run: MachinePass) -> Answer:
         """What the one extension says of the update; raises ExtensionError. One that asked for patience is not asked again before."""
-        request = inplace.request(run.object, run.seen)
+        request = inplace.request(run.object, run.done)
         subject = request["desired"]["machine"]
         found = await self._deps.extensions.handlers(ListHandlers(UPDATE_MACHINE_HOOK, subject))
         if not found:
             raise ExtensionError(f"no extensions registered for {UPDATE_MACHINE_HOOK} hook")
         if len(found) > 1:
             raise ExtensionError(f"found multiple {UPDATE_MACHINE_HOOK} hooks ({','.join(found)}): only one hook is supported")
-        key, now = run.object.metadata.uid, run.seen.now
+        key, now = run.object.metadata.uid, run.done.now
         standing = self._standing.of(key, now)
         if standing is not None:
             return standing
@@ -189,7 +190,7 @@ class Machines(Kind[Machine, ClusterFacts, MachineSnapshot]):
         try:
             await run.save(inplace.without_mark(run.original.object))
             run.become(inplace.without_mark(run.object))
-            for lookup in (run.seen.infrastructure, run.seen.bootstrap):
+            for lookup in (run.done.infrastructure, run.done.bootstrap):
                 if isinstance(lookup, Found) and UPDATE_IN_PROGRESS_ANNOTATION in lookup.object.metadata.annotations:
                     patch = {"metadata": {"annotations": {UPDATE_IN_PROGRESS_ANNOTATION: None}}}
                     await self._client.patch(lookup.object.gvk, lookup.object.key, patch)
@@ -205,16 +206,16 @@ class Machines(Kind[Machine, ClusterFacts, MachineSnapshot]):
         run.conclude(*STATES)
         run.conclude(*OF_THE_NODE, together=True)
         run.conclude(*STAGES)
-        run.become(with_phase(run.object, run.decide(PHASE).phase, run.seen.now))
+        run.become(with_phase(run.object, run.decide(PHASE).phase, run.done.now))
         run.conclude(AVAILABLE)
-        run.become(with_v1beta1_ready(run.object, run.seen.now))
+        run.become(with_v1beta1_ready(run.object, run.done.now))
 
 
 def _advance(run: MachinePass, table: Table[MachineSnapshot], cause: Exception | None) -> None:
     """Let a phase's table decide, take over what it says, and set its v1beta1 condition."""
     decision = run.decide(table, cause)
-    run.become(plan.taken(run.seen, decision.chosen(plan.Take)))
-    run.become(decided(run.object, table, decision, run.seen.now))
+    run.become(plan.taken(run.done, decision.chosen(plan.Take)))
+    run.become(decided(run.object, table, decision, run.done.now))
 
 
 def _cause(found: NodeLookup) -> Exception | None:

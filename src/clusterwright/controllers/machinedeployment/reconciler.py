@@ -44,10 +44,10 @@ from clusterwright.runtime.reconcile import Reconciler
 SHAPE: Final = Shape(kind=MachineDeployment, finalizer=MACHINE_DEPLOYMENT_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
 NO_MARKS: Final[Mapping[str, Mapping[str, str]]] = {}
 _NOT_SEEN_WAIT: Final = timedelta(seconds=15)
-Run = Pass[MachineDeployment, MachineDeploymentSnapshot]
+Run = Pass[MachineDeployment, MachineDeploymentSnapshot, MachineDeploymentSnapshot]
 
 
-class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeploymentSnapshot]):
+class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeploymentSnapshot, MachineDeploymentSnapshot]):
     """The steps that are a MachineDeployment's own."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -72,9 +72,9 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
 
     def conclude(self, run: Run) -> None:
         """Counters, phase, then conditions in both forms."""
-        run.become(counted(run.seen))
-        if run.seen.settled:
-            run.become(v1beta1_counted(run.seen))
+        run.become(counted(run.done))
+        if run.done.settled:
+            run.become(v1beta1_counted(run.done))
         phase = run.decide(PHASE).phase
         run.become(replace(run.object, status=replace(run.object.status, phase=phase)))
         run.conclude(*TABLES, *V1BETA1_TABLES)
@@ -83,22 +83,22 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
 
     async def act(self, run: Run) -> None:
         """Tell the MachineSets apart, decide how many Machines each shall have, write that, and clean up."""
-        for failure in run.seen.failures:
+        for failure in run.done.failures:
             run.fail(failure)
-        if run.seen.machine_sets is None:
+        if run.done.machine_sets is None:
             return
-        if run.seen.deleting:
+        if run.done.deleting:
             await self._delete(run)
             return
         step = run.decide(STEPS).chosen(Step)
         if step is None:
             return
-        for machine_set in run.seen.machine_sets:
+        for machine_set in run.done.machine_sets:
             if not has_hash(machine_set):
                 run.fail(f"MachineSet {machine_set.key} does not have the machine-template-hash label")
                 return
-        division = divide(run.object, run.seen.machine_sets, run.seen.now)
-        run.seen = replace(run.seen, division=division, new=division.new.metadata.name if division.new else "")
+        division = divide(run.object, run.done.machine_sets, run.done.now)
+        run.done = replace(run.done, division=division, new=division.new.metadata.name if division.new else "")
         match step:
             case Step.SCALE:
                 await self._scale(run, division)
@@ -106,15 +106,15 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
                 await self._roll_out(run, division, step)
             case never:
                 assert_never(never)
-        run.become(counted(run.seen))
-        run.seen = replace(run.seen, settled=not run.errors)
+        run.become(counted(run.done))
+        run.done = replace(run.done, settled=not run.errors)
         if step is not Step.SCALE and is_complete(run.object):
             await self._clean_up(run)
 
     async def _delete(self, run: Run) -> None:
         match run.decide(DELETE).chosen(Deletion):
             case Deletion.DELETE:
-                for machine_set in run.seen.machine_sets or ():
+                for machine_set in run.done.machine_sets or ():
                     if machine_set.metadata.deletion_timestamp is None:
                         await self._delete_one(run, machine_set)
             case Deletion.RELEASE:
@@ -138,37 +138,37 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
 
     async def _clean_up(self, run: Run) -> None:
         """After a rollout, old MachineSets without Machines go, the oldest first."""
-        for machine_set in oldest_first(run.seen.machine_sets or ()):
-            if machine_set.metadata.name != run.seen.new and is_spent(machine_set):
+        for machine_set in oldest_first(run.done.machine_sets or ()):
+            if machine_set.metadata.name != run.done.new and is_spent(machine_set):
                 await self._delete_one(run, machine_set)
 
     # ----------------------------------------------------------------------------------------------- rollout
 
     async def _scale(self, run: Run, division: Division) -> None:
         """The rollout is paused: no MachineSet is made, what is there is scaled in proportion."""
-        found = run.seen.limits or Limits()
+        found = run.done.limits or Limits()
         intents = rollout.proportional(
-            replicas=run.seen.desired,
+            replicas=run.done.desired,
             surge=found.surge,
-            is_rolling=run.seen.strategy == "RollingUpdate",
-            new=run.seen.new,
-            sets=_sized(run.seen.machine_sets or ()),
+            is_rolling=run.done.strategy == "RollingUpdate",
+            new=run.done.new,
+            sets=_sized(run.done.machine_sets or ()),
         )
-        await self._write(run, division, intents, name=run.seen.new, hash_label="")
+        await self._write(run, division, intents, name=run.done.new, hash_label="")
 
     async def _roll_out(self, run: Run, division: Division, step: Step) -> None:
-        name, hash_label = run.seen.new, ""
+        name, hash_label = run.done.new, ""
         if division.new is None:
-            if run.seen.missing:
-                raise PassFailed(f"failed to create a new MachineSet: {missing_text(run.seen.missing)}")
+            if run.done.missing:
+                raise PassFailed(f"failed to create a new MachineSet: {missing_text(run.done.missing)}")
             if await self._is_behind(run):
                 return
             taken = [s.metadata.name for s in await self._deps.client.list(MachineSet, namespace=run.object.metadata.namespace)]
-            after = due(run.object, run.seen.now)
+            after = due(run.object, run.done.now)
             name, hash_label = desired.new_name(_maker(run), after.isoformat() if after else "", taken)
         plan = Rollout(
-            replicas=run.seen.desired,
-            limits=run.seen.limits or Limits(),
+            replicas=run.done.desired,
+            limits=run.done.limits or Limits(),
             new=Sized.of(division.new) if division.new else Sized(name),
             old=_sized(division.old),
         )
@@ -176,11 +176,11 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
         if step is Step.REPLACE:
             rollout.on_delete(plan)
         else:
-            if run.seen.features.get("InPlaceUpdates"):
+            if run.done.features.get("InPlaceUpdates"):
                 self._acknowledge(run, division, plan, marks)
             rollout.grow_new(plan)
             may_go = rollout.shrink_old(plan)
-            if run.seen.features.get("InPlaceUpdates"):
+            if run.done.features.get("InPlaceUpdates"):
                 asked = division.old if may_go else biggest_first(division.old)
                 await self._update_in_place(run, replace(division, old=tuple(asked)), plan, marks, hash_label)
             rollout.break_deadlock(plan)
@@ -196,7 +196,7 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
         uid = new.metadata.uid
         awaiting = sorted(
             m.metadata.name
-            for m in run.seen.machines
+            for m in run.done.machines
             if awaits_acknowledgement(m) and any(r.controller and r.uid == uid for r in m.metadata.owner_references)
         )
         if awaiting:
@@ -226,7 +226,7 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
                 marks.setdefault(old.metadata.name, {})[MOVE_MACHINES_TO_MACHINE_SET_ANNOTATION] = name
         if givers:
             marks.setdefault(name, {})[RECEIVE_MACHINES_FROM_MACHINE_SETS_ANNOTATION] = ",".join(sorted(givers))
-            inplace.limit_growth(plan, going_on=inplace.is_going_on(plan, run.seen.machines))
+            inplace.limit_growth(plan, going_on=inplace.is_going_on(plan, run.done.machines))
 
     async def _planned(self, maker: Maker, machine_set: MachineSet, replicas: int) -> Json | None:
         """Return an existing MachineSet as this pass would have it, as an extension gets to see it."""
@@ -242,9 +242,9 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
         labels = {MACHINE_DEPLOYMENT_NAME_LABEL: metadata.name}
         existing = await self._deps.client.live.list(MachineSet, namespace=metadata.namespace, labels=labels)
         ours = {s.metadata.uid for s in existing if any(r.controller and r.uid == metadata.uid for r in s.metadata.owner_references)}
-        unseen = ours - {s.metadata.uid for s in run.seen.machine_sets or ()}
+        unseen = ours - {s.metadata.uid for s in run.done.machine_sets or ()}
         if unseen:
-            run.seen = replace(run.seen, unseen=len(unseen))
+            run.done = replace(run.done, unseen=len(unseen))
             run.vote(_NOT_SEEN_WAIT)
         return bool(unseen)
 
@@ -261,7 +261,7 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
         marks: Mapping[str, Mapping[str, str]] = NO_MARKS,
     ) -> None:
         """The new MachineSet first, then the old ones, then the revision is told; the first that cannot be written ends it."""
-        maker, may_create, number = _maker(run), run.seen.strategy != "OnDelete", ""
+        maker, may_create, number = _maker(run), run.done.strategy != "OnDelete", ""
         if name:
             before = division.new.metadata.annotations if division.new else {}
             try:
@@ -285,7 +285,7 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
             metadata = run.object.metadata
             told = {**metadata.annotations, REVISION_ANNOTATION: number}
             run.become(replace(run.object, metadata=replace(metadata, annotations=told)))
-        self._applier.keep_only(run.object.key, {s.metadata.uid for s in run.seen.machine_sets or ()})
+        self._applier.keep_only(run.object.key, {s.metadata.uid for s in run.done.machine_sets or ()})
 
     async def _create(self, run: Run, intent: Json) -> None:
         name = intent["metadata"]["name"]
@@ -295,7 +295,7 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
             run.record("Warning", "FailedCreate", f"Failed to create MachineSet {name}: {error}")
             raise PassFailed(f"failed to create MachineSet {name}: {error}") from error
         run.record("Normal", "SuccessfulCreate", f"Created MachineSet {name} with {intent['spec']['replicas']} replicas")
-        run.seen = replace(run.seen, machine_sets=(*(run.seen.machine_sets or ()), convert(answer.json, MachineSet)), new=name)
+        run.done = replace(run.done, machine_sets=(*(run.done.machine_sets or ()), convert(answer.json, MachineSet)), new=name)
 
     async def _update(
         self, run: Run, maker: Maker, machine_set: MachineSet, intents: Mapping[str, int], annotations: Mapping[str, str]
@@ -317,8 +317,8 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
             raise PassFailed(f"failed to update MachineSet {name}: {error}") from error
         if applied.object is not None:
             after = convert(applied.object.json, MachineSet)
-            sets = tuple(after if s.metadata.name == name else s for s in run.seen.machine_sets or ())
-            run.seen = replace(run.seen, machine_sets=sets)
+            sets = tuple(after if s.metadata.name == name else s for s in run.done.machine_sets or ())
+            run.done = replace(run.done, machine_sets=sets)
         if replicas != before and not applied.mended:
             way = "up" if replicas > before else "down"
             run.record("Normal", "SuccessfulScale", f"Scaled {way} MachineSet {name}: {before} -> {replicas}")
@@ -332,7 +332,7 @@ def _sized(machine_sets: Iterable[MachineSet]) -> tuple[Sized, ...]:
 def _maker(run: Run) -> Maker:
     """Return the MachineDeployment as its MachineSets see it: as it is stored."""
     spec: Json = msgspec.json.decode(run.original.raw).get("spec") or {}
-    found = run.seen.limits or Limits()
+    found = run.done.limits or Limits()
     return Maker(run.object.metadata, run.object.api_version, spec, found.surge)
 
 

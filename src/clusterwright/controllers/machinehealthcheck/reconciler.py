@@ -23,17 +23,18 @@ from clusterwright.controllers.machinehealthcheck.wakes import Wakes
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import AlreadyExists, ApiError, NotFound
 from clusterwright.runtime.patch import Patcher
+from clusterwright.runtime.reconcile import Reconciler
 
 SHAPE = Shape(kind=MachineHealthCheck, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
-CheckPass = Pass[MachineHealthCheck, HealthCheckSnapshot]
+CheckPass = Pass[MachineHealthCheck, HealthCheckSnapshot, HealthCheckSnapshot]
 
 
-def make(deps: Dependencies) -> KindReconciler[MachineHealthCheck, ClusterFacts, HealthCheckSnapshot]:
+def make(deps: Dependencies) -> Reconciler:
     """Return the reconciler of MachineHealthChecks."""
     return KindReconciler(deps, SHAPE, MachineHealthChecks(deps))
 
 
-class MachineHealthChecks(Kind[MachineHealthCheck, ClusterFacts, HealthCheckSnapshot]):
+class MachineHealthChecks(Kind[MachineHealthCheck, ClusterFacts, HealthCheckSnapshot, HealthCheckSnapshot]):
     """Says which Machines are unhealthy, and asks for their remediation."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -78,19 +79,19 @@ class MachineHealthChecks(Kind[MachineHealthCheck, ClusterFacts, HealthCheckSnap
 
     async def act(self, run: CheckPass) -> None:
         """Write what was found on every Machine; one that fails does not keep the others from it."""
-        run.become(plan.with_owner_and_label(run.object, run.seen.cluster))
+        run.become(plan.with_owner_and_label(run.object, run.done.cluster))
         try:
-            targets = await self._targets(run.object, run.seen.cluster)
+            targets = await self._targets(run.object, run.done.cluster)
         except InvalidSelector as error:
             run.fail(f"spec.selector: {error}", error)
             return
-        run.seen = plan.judged(run.seen, targets)
-        if run.seen.limit_error:
+        run.done = plan.judged(run.done, targets)
+        if run.done.limit_error:
             return
-        done = [await self._handled(run, target) for target in run.seen.targets]
-        run.seen = replace(run.seen, targets=tuple(done))
+        done = [await self._handled(run, target) for target in run.done.targets]
+        run.done = replace(run.done, targets=tuple(done))
         wait = next_check([t.evaluation for t in done])
-        if run.seen.is_remediation_allowed:
+        if run.done.is_remediation_allowed:
             run.vote(wait)
         elif wait is not None:  # nothing will be remediated then, but who is unhealthy shall be told
             self._deps.enqueue_after(run.object.key, wait, "a timeout has passed")
@@ -128,7 +129,7 @@ class MachineHealthChecks(Kind[MachineHealthCheck, ClusterFacts, HealthCheckSnap
             return replace(target, request=Request.EXISTS)
         except ApiError as error:
             run.fail(f"external remediation of Machine {target.machine.key}: {error}", error)
-            run.seen = replace(run.seen, external_error=str(error))
+            run.done = replace(run.done, external_error=str(error))
             return replace(target, request=step)
         return replace(target, request=Request.CREATED)
 
@@ -151,11 +152,11 @@ class MachineHealthChecks(Kind[MachineHealthCheck, ClusterFacts, HealthCheckSnap
 
     def conclude(self, run: CheckPass) -> None:
         """Counters and conditions; where the Machines could not be judged, they stay as they were."""
-        if not run.seen.is_judged:
+        if not run.done.is_judged:
             return
         was_allowed = not is_false(run.object.status.conditions, "RemediationAllowed")
-        run.become(plan.with_counters(run.seen))
+        run.become(plan.with_counters(run.done))
         run.conclude(*TABLES)
         restricted = next((c for c in run.object.status.conditions if c.type == "RemediationAllowed" and c.status == "False"), None)
-        if restricted is not None and was_allowed and run.seen.unhealthy:
+        if restricted is not None and was_allowed and run.done.unhealthy:
             run.record("Warning", "RemediationRestricted", restricted.message)

@@ -42,18 +42,19 @@ from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.runtime.finalizers import without_finalizer
 from clusterwright.runtime.patch import Patcher
+from clusterwright.runtime.reconcile import Reconciler
 from clusterwright.tables import Table
 
 SHAPE = Shape(kind=MachinePool, finalizer=MACHINE_POOL_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
-PoolPass = Pass[MachinePool, PoolSnapshot]
+PoolPass = Pass[MachinePool, PoolSnapshot, PoolSnapshot]
 
 
-def make(deps: Dependencies) -> KindReconciler[MachinePool, ClusterFacts, PoolSnapshot]:
+def make(deps: Dependencies) -> Reconciler:
     """Return the reconciler of MachinePools."""
     return KindReconciler(deps, SHAPE, MachinePools(deps))
 
 
-class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot]):
+class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolSnapshot]):
     """Brings MachinePools nearer to their spec."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -96,12 +97,12 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot]):
 
     async def act(self, run: PoolPass) -> None:
         """Every phase, whatever befalls the others."""
-        run.become(plan.with_owner_and_label(run.object, run.seen.cluster))
-        self._wakes.learn(run.object, run.seen.cluster.key)
-        if run.seen.deleting:
+        run.become(plan.with_owner_and_label(run.object, run.done.cluster))
+        self._wakes.learn(run.object, run.done.cluster.key)
+        if run.done.deleting:
             await _phase(run, "failed to reconcile delete", self._delete)
             return
-        run.become(plan.with_failure(run.object, run.seen.bootstrap))
+        run.become(plan.with_failure(run.object, run.done.bootstrap))
         _take(run, plan.BOOTSTRAP)
         await _phase(run, "failed to reconcile infrastructure", self._infrastructure)
         await _phase(run, "failed to get Machines for MachinePool", self._list_machines)
@@ -112,14 +113,14 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot]):
 
     async def _infrastructure(self, run: PoolPass) -> None:
         """Take over what the infrastructure says, and let Machines stand for its machines. Raises ApiError."""
-        run.become(plan.with_failure(run.object, run.seen.infrastructure))
-        took, infra = _take(run, plan.INFRASTRUCTURE), run.seen.infrastructure
+        run.become(plan.with_failure(run.object, run.done.infrastructure))
+        took, infra = _take(run, plan.INFRASTRUCTURE), run.done.infrastructure
         if took is not Take.PROVISIONED or not isinstance(infra, Found):
             return
         unlisted: ApiError | None = None
-        client = await self._deps.workload.client(run.seen.cluster.key)
+        client = await self._deps.workload.client(run.done.cluster.key)
         try:
-            run.seen = replace(run.seen, nodes=nodes.by_provider_id(await client.list(Node)))
+            run.done = replace(run.done, nodes=nodes.by_provider_id(await client.list(Node)))
         except ApiError as error:
             unlisted = error
         try:
@@ -131,9 +132,9 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot]):
             run.fail(f"failed to get nodeRefs for MachinePool {run.object.key}: {unlisted}", unlisted)
             return
         if infrastructure_provisioned(infra):
-            run.become(plan.with_replicas(run.seen))
+            run.become(plan.with_replicas(run.done))
             _take(run, plan.SIZE)
-            self._wakes.learn(run.object, run.seen.cluster.key)
+            self._wakes.learn(run.object, run.done.cluster.key)
 
     async def _mirror_machines(self, run: PoolPass, infra: Found) -> None:
         """A Machine for every machine of the infrastructure that shows them. Raises ApiError and MalformedField."""
@@ -154,7 +155,7 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot]):
             try:
                 if machine is None and not await self._is_staying(one):
                     continue
-                intent = machines.intent(pool, one, machine, run.seen.nodes or {})
+                intent = machines.intent(pool, one, machine, run.done.nodes or {})
                 await self._applier.apply_if_changed(pool.key, machine.metadata if machine else None, intent, machines.FIELD_MANAGER)
             except ApiError as error:
                 what = f'update Machine "{machine.key}"' if machine else f'create new Machine for infraMachine "{one.key.name}"'
@@ -171,13 +172,13 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot]):
     async def _list_machines(self, run: PoolPass) -> None:
         pool = run.object
         found = await self._client.list(Machine, namespace=pool.metadata.namespace, labels=machines.pool_labels(pool))
-        run.seen = replace(run.seen, machines=tuple(MachineFacts.of(m) for m in found if machines.belongs(m, pool)))
+        run.done = replace(run.done, machines=tuple(MachineFacts.of(m) for m in found if machines.belongs(m, pool)))
 
     # ------------------------------------------------------------------------------------------------- Nodes
 
     async def _node_refs(self, run: PoolPass) -> None:
         """Find the Nodes of the pool, and say on them whose they are. Raises ApiError."""
-        cluster = run.seen.cluster
+        cluster = run.done.cluster
         if cluster.initialized:
             await self._deps.workload.watch(cluster.key, "machinepool", Node, self._wakes.node_changed(cluster.key))
         match run.decide(plan.NODE_REFS).chosen(Refs):
@@ -194,14 +195,14 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot]):
 
     async def _look_for_nodes(self, run: PoolPass) -> bool:
         """Return whether the references are what they should be now. Raises ApiError."""
-        client = await self._deps.workload.client(run.seen.cluster.key)
+        client = await self._deps.workload.client(run.done.cluster.key)
         await self._delete_retired(run, client)
         pool, ids = run.object, run.object.spec.provider_id_list
-        if run.seen.nodes is None:
+        if run.done.nodes is None:
             run.fail("failed to reconcile nodeRefs: failed to get Node references")
             return False
         min_ready = timedelta(seconds=pool.spec.template.spec.min_ready_seconds or 0)
-        found = nodes.membership(ids, run.seen.nodes, min_ready, run.seen.now)
+        found = nodes.membership(ids, run.done.nodes, min_ready, run.done.now)
         if ids and not found.refs:
             return False
         if found.refs != pool.status.node_refs:
@@ -233,21 +234,21 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot]):
     async def _mark_machines(self, run: PoolPass) -> None:
         """Say of every Machine whether it is up to date; one that fails does not keep the others from it."""
         marked = []
-        for machine in run.seen.machines or ():
+        for machine in run.done.machines or ():
             try:
                 marked.append(await self._marked(run, machine))
             except (ApiError, ConditionConflict) as error:
                 run.fail(f"failed to set machines up to date: Machine {machine.key}: {error}", error)
                 marked.append(machine)
-        if run.seen.machines is not None:
-            run.seen = replace(run.seen, machines=tuple(marked))
+        if run.done.machines is not None:
+            run.done = replace(run.done, machines=tuple(marked))
 
     async def _marked(self, run: PoolPass, machine: MachineFacts) -> MachineFacts:
         original = await self._client.read(Machine, machine.key)
         if original is None:
             return machine
         decision = run.decide_on(UP_TO_DATE, MachineFacts.of(original.object))
-        after = decided(original.object, UP_TO_DATE, decision, run.seen.now)
+        after = decided(original.object, UP_TO_DATE, decision, run.done.now)
         await self._patcher.patch(original, after, owned_conditions=MACHINE_OWNED)
         return MachineFacts.of(after)
 
@@ -262,7 +263,7 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot]):
             case Deletion.WAIT:
                 return
             case Deletion.NODES:
-                await self._delete_retired(run, await self._deps.workload.client(run.seen.cluster.key))
+                await self._delete_retired(run, await self._deps.workload.client(run.done.cluster.key))
             case Deletion.RELEASE | None:
                 pass
             case never:
@@ -270,7 +271,7 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot]):
         run.become(without_finalizer(run.object, MACHINE_POOL_FINALIZER))
 
     async def _delete_external(self, run: PoolPass) -> None:
-        for lookup in (run.seen.bootstrap, run.seen.infrastructure):
+        for lookup in (run.done.bootstrap, run.done.infrastructure):
             if not isinstance(lookup, Found):
                 continue
             try:
@@ -286,7 +287,7 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot]):
     def conclude(self, run: PoolPass) -> None:
         """Counters, phase and the summary of the deprecated conditions."""
         try:
-            run.become(with_counters(run.seen))
+            run.become(with_counters(run.done))
         except MalformedField as error:
             run.fail(str(error), error)
         phase = run.decide(PHASE).phase
@@ -299,8 +300,8 @@ def _take(run: PoolPass, table: Table[PoolSnapshot]) -> Take | None:
     """Let a table decide its condition and what the pool takes over."""
     decision = run.decide(table)
     what = decision.chosen(Take)
-    taken = plan.taken(run.seen, what)
-    run.become(decided(taken, table, decision, run.seen.now) if table.v1beta1 else taken)
+    taken = plan.taken(run.done, what)
+    run.become(decided(taken, table, decision, run.done.now) if table.v1beta1 else taken)
     return what
 
 

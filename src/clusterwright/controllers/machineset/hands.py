@@ -16,7 +16,7 @@ from clusterwright.runtime.client import Original
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.runtime.patch import Patcher
 
-Run = Pass[MachineSet, MachineSetSnapshot]
+Run = Pass[MachineSet, MachineSetSnapshot, MachineSetSnapshot]
 
 
 class Hands:
@@ -28,18 +28,18 @@ class Hands:
 
     def took_over(self, run: Run, machine: Machine) -> None:
         """A Machine is now as the API server answered."""
-        machines = tuple(machine if m.metadata.name == machine.metadata.name else m for m in run.seen.machines or ())
-        run.seen = replace(run.seen, machines=machines)
+        machines = tuple(machine if m.metadata.name == machine.metadata.name else m for m in run.done.machines or ())
+        run.done = replace(run.done, machines=machines)
 
     def changed(self, run: Run, machine: Machine) -> None:
         """A Machine is now as the API server answered, and no longer what the template made it."""
         self.took_over(run, machine)
-        run.seen = replace(run.seen, kept=run.seen.kept - {machine.metadata.name})
+        run.done = replace(run.done, kept=run.done.kept - {machine.metadata.name})
 
     async def delete(self, run: Run, machines: Iterable[Machine]) -> None:
         """Delete Machines; go on with the others if one cannot be deleted."""
         leaving = list(machines)
-        run.seen = replace(run.seen, kept=run.seen.kept - {m.metadata.name for m in leaving})
+        run.done = replace(run.done, kept=run.done.kept - {m.metadata.name for m in leaving})
         for machine in leaving:
             name = machine.metadata.name
             try:

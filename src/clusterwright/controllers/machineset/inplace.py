@@ -30,7 +30,7 @@ class InPlace:
 
     async def move(self, run: Run, ordered: Sequence[Machine]) -> None:
         """Give the surplus to the MachineSet that updates it in place. One Machine that cannot be moved does not keep the others."""
-        seen, client = run.seen, self._deps.client
+        seen, client = run.done, self._deps.client
         key = ObjectKey(run.object.metadata.namespace, seen.moves_to)
         try:
             target = await client.get(MachineSet, key)
@@ -61,7 +61,7 @@ class InPlace:
 
     async def trigger(self, run: Run, maker: Maker) -> None:
         """Begin the update in place of Machines that were moved here; one that fails does not keep the others."""
-        for machine in run.seen.machines or ():
+        for machine in run.done.machines or ():
             if not moves.is_to_be_triggered(machine, run.object):
                 continue
             try:
@@ -71,9 +71,9 @@ class InPlace:
 
     async def give_up(self, run: Run) -> None:
         """With the feature gate off nobody updates Machines: one that waits for that is replaced."""
-        if run.seen.features.get("InPlaceUpdates"):
+        if run.done.features.get("InPlaceUpdates"):
             return
-        machine, later = moves.abandoned(run.seen.machines or (), run.seen.now)
+        machine, later = moves.abandoned(run.done.machines or (), run.done.now)
         run.vote(later)
         if machine is not None:
             await self._hands.delete(run, [machine])

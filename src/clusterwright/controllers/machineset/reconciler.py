@@ -65,7 +65,7 @@ class Sync(Enum):
     FAILED = "one could not be brought in step"
 
 
-class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot]):
+class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetSnapshot]):
     """The steps that are a MachineSet's own."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -96,11 +96,11 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot]):
 
     async def act(self, run: Run) -> None:
         """Replace what is unhealthy, keep the rest in step, then mind the number. Without a list of Machines nothing is done."""
-        for failure in run.seen.failures:
+        for failure in run.done.failures:
             run.fail(failure)
-        if run.seen.machines is None:
+        if run.done.machines is None:
             return
-        if run.seen.deleting:
+        if run.done.deleting:
             await self._delete_all(run)
             return
         maker = _maker(run)
@@ -109,19 +109,19 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot]):
         except ApiError as error:
             run.fail(error)
         in_step = await self._sync(run, maker)
-        goes_on = in_step is Sync.FAILED and run.seen.features.get("InPlaceUpdates")  # others are updated all the same
+        goes_on = in_step is Sync.FAILED and run.done.features.get("InPlaceUpdates")  # others are updated all the same
         if in_step is Sync.DONE or goes_on:
             await self._in_place.trigger(run, maker)
         await self._in_place.give_up(run)
-        if in_step is Sync.DONE or (goes_on and surplus(run.seen) and moves(run.seen)):
+        if in_step is Sync.DONE or (goes_on and surplus(run.done) and moves(run.done)):
             await self._scale(run, maker)
 
     def conclude(self, run: Run) -> None:
         """Counters, then conditions in both forms."""
-        deleting_done = run.seen.deleting and not run.object.metadata.finalizers
-        run.become(counted(run.seen))
-        if run.seen.machines is not None and run.seen.replicas is not None:
-            counters = v1beta1_counters(run.seen)
+        deleting_done = run.done.deleting and not run.object.metadata.finalizers
+        run.become(counted(run.done))
+        if run.done.machines is not None and run.done.replicas is not None:
+            counters = v1beta1_counters(run.done)
             run.become(
                 with_v1beta1_status(
                     run.object,
@@ -131,13 +131,13 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot]):
                 )
             )
         run.conclude(*TABLES, *V1BETA1_TABLES)
-        if not run.seen.deleting and not deleting_done:
+        if not run.done.deleting and not deleting_done:
             run.vote(look_again(run.object))
 
     async def _delete_all(self, run: Run) -> None:
         match run.decide(DELETE).chosen(Deletion):
             case Deletion.DELETE:
-                await self._hands.delete(run, [m for m in run.seen.machines or () if not is_deleting(m)])
+                await self._hands.delete(run, [m for m in run.done.machines or () if not is_deleting(m)])
             case Deletion.RELEASE:
                 run.become(without_finalizer(run.object, MACHINE_SET_FINALIZER))
             case None:
@@ -148,17 +148,17 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot]):
     # -------------------------------------------------------------------------------------------- remediation
 
     async def _preflight(self, run: Run) -> Verdict:
-        found = verdict(await self._observer.preflight(run.seen), run.decide_on)
-        if found.passed and not run.seen.missing:
+        found = verdict(await self._observer.preflight(run.done), run.decide_on)
+        if found.passed and not run.done.missing:
             self._providers.forget(run.object.key)  # nothing is waited for: what the control plane does is no concern of ours any more
         return found
 
     async def _remediate(self, run: Run) -> None:
-        seen = run.seen
+        seen = run.done
         for machine in seen.machines or ():
             if remediation.has_recovered(machine) or remediation.has_recovered_v1beta1(machine):
                 await self._recovered(run, machine)
-        found = remediation.assess(run.seen.machines or (), seen.deployment, is_current=not seen.in_deployment or seen.is_current)
+        found = remediation.assess(run.done.machines or (), seen.deployment, is_current=not seen.in_deployment or seen.is_current)
         if found.candidates and found.is_current and not found.error and found.budget != 0:
             found = found.after(await self._preflight(run))
         match run.decide_on(REMEDIATE, found).chosen(Remedy):
@@ -184,7 +184,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot]):
 
     async def _say(self, run: Run, machines: Sequence[Machine], condition: Condition, old: V1Beta1Condition | None = None) -> None:
         """Set OwnerRemediated on Machines; raises ApiError, before any of them is deleted."""
-        now = run.seen.now
+        now = run.done.now
         for machine in machines:
             await self._hands.patch(run, machine.key, lambda m: with_v1beta1(with_condition(m, condition, now), old, now))
 
@@ -204,7 +204,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot]):
         """Apply the template to every Machine and to what belongs to it. Unless that succeeds, no Machine is added or deleted."""
         key, mended, uids, kept = run.object.key, False, set[str](), set[str]()
         try:
-            for machine in run.seen.machines or ():
+            for machine in run.done.machines or ():
                 await asyncio.sleep(0)  # there may be thousands of them, and none may need a request
                 uids.add(machine.metadata.uid)
                 if is_deleting(machine):
@@ -223,7 +223,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot]):
             run.fail(f"failed to keep Machines in step: {error}", error)
             return Sync.FAILED
         finally:
-            run.seen = replace(run.seen, kept=frozenset(kept))
+            run.done = replace(run.done, kept=frozenset(kept))
         self._applier.keep_only(key, uids)
         if mended:
             run.vote(_SOON)
@@ -278,7 +278,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot]):
     # -------------------------------------------------------------------------------------------------- scale
 
     async def _scale(self, run: Run, maker: Maker) -> None:
-        seen = run.seen
+        seen = run.done
         if seen.replicas is not None and seen.count < seen.desired and not seen.creation_disabled:
             await self._grow(run, maker)
             return
@@ -301,23 +301,23 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot]):
         MachineSets of one MachineDeployment create one after the other: each sees what the others made.
         """
         checked = await self._preflight(run)
-        run.seen = replace(run.seen, preflight=checked)
+        run.done = replace(run.done, preflight=checked)
         if not checked.passed:
             text = "; ".join([*checked.messages, *([checked.error] if checked.error else [])])
-            run.seen = replace(run.seen, refusal=Refusal("PreflightCheckFailed", text))
+            run.done = replace(run.done, refusal=Refusal("PreflightCheckFailed", text))
             run.decide(SCALE)
             return
         family = run.object.metadata.labels.get(MACHINE_DEPLOYMENT_NAME_LABEL, "")
         key = ObjectKey(run.object.metadata.namespace, family or f"/{run.object.metadata.name}")
         async with self._creating.setdefault(key, asyncio.Lock()):
             existing, room = await self._existing(run, family)
-            run.seen = replace(run.seen, existing=existing, room=room)
+            run.done = replace(run.done, existing=existing, room=room)
             if run.decide(SCALE).chosen(Scale) is Scale.CREATE:
                 await self._create(run, maker)
 
     def _in_order(self, run: Run) -> list[Machine]:
         spec = run.object.spec.deletion
-        return in_order(run.seen.machines or (), spec.order if spec else "", run.seen.now)
+        return in_order(run.done.machines or (), spec.order if spec else "", run.done.now)
 
     async def _existing(self, run: Run, family: str) -> tuple[tuple[Machine, ...], int | None]:
         """Return the Machines of ours that there are, whatever a cache says, and how many more the MachineDeployment may have.
@@ -336,11 +336,11 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot]):
 
     async def _create(self, run: Run, maker: Maker) -> None:
         """Create missing Machines one after the other, as far as the budget goes; the first that cannot be created ends the pass."""
-        client, existing = self._deps.client, run.seen.existing or ()
-        missing = run.seen.to_create
-        budget = creation_budget((m.metadata.creation_timestamp for m in existing), run.seen.now)
+        client, existing = self._deps.client, run.done.existing or ()
+        missing = run.done.to_create
+        budget = creation_budget((m.metadata.creation_timestamp for m in existing), run.done.now)
         if missing > budget:
-            run.seen = replace(run.seen, postponed=missing - budget)
+            run.done = replace(run.done, postponed=missing - budget)
             run.vote(CREATION_WAIT)
         taken = [m.metadata.name for m in await client.list(Machine, namespace=run.object.metadata.namespace)]
         creator = Creator(client, self._applier, maker)
@@ -372,7 +372,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot]):
         return list(self._unconfirmed.names(key))
 
     def _refused(self, run: Run, refusal: Refusal, cause: Exception) -> None:
-        run.seen = replace(run.seen, refusal=refusal)
+        run.done = replace(run.done, refusal=refusal)
         run.record("Warning", "FailedCreate", refusal.message)
         run.fail(refusal.message, cause.__cause__ if isinstance(cause.__cause__, Exception) else cause)
 

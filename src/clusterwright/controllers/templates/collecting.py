@@ -20,6 +20,7 @@ from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.runtime.finalizers import without_finalizer
 from clusterwright.runtime.paused import is_paused
+from clusterwright.runtime.reconcile import Reconciler
 
 T = TypeVar("T", bound=MachineSet | MachineDeployment)
 
@@ -29,13 +30,13 @@ CleanUp = Callable[[Dependencies, T], Awaitable[None]]
 """Delete what an object leaves behind. Raises ApiError."""
 
 
-def collector(deps: Dependencies, kind: type[T], finalizer: str, clean_up: CleanUp[T]) -> KindReconciler[T, ClusterFacts, Snapshot[T]]:
+def collector(deps: Dependencies, kind: type[T], finalizer: str, clean_up: CleanUp[T]) -> Reconciler:
     """Return the reconciler that holds objects of a topology by a finalizer until their templates are deleted."""
     shape = Shape(kind=kind, finalizer=finalizer, owned=(), main=False)
     return KindReconciler(deps, shape, Collector(deps, finalizer, clean_up))
 
 
-class Collector(Kind[T, ClusterFacts, Snapshot[T]]):
+class Collector(Kind[T, ClusterFacts, Snapshot[T], Snapshot[T]]):
     """Deletes the templates of an object that is being deleted. The kind's own controller has its status."""
 
     def __init__(self, deps: Dependencies, finalizer: str, clean_up: CleanUp[T]) -> None:
@@ -56,12 +57,12 @@ class Collector(Kind[T, ClusterFacts, Snapshot[T]]):
         """Return the object if it is being deleted; else there is nothing to do."""
         return None if obj.metadata.deletion_timestamp is None else Snapshot(now=self._deps.clock.now(), object=obj)
 
-    async def act(self, run: Pass[T, Snapshot[T]]) -> None:
+    async def act(self, run: Pass[T, Snapshot[T], Snapshot[T]]) -> None:
         """Delete the templates, then let the object go."""
         await self._clean_up(self._deps, run.object)
         run.become(without_finalizer(run.object, self._finalizer))
 
-    def conclude(self, run: Pass[T, Snapshot[T]]) -> None:
+    def conclude(self, run: Pass[T, Snapshot[T], Snapshot[T]]) -> None:
         """Set nothing: the kind's own controller writes the status."""
         return
 

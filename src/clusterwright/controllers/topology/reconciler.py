@@ -40,6 +40,7 @@ from clusterwright.controllers.topology.wakes import clusters_of_template
 from clusterwright.controllers.topology.writing import Writer
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import NotFound
+from clusterwright.runtime.reconcile import Reconciler
 from clusterwright.topology import hooks
 from clusterwright.topology.desired import Computed, DesiredStateError, desired_state
 from clusterwright.topology.extensions import ExtensionError
@@ -48,15 +49,15 @@ from clusterwright.topology.paths import at
 from clusterwright.topology.variables import default_and_validate, joined
 
 SHAPE = Shape(kind=Cluster, owned=(TYPE,), owned_v1beta1=(TYPE,), main=False)
-Run = Pass[Cluster, TopologySnapshot]
+Run = Pass[Cluster, TopologySnapshot, TopologySnapshot]
 
 
-def make(deps: Dependencies) -> KindReconciler[Cluster, Unowned, TopologySnapshot]:
+def make(deps: Dependencies) -> Reconciler:
     """Return the reconciler of topologies."""
     return KindReconciler(deps, SHAPE, Topologies(deps))
 
 
-class Topologies(Kind[Cluster, Unowned, TopologySnapshot]):
+class Topologies(Kind[Cluster, Unowned, TopologySnapshot, TopologySnapshot]):
     """Makes Clusters what their topologies say."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -113,15 +114,15 @@ class Topologies(Kind[Cluster, Unowned, TopologySnapshot]):
             note(run, failure=error)
             if error.details:
                 run.record("Warning", "TopologyReconcileFailed", error.details)
-        latest = await self._client.read(Cluster, run.seen.read.key)
-        if latest is None or latest.object.metadata.uid != run.seen.read.metadata.uid:
+        latest = await self._client.read(Cluster, run.done.read.key)
+        if latest is None or latest.object.metadata.uid != run.done.read.metadata.uid:
             note(run, is_gone=True)
         else:
             run.rebase(latest)
 
     async def _step(self, run: Run) -> None:
         """Raise TopologyFailed where a step fails."""
-        seen = run.seen
+        seen = run.done
         if seen.is_deleting and not seen.is_paused:
             await self._delete(run)
         if isinstance(seen.state, TopologyFailed):
@@ -155,7 +156,7 @@ class Topologies(Kind[Cluster, Unowned, TopologySnapshot]):
         await writer.shim()
         if self._deps.features["RuntimeSDK"]:
             try:
-                await Lifecycle(self._asker, self._deps.extensions, current.cluster, progress).run(is_new=run.seen.is_new)
+                await Lifecycle(self._asker, self._deps.extensions, current.cluster, progress).run(is_new=run.done.is_new)
             except ExtensionError as error:
                 raise TopologyFailed(str(error)) from error
         await writer.everything()
@@ -174,7 +175,7 @@ class Topologies(Kind[Cluster, Unowned, TopologySnapshot]):
 
     def _rotated(self, run: Run) -> Rotated:
         """Return what notes a rotation, and warns if rotations come too often."""
-        cluster, state = run.seen.read, run.seen.state
+        cluster, state = run.done.read, run.done.state
         of_class = at(state.blueprint.cluster_class, "metadata", "generation") or 0 if isinstance(state, State) else 0
 
         def note_rotation(slot: str, template: Json) -> None:
@@ -190,7 +191,7 @@ class Topologies(Kind[Cluster, Unowned, TopologySnapshot]):
         """Return what records an Event of an object."""
 
         def record(obj: Json, reason: str, message: str) -> None:
-            about: Any = run.seen.read if obj.get("kind") == "Cluster" else Unstructured(obj)
+            about: Any = run.done.read if obj.get("kind") == "Cluster" else Unstructured(obj)
             self._deps.events.record(about, "Normal", reason, message)
 
         return record
@@ -199,7 +200,7 @@ class Topologies(Kind[Cluster, Unowned, TopologySnapshot]):
 
     async def _is_blocked(self, run: Run, hook: str) -> bool:
         """Ask a hook about the Cluster itself; return whether it blocks. Raises TopologyFailed."""
-        cluster = run.seen.cluster
+        cluster = run.done.cluster
         try:
             answer = await self._asker.ask(hooks.AskHook(hook, {"cluster": hooks.clean_cluster(cluster)}), cluster)
         except ExtensionError as error:
@@ -219,13 +220,13 @@ class Topologies(Kind[Cluster, Unowned, TopologySnapshot]):
 
     async def _delete(self, run: Run) -> None:
         """Let extensions block the deletion; nothing else is done here for a Cluster that is being deleted."""
-        if not self._deps.features["RuntimeSDK"] or OK_TO_DELETE_ANNOTATION in run.seen.read.metadata.annotations:
+        if not self._deps.features["RuntimeSDK"] or OK_TO_DELETE_ANNOTATION in run.done.read.metadata.annotations:
             return
         if await self._is_blocked(run, hooks.BEFORE_CLUSTER_DELETE):
             return
         with failing("failed to mark the Cluster as ok to delete"):
             try:
-                await self._client.patch(Cluster, run.seen.read.key, {"metadata": {"annotations": {OK_TO_DELETE_ANNOTATION: ""}}})
+                await self._client.patch(Cluster, run.done.read.key, {"metadata": {"annotations": {OK_TO_DELETE_ANNOTATION: ""}}})
             except NotFound:
                 return
 
@@ -233,22 +234,22 @@ class Topologies(Kind[Cluster, Unowned, TopologySnapshot]):
 
     def conclude(self, run: Run) -> None:
         """Set TopologyReconciled in both forms, and the variables with their defaults."""
-        failure = run.seen.done.failure
+        failure = run.done.done.failure
         origin = failure.__cause__ if failure is not None else None
         decision = run.decide(TOPOLOGY_RECONCILED, origin if isinstance(origin, Exception) else failure)
-        if run.seen.done.is_gone:
+        if run.done.done.is_gone:
             return
-        if run.seen.topology is not None:
-            spec = replace(run.object.spec, topology=run.seen.topology)
+        if run.done.topology is not None:
+            spec = replace(run.object.spec, topology=run.done.topology)
             run.become(replace(run.object, spec=spec))
-        if run.seen.done.plan is not None:
-            run.become(with_upgrade_plan(run.object, run.seen.done.plan))
-        run.become(kit.decided(run.object, TOPOLOGY_RECONCILED, decision, run.seen.now))
+        if run.done.done.plan is not None:
+            run.become(with_upgrade_plan(run.object, run.done.done.plan))
+        run.become(kit.decided(run.object, TOPOLOGY_RECONCILED, decision, run.done.now))
 
 
 def note(run: Run, **done: Any) -> None:
     """Note how far the pass came: fields of `Done`."""
-    run.seen = replace(run.seen, done=replace(run.seen.done, **done))
+    run.done = replace(run.done, done=replace(run.done.done, **done))
 
 
 def note_computed(run: Run, computed: Computed) -> None:

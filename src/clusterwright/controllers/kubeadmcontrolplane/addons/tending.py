@@ -19,17 +19,17 @@ from clusterwright.workload.access import NotConnected
 async def tend(hands: Hands, run: Run) -> None:
     """Leftovers, kube-proxy, CoreDNS, and when certificates expire. Without a connection nothing is done. Raises PassFailed."""
     try:
-        client = await workload_client(hands.deps, run.seen.cluster.key)
+        client = await workload_client(hands.deps, run.done.cluster.key)
     except NotConnected:
         return
     except WorkloadUnavailable as error:
         raise PassFailed(f"failed to create client to workload cluster: {error}") from error
     await sweep(hands, run)
-    await update_kube_proxy(run.seen, client)
-    await update_coredns(run.seen, client)
-    if run.seen.initialized:
-        for machine in run.seen.owned:
-            await _write_down_expiry(hands, run.seen, machine)
+    await update_kube_proxy(run.done, client)
+    await update_coredns(run.done, client)
+    if run.done.initialized:
+        for machine in run.done.owned:
+            await _write_down_expiry(hands, run.done, machine)
 
 
 async def _write_down_expiry(hands: Hands, seen: ControlPlaneSnapshot, machine: ControlPlaneMachine) -> None:

@@ -28,15 +28,15 @@ async def remove_stray(hands: Hands, run: Run, stray: EtcdMember) -> None:
 
 async def let_go(hands: Hands, run: Run, machine: ControlPlaneMachine) -> None:
     """Take the Machine's member out of etcd, then let the Machine controller go on. Raises PassFailed."""
-    if len(run.seen.owned) <= 1 or not run.seen.managed_etcd or await _leave_etcd(hands, run, machine):
+    if len(run.done.owned) <= 1 or not run.done.managed_etcd or await _leave_etcd(hands, run, machine):
         await remove_hook(hands, run, machine.name)
 
 
 async def _leave_etcd(hands: Hands, run: Run, machine: ControlPlaneMachine) -> bool:
     """Return whether the Machine has no member any more; not while its removal would not be safe. Raises PassFailed if it fails."""
-    members, owned = run.seen.inspection.members, run.seen.owned
-    if run.seen.inspection.nodes_error is not None:
-        raise PassFailed(f"unable to remove pre-terminate hook: {run.seen.inspection.nodes_error}")
+    members, owned = run.done.inspection.members, run.done.owned
+    if run.done.inspection.nodes_error is not None:
+        raise PassFailed(f"unable to remove pre-terminate hook: {run.done.inspection.nodes_error}")
     if not members:
         raise PassFailed("unable to remove pre-terminate hook, etcd member list is empty")
     name = await member_name(hands, run, machine)
@@ -68,15 +68,15 @@ async def forward_leadership(hands: Hands, run: Run, machine: ControlPlaneMachin
     Before kubeadm init has succeeded nobody leads, and a first Machine that fails must be replaceable. If all Machines are being deleted,
     the last of them could otherwise never go: etcd elects the next leader when the present one is removed.
     """
-    if not run.seen.initialized:
+    if not run.done.initialized:
         return
-    leader = run.seen.inspection.leader
+    leader = run.done.inspection.leader
     if leader is None:
         raise MembershipError(LEADER_UNKNOWN)
     if not machine.has_node or machine.node != leader.name:
         return
-    candidates = leadership_candidates(run.seen.owned, machine)
-    if not candidates and all(m.deleting for m in run.seen.owned):
+    candidates = leadership_candidates(run.done.owned, machine)
+    if not candidates and all(m.deleting for m in run.done.owned):
         return
     if not candidates:
         raise MembershipError(NO_CANDIDATE)
@@ -87,7 +87,7 @@ async def remove_hook(hands: Hands, run: Run, name: str) -> None:
     """Let the Machine controller go on with a Machine; raises PassFailed."""
     body = {"metadata": {"annotations": {KCP_PRE_TERMINATE_HOOK: None}}}
     try:
-        answer = await hands.deps.client.patch(Machine, run.seen.machine(name).key, body)
+        answer = await hands.deps.client.patch(Machine, run.done.machine(name).key, body)
     except NotFound:
         return
     except ApiError as error:
@@ -106,7 +106,7 @@ async def member_name(hands: Hands, run: Run, machine: ControlPlaneMachine) -> s
     if not provider_id:
         return None
     try:
-        client = await workload_client(hands.deps, run.seen.cluster.key)
+        client = await workload_client(hands.deps, run.done.cluster.key)
         nodes = [n for n in await client.list(Node) if n.spec.provider_id == provider_id]
     except (ApiError, WorkloadUnavailable):
         return None

@@ -28,18 +28,18 @@ async def create_machine(hands: Hands, run: Run, *, join: bool) -> None:
     the next pass goes on with it.
     """
     try:
-        name = _next_name(hands, run.seen)
-        with hands.unconfirmed.creating(run.seen.key, name):
+        name = _next_name(hands, run.done)
+        with hands.unconfirmed.creating(run.done.key, name):
             await _create(hands, run, name, join=join)
     except (ApiError, ValueError) as error:
-        text = f"Failed to create control plane Machine for cluster {run.seen.cluster.key} control plane: {error}"
+        text = f"Failed to create control plane Machine for cluster {run.done.cluster.key} control plane: {error}"
         run.record("Warning", "FailedScaleUp" if join else "FailedInitialization", text)
         raise PassFailed(text) from error
     annotate(run, {REMEDIATION_IN_PROGRESS_ANNOTATION: None})
 
 
 async def _create(hands: Hands, run: Run, name: str, *, join: bool) -> None:
-    seen, client = run.seen, hands.deps.client
+    seen, client = run.done, hands.deps.client
     owner, reference = seen.owner, seen.object.spec.machine_template.spec.infrastructure_ref
     if not isinstance(seen.template, Found):
         raise PassFailed(f"{reference.kind} {reference.name} does not exist")
@@ -97,7 +97,7 @@ def _next_name(hands: Hands, seen: ControlPlaneSnapshot) -> str:
 
 async def sweep(hands: Hands, run: Run) -> None:
     """Delete what was made for a Machine that never came to be: a KubeadmConfig and an InfraMachine that still belong to us."""
-    seen, client = run.seen, hands.deps.client
+    seen, client = run.done, hands.deps.client
     reference, labels = seen.object.spec.machine_template.spec.infrastructure_ref, desired.labels(seen.owner)
     kinds = [KUBEADM_CONFIG]
     if isinstance(seen.template, Found) and reference.kind.endswith("Template"):

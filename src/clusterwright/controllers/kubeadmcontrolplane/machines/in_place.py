@@ -115,7 +115,7 @@ async def can_update(hands: Hands, run: Run, machine: ControlPlaneMachine) -> bo
 
 
 async def _can_update(hands: Hands, run: Run, machine: ControlPlaneMachine) -> bool:
-    seen, extensions = run.seen, hands.deps.extensions
+    seen, extensions = run.done, hands.deps.extensions
     if machine.infrastructure is None or machine.config is None or not isinstance(seen.template, Found) or not is_cloned(machine):
         return False
     subject: Json = dict(machine.stored.json)
@@ -173,7 +173,7 @@ async def begin_update(hands: Hands, run: Run, name: str) -> None:
 
     The Machine is marked first and its hook last, so that the Machine controller acts on the whole. Raises PassFailed.
     """
-    machine, owner, client, template = run.seen.machine(name), run.seen.owner, hands.deps.client, run.seen.template
+    machine, owner, client, template = run.done.machine(name), run.done.owner, hands.deps.client, run.done.template
     where = f"failed to complete triggering in-place update for Machine {machine.key}"
     try:
         if not machine.is_marked_for_update:
@@ -194,7 +194,7 @@ async def begin_update(hands: Hands, run: Run, name: str) -> None:
             await client.patch(machine.config.gvk, machine.config.key, {"spec": {"initConfiguration": None}})
         config = desired.config_spec(owner, join=True)
         await client.apply(_spec_intent(machine.config, config, _MARK), field_manager=FIELD_MANAGER)
-        machine = run.seen.machine(name)
+        machine = run.done.machine(name)
         await client.apply(desired.updated_machine(owner, machine.stored, version=owner.version), field_manager=FIELD_MANAGER)
         hooks = pending_hooks(machine.object)
         if UPDATE_MACHINE_HOOK not in hooks:

@@ -23,7 +23,7 @@ async def keep_in_step(hands: Hands, run: Run) -> bool:
     """
     mended, uids = False, set[str]()
     try:
-        for machine in run.seen.owned:
+        for machine in run.done.owned:
             uids |= {machine.uid, *(o.metadata.uid for o in (machine.infrastructure, machine.config) if o is not None)}
             if machine.deleting:
                 await _follow_timeouts(hands, run, machine)
@@ -33,7 +33,7 @@ async def keep_in_step(hands: Hands, run: Run) -> bool:
         return False
     except ApiError as error:
         raise PassFailed(f"failed to sync Machines: {error}") from error
-    hands.applier.keep_only(run.seen.key, uids)
+    hands.applier.keep_only(run.done.key, uids)
     if mended:
         run.vote(SOON)
     return not mended
@@ -41,7 +41,7 @@ async def keep_in_step(hands: Hands, run: Run) -> bool:
 
 async def _bring_in_step(hands: Hands, run: Run, machine: ControlPlaneMachine) -> bool:
     """Return whether managedFields had to be mended."""
-    key, owner = run.seen.key, run.seen.owner
+    key, owner = run.done.key, run.done.owner
     applied = await hands.applier.ensure(key, machine.stored, desired.updated_machine(owner, machine.stored), FIELD_MANAGER)
     mended = applied.mended
     if applied.object is not None:
@@ -55,9 +55,9 @@ async def _bring_in_step(hands: Hands, run: Run, machine: ControlPlaneMachine) -
         if applied.object is not None:
             changes[part] = applied.object
     if changes:
-        known = run.seen.machine(machine.name)
+        known = run.done.machine(machine.name)
         infrastructure, config = changes.get("infrastructure", known.infrastructure), changes.get("config", known.config)
-        run.seen = run.seen.with_machine(replace(known, infrastructure=infrastructure, config=config))
+        run.done = run.done.with_machine(replace(known, infrastructure=infrastructure, config=config))
     return mended
 
 
