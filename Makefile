@@ -10,19 +10,21 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 .PHONY: help setup run demo test test-other test-real soak flakes check image bench docs clean
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 $(VENV)/.stamp-base: requirements/base.txt pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; set PYTHON=")'
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/base.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	touch $@
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; set PYTHON=")'
+	@echo "Installing Clusterwright into $(VENV): about a minute, only the first time"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/base.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
 
 $(STAMP): $(VENV)/.stamp-base requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	-$(BIN)/python -m pytest -q --collect-only -m "not soak and not real" tests >/dev/null  # modules are compiled once, not by each worker of `make test`
-	touch $@
+	@echo "Installing what tests and checks need"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	-@$(BIN)/python -m pytest -q --collect-only -m "not soak and not real" tests >/dev/null  # modules are compiled once, not by each worker of `make test`
+	@touch $@
 
 setup: $(STAMP) ## create .venv with locked dependencies
 

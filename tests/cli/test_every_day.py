@@ -59,7 +59,10 @@ def worker(run: Run) -> str:
 
 
 def test_what_is_there_already_is_not_created_again(run: Run) -> None:
-    assert refused(run, "create", "c") == (1, 'clusterwright create: clusters.cluster.x-k8s.io "c" already exists\n')
+    status, line = refused(run, "create", "c")
+    assert status == 1
+    assert line.startswith("clusterwright create: Cluster default/c already exists; nothing was created; choose another name, ")
+    assert line.endswith(" delete c -n default\n")
 
 
 def test_get_shows_clusters_and_their_parts(run: Run) -> None:
@@ -81,9 +84,11 @@ def test_describe_and_explain_end_and_begin_with_the_same_verdict(run: Run) -> N
 
 
 def test_waiting(run: Run) -> None:
-    assert "condition=Available after" in said(run, "wait", "c")
-    assert "jsonpath={.status.phase}=Provisioned after" in said(run, "wait", "cluster/c", "--for", "jsonpath={.status.phase}=Provisioned")
-    assert "delete after" in said(run, "wait", "machine/nope", "--for=delete")
+    assert "condition=Available holds after" in said(run, "wait", "c")
+    assert "jsonpath={.status.phase}=Provisioned holds after" in said(
+        run, "wait", "cluster/c", "--for", "jsonpath={.status.phase}=Provisioned"
+    )
+    assert "deleted after" in said(run, "wait", "machine/nope", "--for=delete")
     assert refused(run, "wait", "nope")[0] == 1
     assert refused(run, "wait", "c", "--for", "nope")[0] == 2
     status, line = refused(run, "wait", "c", "--for", "condition=Deleting", "--timeout", "0.5")

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.cli.defaults import LOCAL
+from clusterwright.cli.hints import with_hint
 from clusterwright.cli.program import as_called
 from clusterwright.runtime.clock import SystemClock
-from clusterwright.runtime.errors import ConnectionFailed
+from clusterwright.runtime.errors import ConnectionFailed, NotFound
 from clusterwright.runtime.http import MAX_FOREIGN_BODY, HttpTransport
 from clusterwright.runtime.kubeconfig import Connection, Kubeconfig, default_paths, from_secret, in_cluster
 from clusterwright.runtime.rest import RestClient
@@ -47,10 +48,13 @@ async def reach(kubeconfig: bytes) -> HttpTransport:
 
 @asynccontextmanager
 async def connected(connection: Connection) -> AsyncIterator[RestClient]:
-    """A client of the cluster, closed at the end."""
+    """Yield a client of the cluster and close it at the end. Errors that end the block say what the user may have meant."""
     transport = HttpTransport(connection, SystemClock(), os.environ)
+    client = RestClient(transport, clock=SystemClock(), user_agent="clusterwright-cli")
     try:
-        yield RestClient(transport, clock=SystemClock(), user_agent="clusterwright-cli")
+        yield client
+    except NotFound as error:
+        raise await with_hint(client, error) from error
     except ConnectionFailed as error:
         cause = error.__cause__
         if not isinstance(cause, OSError | TimeoutError) or isinstance(cause, ssl.SSLError):

@@ -6,16 +6,22 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final
 
-from clusterwright.api.meta import Json, ObjectKey
+from clusterwright.admission.sets import SEMANTIC_VERSION
+from clusterwright.api.meta import Json, ObjectKey, Unstructured
 from clusterwright.api.yamlwriter import dump_all
 from clusterwright.cli import connect, samples, subjects
 from clusterwright.cli.containers import Choice, as_containers
-from clusterwright.cli.errors import Usage
+from clusterwright.cli.defaults import KUBERNETES_VERSION
+from clusterwright.cli.errors import Failed, Usage
 from clusterwright.cli.files import read_text
+from clusterwright.cli.program import as_called
 from clusterwright.cli.progress import until_up
 from clusterwright.runtime.clock import SystemClock
-from clusterwright.runtime.errors import AlreadyExists
+from clusterwright.runtime.errors import AlreadyExists, ApiError, NotFound
+from clusterwright.runtime.rest import RestClient
 
 
 def _plain(options: argparse.Namespace, namespace: str) -> list[Json]:
@@ -27,7 +33,10 @@ def _plain(options: argparse.Namespace, namespace: str) -> list[Json]:
 
 def _healthy(options: argparse.Namespace, namespace: str) -> list[Json]:
     pool = f"{options.name}-md-0"
-    return [*_plain(options, namespace), samples.machine_health_check(options.name, pool, namespace, labels={"pool": pool})]
+    is_small = not isinstance(options.worker_machines, int) or options.worker_machines <= _SMALL_POOL  # a template's number is a variable
+    at_most = "100%" if is_small else "40%"
+    check = samples.machine_health_check(options.name, pool, namespace, labels={"pool": pool}, at_most=at_most)
+    return [*_plain(options, namespace), check]
 
 
 def _topology(options: argparse.Namespace, namespace: str) -> list[Json]:
@@ -43,6 +52,8 @@ def _topology(options: argparse.Namespace, namespace: str) -> list[Json]:
     return [*samples.cluster_class(name, namespace), cluster]
 
 
+_SMALL_POOL: Final = 2
+"""One of so few workers is more than 40 %: with that limit none would ever be replaced."""
 KINDNET, NO_CNI = "kindnet", "none"
 FLAVORS: dict[str, Callable[[argparse.Namespace, str], list[Json]]] = {
     "plain": _plain,
@@ -59,6 +70,8 @@ def run(options: argparse.Namespace) -> int:
         raise Usage("--control-plane-machines: an odd number is expected, for etcd's sake")
     if options.worker_machines < 0:
         raise Usage("--worker-machines: a number from 0 is expected")
+    if not options.kubernetes_version.startswith("v") or not SEMANTIC_VERSION.fullmatch(options.kubernetes_version[1:]):
+        raise Usage(f"--kubernetes-version {options.kubernetes_version}: a full version is expected, e.g. {KUBERNETES_VERSION}")
     options.choice = _choice(options)
     if options.dry_run:
         sys.stdout.write(as_yaml(_objects(options, options.namespace or "default")))
@@ -93,15 +106,37 @@ async def _run(options: argparse.Namespace) -> int:
     connection = connect.resolve(options)
     key = ObjectKey(options.namespace or connection.namespace, options.name)
     async with connect.connected(connection) as client:
-        for obj in _objects(options, key.namespace):
-            try:
-                await client.create(obj)
-            except AlreadyExists:
-                # classes and their templates are shared
-                if options.flavor != "topology" or obj["kind"] == "Cluster":
-                    raise
+        await _create(client, _objects(options, key.namespace), key, shares_class=options.flavor == "topology")
         print(f"cluster {key} created", flush=True)
         if options.wait:
             elapsed = await until_up(client, key, SystemClock(), timeout=options.timeout)
             print(f"cluster {key} is available after {elapsed:.1f} s")
     return 0
+
+
+async def _create(client: RestClient, objects: Sequence[Json], cluster: ObjectKey, *, shares_class: bool) -> None:
+    """Create all objects or none: the API server judges all of them before the first is written. Raises Failed, ApiError."""
+    missing = []
+    for obj in objects:
+        try:
+            await client.create(obj, dry_run=True)
+        except AlreadyExists:
+            if not shares_class or obj["kind"] == "Cluster":
+                remedy = f"choose another name, or delete the cluster first: {as_called()} delete {cluster.name} -n {cluster.namespace}"
+                raise Failed(f"{obj['kind']} {cluster.namespace}/{obj['metadata']['name']} already exists; {_NOTHING}; {remedy}") from None
+        except ApiError as error:
+            raise Failed(f"{error}; {_NOTHING}") from error
+        else:
+            missing.append(obj)
+    created: list[Unstructured] = []
+    try:
+        for obj in missing:
+            created.append(await client.create(obj))  # noqa: PERF401  what was created is undone if the next one fails
+    except ApiError:
+        for made in reversed(created):
+            with suppress(NotFound):
+                await client.delete(made.gvk, made.key, uid=made.metadata.uid)
+        raise
+
+
+_NOTHING: Final = "nothing was created"

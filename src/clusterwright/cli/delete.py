@@ -12,7 +12,7 @@ from typing import Any
 
 from clusterwright.api.core import Machine, MachineDeployment, MachinePool, MachineSet
 from clusterwright.api.meta import Json, ObjectKey
-from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, PAUSED_ANNOTATION
 from clusterwright.cli import connect, discovery, subjects
 from clusterwright.cli.errors import Usage
 from clusterwright.cli.following import follow
@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Delete an object; wait until it is gone unless told not to. 1: it was not there, or not gone in time."""
     subject, rest = subjects.parse(arguments.words)
     if rest:
-        raise Usage(f"what is {' '.join(rest)!r}? One object is expected")
+        raise Usage(f"unexpected argument {' '.join(rest)!r}: exactly one object is expected")
     return asyncio.run(_run(arguments, subject))
 
 
@@ -37,10 +37,13 @@ async def _run(arguments: argparse.Namespace, subject: subjects.Subject) -> int:
         resource = await discovery.resource_of(client, subject.kind)
         key = subjects.key_of(subject, resource, arguments.namespace or connection.namespace)
         name = f"{resource.singular} {key.namespace}/{key.name}" if key.namespace else f"{resource.singular} {key.name}"
-        uid = (await client.get(resource.gvk, key)).metadata.uid
-        is_cluster = resource.kind == "Cluster"
+        obj = await client.get(resource.gvk, key)
+        uid, is_cluster = obj.metadata.uid, resource.kind == "Cluster"
         if is_cluster:
             print(f"deleting {name}: {await _parts(client, key) or 'nothing belongs to it'}", flush=True)
+        if obj.at("spec", "paused") is True or PAUSED_ANNOTATION in obj.metadata.annotations:
+            what = "spec.paused" if obj.at("spec", "paused") is True else f"the annotation {PAUSED_ANNOTATION}"
+            print(f"{name} is paused: it is not deleted until {what} is removed", flush=True)
         await client.delete(resource.gvk, key)
         if arguments.no_wait:
             print(f"{name} is being deleted")

@@ -55,6 +55,6 @@ def _next(flags: str, link: str) -> str:
     return f"""The plane keeps serving; Ctrl-C ends it. In another terminal, from this folder, try:
   {me} describe {flags}cluster {NAME}
   {me} explain {flags}cluster/{NAME}
-  {me} get {flags}kubeconfig {NAME} > demo.kubeconfig && kubectl --kubeconfig demo.kubeconfig get nodes,pods -A
+  (umask 077; {me} get {flags}kubeconfig {NAME} > demo.kubeconfig); kubectl --kubeconfig demo.kubeconfig get nodes,pods -A
   kubectl {flags or f"--kubeconfig {LOCAL} "}get cluster-api
   {me} delete {flags}cluster {NAME}{view}"""

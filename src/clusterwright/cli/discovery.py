@@ -10,6 +10,7 @@ from clusterwright.api.meta import GroupVersionKind
 from clusterwright.api.scheme import Resource
 from clusterwright.api.wire import AGGREGATED_DISCOVERY, Request
 from clusterwright.cli import subjects
+from clusterwright.cli.similar import similar
 from clusterwright.cli.subjects import BadSubject
 from clusterwright.runtime.errors import from_response
 from clusterwright.runtime.rest import RestClient
@@ -19,7 +20,8 @@ async def resource_of(client: RestClient, word: str) -> Resource:
     """Return the resource that a word means, to us or else to the API server; raises BadSubject."""
     found = subjects.resource_of(word) or await _served(client, word)
     if found is None:
-        raise BadSubject(f"{word!r} is not a known kind, and the API server does not serve it either")
+        hint = similar(word.lower(), subjects.words())
+        raise BadSubject(f"{word!r} is not a known kind, and the API server does not serve it either{hint and f'; {hint}'}")
     return found
 
 

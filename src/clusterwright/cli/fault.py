@@ -23,6 +23,8 @@ _SIMULATED = {
     "DockerMachine": faults.MACHINE_FAULTS,
 }
 
+_MOST_NAMES = 4
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Do one of the three. 1: the object is not there, or not simulated."""
@@ -83,7 +85,13 @@ async def _simulated(client: RestClient, subject: subjects.Subject, namespace: s
             raise Failed(f"nodes {subject.name!r} not found: no Machine in namespace {namespace} has it")
         reference = owner.spec.infrastructure_ref
     elif subject.kind == "Machine":
-        reference = (await client.get(Machine, ObjectKey(namespace, subject.name))).spec.infrastructure_ref
+        machine = await client.find(Machine, ObjectKey(namespace, subject.name))
+        if machine is None and await client.find(Cluster, ObjectKey(namespace, subject.name)) is not None:
+            owned = await client.list(Machine, namespace=namespace, labels={CLUSTER_NAME_LABEL: subject.name})
+            names = ", ".join(f"machine/{m.metadata.name}" for m in owned[:_MOST_NAMES]) or "it has none yet"
+            raise Failed(f"{subject.name} is a Cluster: name one of its Machines ({names}), or cluster/{subject.name} for its endpoint")
+        machine = machine or await client.get(Machine, ObjectKey(namespace, subject.name))
+        reference = machine.spec.infrastructure_ref
     elif subject.kind == "Cluster":
         reference = (await client.get(Cluster, ObjectKey(namespace, subject.name))).spec.infrastructure_ref
     else:

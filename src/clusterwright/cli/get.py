@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -15,7 +15,8 @@ from clusterwright.api.scheme import Resource
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.api.wire import Request
 from clusterwright.cli import connect, discovery, subjects
-from clusterwright.cli.errors import Usage
+from clusterwright.cli.errors import Failed, Usage
+from clusterwright.cli.program import as_called
 from clusterwright.cli.tabular import table
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import from_response
@@ -34,61 +35,58 @@ def run(arguments: argparse.Namespace) -> int:
         if len(arguments.words) != 2:
             raise Usage("get kubeconfig needs the name of a cluster, and only that")
         return asyncio.run(_kubeconfig(arguments))
-    kind, names = _asked(arguments.words)
-    if names and (arguments.selector or arguments.cluster or arguments.all_namespaces):
-        raise Usage("names and --selector, --cluster or --all-namespaces together mean nothing")
-    return asyncio.run(_run(arguments, kind, names))
+    kinds, named = _asked(arguments.words)
+    if named and (arguments.selector or arguments.cluster or arguments.all_namespaces):
+        raise Usage("object names cannot be combined with --selector, --cluster or --all-namespaces")
+    return asyncio.run(_run(arguments, kinds, named))
 
 
-def _asked(words: Sequence[str]) -> tuple[str, list[subjects.Subject]]:
-    """Return the word for the kind, and which of its objects; none: all of them."""
+def _asked(words: Sequence[str]) -> tuple[list[str], list[subjects.Subject]]:
+    """Return the words for the kinds, and the objects; no objects: all of the kinds. Raises Usage."""
     kind = words[0].partition("/")[0]
+    kinds = [word for word in kind.split(",") if word]
+    if len(kinds) > 1 and (len(words) > 1 or "/" in words[0]):
+        raise Usage(f"names cannot be combined with several kinds: {kind}")
     if "/" not in words[0]:
-        return kind, [subjects.parse([f"{kind}/{name}"])[0] for name in words[1:]]
+        return kinds, [subjects.parse([f"{kind}/{name}"])[0] for name in words[1:]]
     named = [subjects.parse([word if "/" in word else f"{kind}/{word}"])[0] for word in words]
     if any(subject.kind != subjects.kind_of(kind) for subject in named):
-        raise Usage("one kind at a time")
-    return kind, named
+        raise Usage("all names must be of one kind")
+    return kinds, named
 
 
 async def _kubeconfig(arguments: argparse.Namespace) -> int:
     connection = connect.resolve(arguments)
     subject = subjects.parse_cluster(arguments.words[1:])
+    from clusterwright.api.core import Cluster
     from clusterwright.api.kubernetes import Secret
 
-    key = ObjectKey(subject.namespace or arguments.namespace or connection.namespace, f"{subject.name}-kubeconfig")
+    cluster = ObjectKey(subject.namespace or arguments.namespace or connection.namespace, subject.name)
     async with connect.connected(connection) as client:
-        secret = await client.get(Secret, key)
+        secret = await client.find(Secret, ObjectKey(cluster.namespace, f"{cluster.name}-kubeconfig"))
+        if secret is None:
+            await client.get(Cluster, cluster)
+            raise Failed(f"Cluster {cluster} has no kubeconfig yet; wait for it: {as_called()} wait {subject.name} -n {cluster.namespace}")
     sys.stdout.write(secret.data.get("value", b"").decode())
     return 0
 
 
-async def _run(arguments: argparse.Namespace, kind: str, named: Sequence[subjects.Subject]) -> int:
+async def _run(arguments: argparse.Namespace, kinds: Sequence[str], named: Sequence[subjects.Subject]) -> int:
     connection = connect.resolve(arguments)
     namespace = "" if arguments.all_namespaces else arguments.namespace or connection.namespace
     labels = ",".join(filter(None, (arguments.selector, arguments.cluster and f"{CLUSTER_NAME_LABEL}={arguments.cluster}")))
-    query = (("labelSelector", labels),) if labels else ()
-    as_table = arguments.output in {"table", "wide"}
     async with connect.connected(connection) as client:
-        resource = await discovery.resource_of(client, kind)
-        places = [resource.path(subject.namespace or namespace, subject.name) for subject in named] or [resource.path(namespace)]
-        judged = as_table and resource.kind == "Cluster"
-        asked = (*query, ("includeObject", "Object")) if judged else query
-        answers = [await _read(client, place, asked, _TABLE if as_table else "application/json") for place in places]
-        is_wide = arguments.output == "wide"
-        verdicts = await _verdicts(client, answers, is_wide=is_wide) if judged else None
-    if as_table:
-        lines = _rows(answers, is_wide=is_wide, with_namespace=arguments.all_namespaces and resource.namespaced, verdicts=verdicts)
-        if len(lines) == 1:
-            where = f" in namespace {namespace}" if namespace and resource.namespaced else ""
-            print(f"No {resource.plural} found{where}.", file=sys.stderr)
-        else:
-            print(table(lines))
-        return 0
-    objects = [_shown(item, resource) for item in (answers if named else answers[0]["items"])]
+        asked = [_Asked(await discovery.resource_of(client, kind), namespace, named, labels) for kind in kinds]
+        if arguments.output in {"table", "wide"}:
+            tables = [await _table(client, one, arguments) for one in asked]
+            sys.stdout.write("\n".join(f"{shown}\n" for shown in tables if shown))
+            return 0
+        found = [(one.resource, answer) for one in asked for answer in await one.read(client, "application/json")]
+    objects = [_shown(item, resource) for resource, answer in found for item in ([answer] if named else answer["items"])]
     if arguments.output == "name":
-        prefix = f"{resource.singular}.{resource.group}" if resource.group else resource.singular
-        sys.stdout.writelines(f"{prefix}/{obj['metadata']['name']}\n" for obj in objects)
+        for obj in objects:
+            group = obj["apiVersion"].rpartition("/")[0]
+            sys.stdout.write(f"{obj['kind'].lower()}{group and f'.{group}'}/{obj['metadata']['name']}\n")
         return 0
     document = objects[0] if len(named) == 1 else {"apiVersion": "v1", "kind": "List", "items": objects}
     if arguments.output == "yaml":
@@ -98,6 +96,35 @@ async def _run(arguments: argparse.Namespace, kind: str, named: Sequence[subject
     else:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n")
     return 0
+
+
+async def _table(client: RestClient, asked: _Asked, arguments: argparse.Namespace) -> str:
+    """Return the objects as a table; empty if there are none, which standard error says."""
+    resource, is_wide = asked.resource, arguments.output == "wide"
+    is_judged = resource.kind == "Cluster"
+    answers = await asked.read(client, _TABLE, with_objects=is_judged)
+    verdicts = await _verdicts(client, answers, is_wide=is_wide) if is_judged else None
+    lines = _rows(answers, is_wide=is_wide, with_namespace=arguments.all_namespaces and resource.namespaced, verdicts=verdicts)
+    if len(lines) > 1:
+        return table(lines)
+    where = f" in namespace {asked.namespace}" if asked.namespace and resource.namespaced else ""
+    print(f"No {resource.plural} found{where}.", file=sys.stderr)
+    return ""
+
+
+class _Asked(NamedTuple):
+    """What is asked of one kind: which objects, in which namespace."""
+
+    resource: Resource
+    namespace: str
+    named: Sequence[subjects.Subject]
+    labels: str
+
+    async def read(self, client: RestClient, accept: str, *, with_objects: bool = False) -> list[Any]:
+        """Return one answer for each named object, or one for the whole collection. Raises ApiError."""
+        places = [self.resource.path(s.namespace or self.namespace, s.name) for s in self.named] or [self.resource.path(self.namespace)]
+        query = (*((("labelSelector", self.labels),) if self.labels else ()), *((("includeObject", "Object"),) if with_objects else ()))
+        return [await _read(client, place, query, accept) for place in places]
 
 
 async def _read(client: RestClient, path: str, query: tuple[tuple[str, str], ...], accept: str) -> Any:

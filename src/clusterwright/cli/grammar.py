@@ -13,6 +13,7 @@ from typing import NamedTuple, NoReturn
 
 from clusterwright.cli import upflags
 from clusterwright.cli.defaults import KUBERNETES_VERSION, LOCAL, WAIT_SECONDS
+from clusterwright.inmemory.faults import DESCRIPTIONS
 
 _CLUSTER = {"nargs": "+", "metavar": "cluster/NAME", "help": "or cluster NAME, or NAME"}
 FLAVORS = {
@@ -68,8 +69,10 @@ def _create(parser: ArgumentParser) -> None:
     told = "; ".join(f"{name}: {text}" for name, text in FLAVORS.items())
     parser.add_argument("--flavor", choices=tuple(FLAVORS), default="plain", help=f"{told}; default: %(default)s")
     parser.add_argument("--kubernetes-version", default=KUBERNETES_VERSION, metavar="VERSION", help="default: %(default)s")
-    parser.add_argument("--control-plane-machines", type=int, default=1, metavar="N", help="default: %(default)s")
-    parser.add_argument("--worker-machines", type=int, default=1, metavar="N", help="default: %(default)s")
+    parser.add_argument(
+        "--control-plane-machines", "--control-plane-machine-count", type=int, default=1, metavar="N", help="default: %(default)s"
+    )
+    parser.add_argument("--worker-machines", "--worker-machine-count", type=int, default=1, metavar="N", help="default: %(default)s")
     parser.add_argument(
         "--infrastructure",
         choices=("in-memory", "docker"),
@@ -86,12 +89,16 @@ def _create(parser: ArgumentParser) -> None:
     parser.add_argument("--load-balancer-image", default="", metavar="IMAGE", help="of containers, with haproxy; default: kindest/haproxy")
     parser.add_argument("--dry-run", action="store_true", help="print the manifests instead")
     parser.add_argument("--wait", action="store_true", help="until it is available with all its machines")
-    parser.add_argument("--timeout", type=float, default=WAIT_SECONDS, metavar="SECONDS", help="how long to wait; default: %(default)g")
+    parser.add_argument(
+        "--timeout", type=upflags.seconds, default=WAIT_SECONDS, metavar="DURATION", help="how long to wait, e.g. 90s or 10m; default: 10m"
+    )
     add_connection(parser)
 
 
 def _get(parser: ArgumentParser) -> None:
-    parser.add_argument("words", nargs="+", metavar="KIND [NAME ...]", help="e.g. clusters, md, machine/m1, kcp c1, kubeconfig c1")
+    parser.add_argument(
+        "words", nargs="+", metavar="KIND [NAME ...]", help="e.g. clusters, md, machines,clusters, machine/m1, kcp c1, kubeconfig c1"
+    )
     parser.add_argument("-A", "--all-namespaces", action="store_true", help="of all namespaces")
     parser.add_argument("-l", "--selector", default="", help="labels, e.g. role=web,!old")
     parser.add_argument("-c", "--cluster", default="", metavar="NAME", help="only what belongs to this cluster")
@@ -143,7 +150,9 @@ def _health_port(parser: ArgumentParser) -> None:
 def _delete(parser: ArgumentParser) -> None:
     parser.add_argument("words", nargs="+", metavar="KIND/NAME", help="or KIND NAME; a NAME alone is a cluster's")
     parser.add_argument("--no-wait", action="store_true", help="return once the deletion has been accepted")
-    parser.add_argument("--timeout", type=float, default=0.0, metavar="SECONDS", help="how long to wait; default: forever")
+    parser.add_argument(
+        "--timeout", type=upflags.seconds, default=0.0, metavar="DURATION", help="how long to wait, e.g. 90s or 10m; default: forever"
+    )
     add_connection(parser)
 
 
@@ -156,7 +165,9 @@ def _wait(parser: ArgumentParser) -> None:
         metavar="GOAL",
         help="condition=TYPE[=STATUS], delete, create, or jsonpath='{.path}'[=VALUE]; default: %(default)s",
     )
-    parser.add_argument("--timeout", type=float, default=WAIT_SECONDS, metavar="SECONDS", help="how long to wait; default: %(default)g")
+    parser.add_argument(
+        "--timeout", type=upflags.seconds, default=WAIT_SECONDS, metavar="DURATION", help="how long to wait, e.g. 90s or 10m; default: 10m"
+    )
     add_connection(parser)
 
 
@@ -165,14 +176,21 @@ def _move(parser: ArgumentParser) -> None:
     parser.add_argument("--to-context", default="", help="a context of it; default: the current one")
     parser.add_argument("--dry-run", action="store_true", help="only name what would be moved")
     parser.add_argument(
-        "--timeout", type=float, default=120.0, metavar="SECONDS", help="how long all may take to pause; default: %(default)g"
+        "--timeout", type=upflags.seconds, default=120.0, metavar="DURATION", help="how long all may take to pause; default: 2m"
     )
     add_connection(parser)
 
 
 def _fault(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    inject = actions.add_parser("inject", help="break something", description="Break a simulated machine or the endpoint of a cluster.")
+    known = "\n".join(f"  {name:<24}{text}" for name, text in DESCRIPTIONS.items())
+    inject = actions.add_parser(
+        "inject",
+        help="break something",
+        description="Break a simulated machine or the endpoint of a cluster.",
+        epilog=f"faults:\n{known}\n\nexample: clusterwright fault inject machine/shop-md-0-abcde node-dies",
+        formatter_class=RawDescriptionHelpFormatter,
+    )
     inject.add_argument(
         "words", nargs="+", metavar="KIND/NAME FAULT", help="machine/NAME, node/NAME, devmachine/NAME or cluster/NAME, and what breaks"
     )

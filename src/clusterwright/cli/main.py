@@ -21,7 +21,10 @@ def main(arguments: list[str] | None = None) -> int:
         return 0 if argv else 2
     name = _ALIASES.get(argv[0], argv[0])
     if name not in grammar.COMMANDS:
-        print(f"clusterwright: unknown command {name!r}\n\n{_usage()}", file=sys.stderr)
+        from clusterwright.cli.similar import similar  # only now: help is to be quick
+
+        hint = similar(name, (word for word, command in grammar.COMMANDS.items() if command.summary))
+        print(f"clusterwright: unknown command {name!r}; {hint or 'see --help'}", file=sys.stderr)
         return 2
     try:
         parsed = grammar.parse(name, argv[1:])

@@ -137,8 +137,13 @@ def machine_pool(
     ]
 
 
-def machine_health_check(cluster_name: str, name: str, namespace: str = "default", *, labels: Mapping[str, str]) -> Json:
-    """Return a MachineHealthCheck of the Machines with these labels: a Node that is not ready for five minutes, or late, is replaced."""
+def machine_health_check(
+    cluster_name: str, name: str, namespace: str = "default", *, labels: Mapping[str, str], at_most: str = "40%"
+) -> Json:
+    """Return a MachineHealthCheck of the Machines with these labels: a Node that is not ready for five minutes, or late, is replaced.
+
+    Nothing is replaced while more than `at_most` of them are unhealthy.
+    """
     rules = [{"type": "Ready", "status": status, "timeoutSeconds": 300} for status in ("Unknown", "False")]
     return {
         "apiVersion": _CLUSTER,
@@ -148,7 +153,7 @@ def machine_health_check(cluster_name: str, name: str, namespace: str = "default
             "clusterName": cluster_name,
             "selector": {"matchLabels": dict(labels)},
             "checks": {"unhealthyNodeConditions": rules, "nodeStartupTimeoutSeconds": 600},
-            "remediation": {"triggerIf": {"unhealthyLessThanOrEqualTo": "40%"}},
+            "remediation": {"triggerIf": {"unhealthyLessThanOrEqualTo": at_most}},
         },
     }
 

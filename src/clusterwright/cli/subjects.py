@@ -51,7 +51,7 @@ def parse_cluster(words: Sequence[str]) -> Subject:
     if subject.kind != "Cluster":
         raise BadSubject(f"{' '.join(words)!r} does not name a cluster: cluster/NAME, cluster NAME or NAME is expected")
     if rest:
-        raise BadSubject(f"what is {' '.join(rest)!r}? One cluster is expected")
+        raise BadSubject(f"unexpected argument {' '.join(rest)!r}: exactly one cluster is expected")
     return subject
 
 
@@ -71,6 +71,11 @@ def resource_of(word: str) -> Resource | None:
     bare, _, group = word.lower().partition(".")
     found = _ours().get(bare) or _built_in().get(bare)
     return found if found is not None and group in {"", found.group, f"{found.version}.{found.group}"} else None
+
+
+def words() -> tuple[str, ...]:
+    """Return every word that means a kind of ours, singular, plural or short."""
+    return tuple(_ours())
 
 
 def key_of(subject: Subject, resource: Resource, namespace: str) -> ObjectKey:

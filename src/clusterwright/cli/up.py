@@ -114,7 +114,8 @@ async def _run(arguments: argparse.Namespace) -> int:
         server.server.ensure(insight.reader())
         server.broken.add_done_callback(lambda _: stop.set())
         kept = f"data in {data_dir}" if data_dir is not None else "in memory only"
-        print(f"clusterwright API server is ready at {server.url} ({kept}); KUBECONFIG={kubeconfig}", flush=True)
+        print(f"clusterwright API server is ready at {server.url} ({kept})", flush=True)
+        print(f"for kubectl: export KUBECONFIG={shlex.quote(str(kubeconfig.absolute()))}", flush=True)
         transport = InProcessTransport(server.server)
         garbage.settle()
         if not arguments.no_controllers:

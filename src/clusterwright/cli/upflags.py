@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from clusterwright.cli.defaults import KUBERNETES_VERSION, LOCAL
 from clusterwright.controllers.kit.features import DEFAULT_FEATURES
+from clusterwright.golang import times
 from clusterwright.kubeadm.durations import parse_seconds
 
 
@@ -23,6 +25,18 @@ def duration(text: str) -> timedelta:
     if seconds <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not longer than zero")
     return timedelta(seconds=seconds)
+
+
+def seconds(text: str) -> float:
+    """Return a wait in seconds, written as a number of seconds or as a duration like 90s or 1h30m; raises ArgumentTypeError."""
+    with suppress(ValueError):
+        number = float(text)
+        if 0 <= number < float("inf"):
+            return number
+    nanoseconds = times.parse_duration(text)
+    if nanoseconds is None or nanoseconds < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration; write it like 90s, 15m or 1h30m")
+    return nanoseconds / 1e9
 
 
 def port(text: str) -> int:

@@ -7,7 +7,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Final
 
 from clusterwright.api.meta import Json
 from clusterwright.cli import connect, discovery, jsonpath, subjects
@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Wait. 1: not in time, or there is nothing to wait for."""
     subject, rest = subjects.parse(arguments.words)
     if rest:
-        raise Usage(f"what is {' '.join(rest)!r}? One object is expected")
+        raise Usage(f"unexpected argument {' '.join(rest)!r}: exactly one object is expected")
     return asyncio.run(_run(arguments, subject, goal(arguments.goal)))
 
 
@@ -30,7 +30,7 @@ def goal(text: str) -> Goal:
     """Return the goal that a text names, as with kubectl; raises Usage."""
     what, _, rest = text.partition("=")
     if what in {"delete", "create"} and not rest:
-        return lambda obj: ((obj is None) is (what == "delete"), "not there" if obj is None else "there")
+        return lambda obj: ((obj is None) is (what == "delete"), "it does not exist" if obj is None else "it still exists")
     if what == "condition" and rest:
         type_, _, status = rest.partition("=")
         return lambda obj: _condition(obj, type_, status or "True")
@@ -62,6 +62,10 @@ def _value(obj: Json | None, find: Callable[[Any], list[Any]], wanted: str | Non
     return (bool(values) if wanted is None else wanted in values), told
 
 
+_REACHED: Final = {"delete": "deleted", "create": "created"}
+_MISSED: Final = {"delete": "not deleted", "create": "not created"}
+
+
 async def _run(arguments: argparse.Namespace, subject: subjects.Subject, reached: Goal) -> int:
     connection = connect.resolve(arguments)
     began, told = time.monotonic(), ""
@@ -77,10 +81,11 @@ async def _run(arguments: argparse.Namespace, subject: subjects.Subject, reached
                 async for state in states:
                     is_reached, told = reached(state)
                     if is_reached:
-                        print(f"{name}: {arguments.goal} after {time.monotonic() - began:.1f} s")
+                        print(f"{name}: {_REACHED.get(arguments.goal, f'{arguments.goal} holds')} after {time.monotonic() - began:.1f} s")
                         return 0
                     if state is None and not waits_for_presence:
                         raise Failed(f"{name} is gone")
         except TimeoutError:
-            raise Failed(f"{name}: {arguments.goal} does not hold after {arguments.timeout:g} s: {told}") from None
+            missed = f"{_MISSED.get(arguments.goal, f'{arguments.goal} does not hold')} after {arguments.timeout:g} s"
+            raise Failed(f"{name}: {missed}: {told}") from None
     raise AssertionError("a watch has no end")

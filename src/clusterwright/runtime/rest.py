@@ -225,12 +225,15 @@ class RestClient:
 
     # Writes.
 
-    async def create(self, obj: Object | Json, *, field_manager: str = "") -> Unstructured:
-        """Create; raises AlreadyExists."""
+    async def create(self, obj: Object | Json, *, field_manager: str = "", dry_run: bool = False) -> Unstructured:
+        """Create the object; raises AlreadyExists. With `dry_run`, only return what would be created."""
         json = models.to_json(obj)
         resource = await self.resources.of(gvk_of_json(json))
         path = resource.path(json.get("metadata", {}).get("namespace", ""))
-        return _object(await self._write(resource, "POST", path, query=_manager(field_manager), body=msgspec.json.encode(json)))
+        query, body = _manager(field_manager), msgspec.json.encode(json)
+        if dry_run:
+            return _object(await self._send(resource, "POST", path, query=(*query, ("dryRun", "All")), body=body))
+        return _object(await self._write(resource, "POST", path, query=query, body=body))
 
     async def update(self, obj: Object | Json, *, subresource: str = "") -> Unstructured:
         """Replace whole; with a resourceVersion only if it is still the present one."""
