@@ -18,7 +18,7 @@ from clusterwright.controllers.kit.watching import of_cluster, owned
 from clusterwright.controllers.wiring import PassTools
 from clusterwright.kubeadm.naming import label_value
 from clusterwright.provider.clusters import InfraClusters
-from clusterwright.provider.conditions import READY
+from clusterwright.provider.conditions import READY, Answered
 from clusterwright.provider.machines import InfraMachines
 from clusterwright.provider.passes import ClusterSteps, MachineSteps
 from clusterwright.runtime import logging
@@ -41,7 +41,7 @@ def add(manager: Manager, provider: Provider, *given: Any, name: str = "") -> No
     """
     kind = provider.kind
     name = name or kind.__name__.lower()
-    shape: Shape[Any] = Shape(kind=kind, finalizer=provider.finalizer, owned=("Paused", READY.name))
+    shape: Shape[Any] = Shape(kind=kind, done=Answered, finalizer=provider.finalizer, owned=("Paused", READY.name))
 
     def make(controller: Controller) -> Reconciler:
         tools = PassTools(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 S = TypeVar("S")
 S_contra = TypeVar("S_contra", contravariant=True)
@@ -45,15 +45,20 @@ class Guard(Generic[S_contra]):
         """Ask."""
         return self.test(snapshot)
 
-    def __and__(self: Guard[S], other: Guard[S]) -> Guard[S]:
+    def __and__(self, other: Guard[S_contra]) -> Guard[S_contra]:
         mine, its = self.test, other.test
         parts = (self.parts if self.operator == "and" else (self,)) + (other.parts if other.operator == "and" else (other,))
         return Guard(" && ".join(_bracketed(p, "or") for p in parts), lambda s: mine(s) and its(s), "and", parts)
 
-    def __or__(self: Guard[S], other: Guard[S]) -> Guard[S]:
+    def __or__(self, other: Guard[S_contra]) -> Guard[S_contra]:
         mine, its = self.test, other.test
         parts = (self.parts if self.operator == "or" else (self,)) + (other.parts if other.operator == "or" else (other,))
         return Guard(" || ".join(_bracketed(p, "and") for p in parts), lambda s: mine(s) or its(s), "or", parts)
+
+    if TYPE_CHECKING:  # Python never calls these for two guards; a type checker takes them where the other guard has the wider type
+
+        def __rand__(self, other: Guard[S_contra]) -> Guard[S_contra]: ...
+        def __ror__(self, other: Guard[S_contra]) -> Guard[S_contra]: ...
 
     def __invert__(self) -> Guard[S_contra]:
         mine = self.test

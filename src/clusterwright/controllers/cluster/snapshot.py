@@ -43,7 +43,7 @@ _LABELS = frozenset({CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, MACHINE_POOL_NAME_
 
 
 class MachineFacts(Machine):
-    """What a Cluster counts and says of a Machine: a Machine with nothing else in it. Its version is that of its kubelet, if known."""
+    """The facts of a Machine that a Cluster counts: a Machine with nothing else in it. Its version is that of its kubelet, if known."""
 
     @staticmethod
     def of(machine: Machine) -> MachineFacts:
@@ -72,7 +72,7 @@ Child = MachineDeployment | MachineSet | MachinePool | MachineFacts
 
 @dataclass(frozen=True, slots=True)
 class ClassFacts:
-    """What a Cluster takes from its ClusterClass."""
+    """The facts that a Cluster takes from its ClusterClass."""
 
     availability_gates: tuple[MachineReadinessGate, ...] = ()
 

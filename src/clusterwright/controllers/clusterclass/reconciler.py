@@ -15,13 +15,14 @@ from clusterwright.api.core.clusterclass import ClusterClassStatusVariable, Clus
 from clusterwright.api.core.shared import ClusterClassTemplateReference
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.controllers.clusterclass.conditions import TABLES
-from clusterwright.controllers.clusterclass.snapshot import ClusterClassSnapshot, Outdated, references
+from clusterwright.controllers.clusterclass.snapshot import ClusterClassDone, Outdated, references
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.controllers.kit.adopt import owned_metadata, owner_reference
 from clusterwright.controllers.kit.lookup import Awaited, Expectations
 from clusterwright.controllers.kit.owners import Unowned
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
+from clusterwright.controllers.kit.snapshots import Snapshot
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime import models
 from clusterwright.runtime.errors import ApiError, NotFound
@@ -30,10 +31,11 @@ from clusterwright.topology.extensions import CallHandler, ExtensionError
 from clusterwright.topology.variables import joined, validate_definitions
 from clusterwright.topology.variables.discovery import INLINE, collected
 
-ClassPass = Pass[ClusterClass, ClusterClassSnapshot, ClusterClassSnapshot]
+ClassPass = Pass[ClusterClass, Snapshot[ClusterClass], ClusterClassDone]
 
 SHAPE = Shape(
     kind=ClusterClass,
+    done=ClusterClassDone,
     owned=("Paused", "RefVersionsUpToDate", "VariablesReady"),
     owned_v1beta1=("RefVersionsUpToDate", "VariablesReconciled"),
 )
@@ -48,7 +50,7 @@ class _Refused(Exception):
     """Variables could not be discovered. The text is that of the condition."""
 
 
-class ClusterClasses(Kind[ClusterClass, Unowned, ClusterClassSnapshot, ClusterClassSnapshot]):
+class ClusterClasses(Kind[ClusterClass, Unowned, Snapshot[ClusterClass], ClusterClassDone]):
     """Owns templates and publishes variables."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -64,11 +66,11 @@ class ClusterClasses(Kind[ClusterClass, Unowned, ClusterClassSnapshot, ClusterCl
         """The class is gone."""
         self._expectations.forget(key)
 
-    async def observe(self, obj: ClusterClass, owner: Unowned) -> ClusterClassSnapshot | None:
+    async def observe(self, obj: ClusterClass, owner: Unowned) -> Snapshot[ClusterClass] | None:
         """Return the class; one that is being deleted is left alone."""
         if obj.metadata.deletion_timestamp is not None:
             return None
-        return ClusterClassSnapshot(obj, self._deps.clock.now())
+        return Snapshot(object=obj, now=self._deps.clock.now())
 
     async def act(self, run: ClassPass) -> None:
         """References, then variables; neither keeps the other from being done."""

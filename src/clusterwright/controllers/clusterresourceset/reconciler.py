@@ -18,7 +18,7 @@ from clusterwright.controllers.clusterresourceset.applying import STRATEGIES, ap
 from clusterwright.controllers.clusterresourceset.bindings import Binding, concerns, new_binding, without
 from clusterwright.controllers.clusterresourceset.conditions import RESOURCES_APPLIED
 from clusterwright.controllers.clusterresourceset.content import BadContent, content_of, ordinal
-from clusterwright.controllers.clusterresourceset.snapshot import ClusterFacts, Failure, ResourceSetSnapshot, Trouble
+from clusterwright.controllers.clusterresourceset.snapshot import ClusterFacts, Failure, ResourceSetDone, ResourceSetSnapshot, Trouble
 from clusterwright.controllers.kit.adopt import owned_metadata, owner_reference
 from clusterwright.controllers.kit.owners import Unowned
 from clusterwright.controllers.kit.passing import Pass
@@ -30,7 +30,7 @@ from clusterwright.runtime.errors import AlreadyExists, ApiError, NotFound
 from clusterwright.runtime.finalizers import without_finalizer
 from clusterwright.runtime.reconcile import Reconciler
 
-SetPass = Pass[ClusterResourceSet, ResourceSetSnapshot, ResourceSetSnapshot]
+SetPass = Pass[ClusterResourceSet, ResourceSetSnapshot, ResourceSetDone]
 Resource = ConfigMap | Secret
 
 KINDS: Final[dict[str, type[ConfigMap] | type[Secret]]] = {"ConfigMap": ConfigMap, "Secret": Secret}
@@ -39,6 +39,7 @@ BINDING: Final = GroupVersionKind.of(ClusterResourceSetBinding().api_version, "C
 
 SHAPE = Shape(
     kind=ClusterResourceSet,
+    done=ResourceSetDone,
     finalizer=CLUSTER_RESOURCE_SET_FINALIZER,
     owned=("Paused", RESOURCES_APPLIED.name),
     owned_v1beta1=(RESOURCES_APPLIED.name,),
@@ -50,7 +51,7 @@ def make(deps: Dependencies) -> Reconciler:
     return KindReconciler(deps, SHAPE, ResourceSets(deps))
 
 
-class ResourceSets(Kind[ClusterResourceSet, Unowned, ResourceSetSnapshot, ResourceSetSnapshot]):
+class ResourceSets(Kind[ClusterResourceSet, Unowned, ResourceSetSnapshot, ResourceSetDone]):
     """Applies resources to Clusters."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -63,7 +64,7 @@ class ResourceSets(Kind[ClusterResourceSet, Unowned, ResourceSetSnapshot, Resour
 
     async def observe(self, obj: ClusterResourceSet, owner: Unowned) -> ResourceSetSnapshot:
         """Return the Clusters that the set is for; an empty selector is for none."""
-        seen = ResourceSetSnapshot(obj, self._deps.clock.now())
+        seen = ResourceSetSnapshot(object=obj, now=self._deps.clock.now())
         try:
             selector = parsed(obj.spec.cluster_selector)
         except ValueError as error:
@@ -78,13 +79,13 @@ class ResourceSets(Kind[ClusterResourceSet, Unowned, ResourceSetSnapshot, Resour
 
     async def act(self, run: SetPass) -> None:
         """Apply to every Cluster, or let go of every binding."""
-        if run.done.match_error:
-            run.fail(run.done.match_error)
+        if run.seen.match_error:
+            run.fail(run.seen.match_error)
         elif run.object.metadata.deletion_timestamp is not None:
             await self._delete(run)
         else:
-            for cluster in (c.key for c in run.done.clusters):
-                application = _Application(self._deps, run.done, cluster)
+            for cluster in (c.key for c in run.seen.clusters):
+                application = _Application(self._deps, run.seen, cluster)
                 failures = await application.run()
                 complete = all(f.is_contention and f.trouble is Trouble.BINDING for f in failures)
                 run.done = replace(
@@ -126,7 +127,7 @@ class ResourceSets(Kind[ClusterResourceSet, Unowned, ResourceSetSnapshot, Resour
             run.fail(f"failed to list ClusterResourceSetBindings during ClusterResourceSet deletion: {error}", error)
             return
         shared = (b.key for b in bindings if concerns(b, resource_set) and without(b, resource_set) is not None)
-        for key in dict.fromkeys([*(c.key for c in run.done.clusters), *sorted(shared)]):
+        for key in dict.fromkeys([*(c.key for c in run.seen.clusters), *sorted(shared)]):
             try:
                 await self._unbind(run, key)
             except ApiError as error:

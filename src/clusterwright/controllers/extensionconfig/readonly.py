@@ -7,6 +7,7 @@ import msgspec
 from clusterwright.api.runtime import ExtensionConfig
 from clusterwright.conditions import is_true
 from clusterwright.controllers.extensionconfig.reconciler import ConfigPass, RegisteredConfigs, register
+from clusterwright.controllers.extensionconfig.snapshot import ExtensionConfigDone
 from clusterwright.controllers.kit.owners import Unowned
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kit.reconciler import KindReconciler, Shape
@@ -15,7 +16,7 @@ from clusterwright.runtime.reconcile import Reconciler
 from clusterwright.runtimesdk.registry import Registry
 from clusterwright.runtimesdk.warmup import undiscovered
 
-SHAPE = Shape(kind=ExtensionConfig, owned=(), main=False)
+SHAPE = Shape(kind=ExtensionConfig, done=ExtensionConfigDone, owned=(), main=False)
 
 
 def make(tools: Tools, registry: Registry) -> Reconciler:

@@ -14,10 +14,11 @@ from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.runtime import ExtensionConfig, ExtensionHandler, GroupVersionHook
 from clusterwright.controllers.extensionconfig.conditions import DISCOVERED
 from clusterwright.controllers.extensionconfig.plan import REGISTRY, Begin
-from clusterwright.controllers.extensionconfig.snapshot import ExtensionConfigSnapshot
+from clusterwright.controllers.extensionconfig.snapshot import ExtensionConfigDone
 from clusterwright.controllers.kit.owners import Unowned
 from clusterwright.controllers.kit.passing import Pass, PassFailed
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
+from clusterwright.controllers.kit.snapshots import Snapshot
 from clusterwright.controllers.wiring import Dependencies, Tools
 from clusterwright.runtime import models
 from clusterwright.runtime.client import Original
@@ -28,14 +29,14 @@ from clusterwright.runtimesdk.registry import Registry, RegistryError
 from clusterwright.tables import Decision
 from clusterwright.topology.extensions import ExtensionError
 
-ConfigPass = Pass[ExtensionConfig, ExtensionConfigSnapshot, ExtensionConfigSnapshot]
+ConfigPass = Pass[ExtensionConfig, Snapshot[ExtensionConfig], ExtensionConfigDone]
 
 INJECT_ANNOTATION: Final = "runtime.cluster.x-k8s.io/inject-ca-from-secret"
 CA_KEY: Final = "ca.crt"
 RESYNC: Final = timedelta(minutes=10)
 """Every extension is asked at least this often."""
 
-SHAPE = Shape(kind=ExtensionConfig, owned=("Paused", DISCOVERED.name), owned_v1beta1=(DISCOVERED.name,))
+SHAPE = Shape(kind=ExtensionConfig, done=ExtensionConfigDone, owned=("Paused", DISCOVERED.name), owned_v1beta1=(DISCOVERED.name,))
 
 
 class BadInjection(Exception):
@@ -56,7 +57,7 @@ def register(registry: Registry, config: Json) -> None:
         raise PassFailed(f'failed to register ExtensionConfig {name}: failed to register ExtensionConfig "{name}": {error}') from None
 
 
-class RegisteredConfigs(Kind[ExtensionConfig, Unowned, ExtensionConfigSnapshot, ExtensionConfigSnapshot]):
+class RegisteredConfigs(Kind[ExtensionConfig, Unowned, Snapshot[ExtensionConfig], ExtensionConfigDone]):
     """What every controller of ExtensionConfigs does: it waits for the registry, and removes from it what is deleted."""
 
     def __init__(self, tools: Tools, registry: Registry) -> None:
@@ -81,9 +82,9 @@ class RegisteredConfigs(Kind[ExtensionConfig, Unowned, ExtensionConfigSnapshot, 
         """Return no owner."""
         return Unowned()
 
-    async def observe(self, obj: ExtensionConfig, owner: Unowned) -> ExtensionConfigSnapshot:
+    async def observe(self, obj: ExtensionConfig, owner: Unowned) -> Snapshot[ExtensionConfig]:
         """Return the config."""
-        return ExtensionConfigSnapshot(obj, self._clock.now())
+        return Snapshot(object=obj, now=self._clock.now())
 
 
 class ExtensionConfigs(RegisteredConfigs):

@@ -1,4 +1,4 @@
-"""What simulated clusters, machines and pools take from the objects that they belong to. Watches compare these facts."""
+"""The facts that simulated clusters, machines and pools take from their owners. Watches compare them."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ T = TypeVar("T", bound=Object)
 
 
 class Owner(Protocol):
-    """What an object belongs to, mostly its Cluster."""
+    """The owner of an object, mostly its Cluster."""
 
     @property
     def paused(self) -> bool:

@@ -17,7 +17,7 @@ _REPORTED = frozenset({"Ready", "UpToDate", "HealthCheckSucceeded", "OwnerRemedi
 
 
 class MachineFacts(Machine):
-    """What a MachineDeployment counts and says of a Machine: a Machine with nothing else in it."""
+    """The facts of a Machine that a MachineDeployment counts: a Machine with nothing else in it."""
 
     @staticmethod
     def of(machine: Machine) -> MachineFacts:

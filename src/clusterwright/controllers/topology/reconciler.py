@@ -34,7 +34,7 @@ from clusterwright.controllers.topology.lifecycle import Lifecycle
 from clusterwright.controllers.topology.object_writing import Record, Rotated, gvk_of
 from clusterwright.controllers.topology.repair import Repairer
 from clusterwright.controllers.topology.rotations import Rotations
-from clusterwright.controllers.topology.snapshot import State, TopologySnapshot
+from clusterwright.controllers.topology.snapshot import State, TopologyDone, TopologySnapshot
 from clusterwright.controllers.topology.status import with_upgrade_plan
 from clusterwright.controllers.topology.wakes import clusters_of_template
 from clusterwright.controllers.topology.writing import Writer
@@ -48,8 +48,8 @@ from clusterwright.topology.model import Current, Progress
 from clusterwright.topology.paths import at
 from clusterwright.topology.variables import default_and_validate, joined
 
-SHAPE = Shape(kind=Cluster, owned=(TYPE,), owned_v1beta1=(TYPE,), main=False)
-Run = Pass[Cluster, TopologySnapshot, TopologySnapshot]
+SHAPE = Shape(kind=Cluster, done=TopologyDone, owned=(TYPE,), owned_v1beta1=(TYPE,), main=False)
+Run = Pass[Cluster, TopologySnapshot, TopologyDone]
 
 
 def make(deps: Dependencies) -> Reconciler:
@@ -57,7 +57,7 @@ def make(deps: Dependencies) -> Reconciler:
     return KindReconciler(deps, SHAPE, Topologies(deps))
 
 
-class Topologies(Kind[Cluster, Unowned, TopologySnapshot, TopologySnapshot]):
+class Topologies(Kind[Cluster, Unowned, TopologySnapshot, TopologyDone]):
     """Makes Clusters what their topologies say."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -114,15 +114,15 @@ class Topologies(Kind[Cluster, Unowned, TopologySnapshot, TopologySnapshot]):
             note(run, failure=error)
             if error.details:
                 run.record("Warning", "TopologyReconcileFailed", error.details)
-        latest = await self._client.read(Cluster, run.done.read.key)
-        if latest is None or latest.object.metadata.uid != run.done.read.metadata.uid:
+        latest = await self._client.read(Cluster, run.seen.read.key)
+        if latest is None or latest.object.metadata.uid != run.seen.read.metadata.uid:
             note(run, is_gone=True)
         else:
             run.rebase(latest)
 
     async def _step(self, run: Run) -> None:
         """Raise TopologyFailed where a step fails."""
-        seen = run.done
+        seen = run.seen
         if seen.is_deleting and not seen.is_paused:
             await self._delete(run)
         if isinstance(seen.state, TopologyFailed):
@@ -156,7 +156,7 @@ class Topologies(Kind[Cluster, Unowned, TopologySnapshot, TopologySnapshot]):
         await writer.shim()
         if self._deps.features["RuntimeSDK"]:
             try:
-                await Lifecycle(self._asker, self._deps.extensions, current.cluster, progress).run(is_new=run.done.is_new)
+                await Lifecycle(self._asker, self._deps.extensions, current.cluster, progress).run(is_new=run.seen.is_new)
             except ExtensionError as error:
                 raise TopologyFailed(str(error)) from error
         await writer.everything()
@@ -175,7 +175,7 @@ class Topologies(Kind[Cluster, Unowned, TopologySnapshot, TopologySnapshot]):
 
     def _rotated(self, run: Run) -> Rotated:
         """Return what notes a rotation, and warns if rotations come too often."""
-        cluster, state = run.done.read, run.done.state
+        cluster, state = run.seen.read, run.seen.state
         of_class = at(state.blueprint.cluster_class, "metadata", "generation") or 0 if isinstance(state, State) else 0
 
         def note_rotation(slot: str, template: Json) -> None:
@@ -191,7 +191,7 @@ class Topologies(Kind[Cluster, Unowned, TopologySnapshot, TopologySnapshot]):
         """Return what records an Event of an object."""
 
         def record(obj: Json, reason: str, message: str) -> None:
-            about: Any = run.done.read if obj.get("kind") == "Cluster" else Unstructured(obj)
+            about: Any = run.seen.read if obj.get("kind") == "Cluster" else Unstructured(obj)
             self._deps.events.record(about, "Normal", reason, message)
 
         return record
@@ -200,7 +200,7 @@ class Topologies(Kind[Cluster, Unowned, TopologySnapshot, TopologySnapshot]):
 
     async def _is_blocked(self, run: Run, hook: str) -> bool:
         """Ask a hook about the Cluster itself; return whether it blocks. Raises TopologyFailed."""
-        cluster = run.done.cluster
+        cluster = run.seen.cluster
         try:
             answer = await self._asker.ask(hooks.AskHook(hook, {"cluster": hooks.clean_cluster(cluster)}), cluster)
         except ExtensionError as error:
@@ -220,13 +220,13 @@ class Topologies(Kind[Cluster, Unowned, TopologySnapshot, TopologySnapshot]):
 
     async def _delete(self, run: Run) -> None:
         """Let extensions block the deletion; nothing else is done here for a Cluster that is being deleted."""
-        if not self._deps.features["RuntimeSDK"] or OK_TO_DELETE_ANNOTATION in run.done.read.metadata.annotations:
+        if not self._deps.features["RuntimeSDK"] or OK_TO_DELETE_ANNOTATION in run.seen.read.metadata.annotations:
             return
         if await self._is_blocked(run, hooks.BEFORE_CLUSTER_DELETE):
             return
         with failing("failed to mark the Cluster as ok to delete"):
             try:
-                await self._client.patch(Cluster, run.done.read.key, {"metadata": {"annotations": {OK_TO_DELETE_ANNOTATION: ""}}})
+                await self._client.patch(Cluster, run.seen.read.key, {"metadata": {"annotations": {OK_TO_DELETE_ANNOTATION: ""}}})
             except NotFound:
                 return
 
@@ -234,22 +234,22 @@ class Topologies(Kind[Cluster, Unowned, TopologySnapshot, TopologySnapshot]):
 
     def conclude(self, run: Run) -> None:
         """Set TopologyReconciled in both forms, and the variables with their defaults."""
-        failure = run.done.done.failure
+        failure = run.done.failure
         origin = failure.__cause__ if failure is not None else None
         decision = run.decide(TOPOLOGY_RECONCILED, origin if isinstance(origin, Exception) else failure)
-        if run.done.done.is_gone:
+        if run.done.is_gone:
             return
-        if run.done.topology is not None:
-            spec = replace(run.object.spec, topology=run.done.topology)
+        if run.seen.topology is not None:
+            spec = replace(run.object.spec, topology=run.seen.topology)
             run.become(replace(run.object, spec=spec))
-        if run.done.done.plan is not None:
-            run.become(with_upgrade_plan(run.object, run.done.done.plan))
-        run.become(kit.decided(run.object, TOPOLOGY_RECONCILED, decision, run.done.now))
+        if run.done.plan is not None:
+            run.become(with_upgrade_plan(run.object, run.done.plan))
+        run.become(kit.decided(run.object, TOPOLOGY_RECONCILED, decision, run.seen.now))
 
 
 def note(run: Run, **done: Any) -> None:
-    """Note how far the pass came: fields of `Done`."""
-    run.done = replace(run.done, done=replace(run.done.done, **done))
+    """Note how far the pass came: fields of `TopologyDone`."""
+    run.done = replace(run.done, **done)
 
 
 def note_computed(run: Run, computed: Computed) -> None:
