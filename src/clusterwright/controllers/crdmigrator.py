@@ -103,7 +103,7 @@ class CrdMigrator(Kind[CustomResourceDefinitionMeta, Unowned, Definition, Defini
 
     async def act(self, run: Pass[CustomResourceDefinitionMeta, Definition, Definition]) -> None:
         """Do the phases."""
-        seen = run.done
+        seen = run.seen
         migrates, cleans = "StorageVersionMigration" in self._phases and seen.is_mixed, "CleanupManagedFields" in self._phases
         objects = await self._client.live.list(seen.gvk) if migrates or cleans else ()
         if migrates:
@@ -115,7 +115,7 @@ class CrdMigrator(Kind[CustomResourceDefinitionMeta, Unowned, Definition, Defini
         """Note the generation on the CRD, unless something failed."""
         if not run.errors:
             metadata = run.object.metadata
-            noted = {CRD_MIGRATION_OBSERVED_GENERATION_ANNOTATION: str(run.done.crd.metadata.generation)}
+            noted = {CRD_MIGRATION_OBSERVED_GENERATION_ANNOTATION: str(run.seen.crd.metadata.generation)}
             run.become(replace(run.object, metadata=replace(metadata, annotations={**metadata.annotations, **noted})))
 
     async def _rewrite(self, crd: Unstructured, kind: GroupVersionKind, objects: Iterable[Unstructured], *, at_status: bool) -> None:

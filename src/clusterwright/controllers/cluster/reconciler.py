@@ -15,7 +15,7 @@ from clusterwright.controllers.cluster.conditions_v1beta1 import OWNED_V1BETA1, 
 from clusterwright.controllers.cluster.kubeconfig import RECONCILE_KUBECONFIG, Make, look_again, look_at_secrets, make_kubeconfig
 from clusterwright.controllers.cluster.plan import Deletion, Take
 from clusterwright.controllers.cluster.providers import Lookup, Role, understand
-from clusterwright.controllers.cluster.snapshot import ClusterSnapshot, find_cluster_class, list_descendants
+from clusterwright.controllers.cluster.snapshot import ClusterDone, ClusterSnapshot, find_cluster_class, list_descendants
 from clusterwright.controllers.cluster.status import control_plane_replicas, known_phase, phase, worker_replicas
 from clusterwright.controllers.kit.adopt import Providers
 from clusterwright.controllers.kit.owners import Unowned
@@ -28,8 +28,8 @@ from clusterwright.runtime.reconcile import Reconciler
 
 DEFAULT_CONNECTION_GRACE = timedelta(seconds=50)
 
-SHAPE = Shape(kind=Cluster, finalizer=CLUSTER_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
-ClusterPass = Pass[Cluster, ClusterSnapshot, ClusterSnapshot]
+SHAPE = Shape(kind=Cluster, done=ClusterDone, finalizer=CLUSTER_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
+ClusterPass = Pass[Cluster, ClusterSnapshot, ClusterDone]
 
 
 def make(deps: Dependencies) -> Reconciler:
@@ -37,7 +37,7 @@ def make(deps: Dependencies) -> Reconciler:
     return KindReconciler(deps, SHAPE, Clusters(deps))
 
 
-class Clusters(Kind[Cluster, Unowned, ClusterSnapshot, ClusterSnapshot]):
+class Clusters(Kind[Cluster, Unowned, ClusterSnapshot, ClusterDone]):
     """Brings one Cluster nearer to its spec."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -85,15 +85,15 @@ class Clusters(Kind[Cluster, Unowned, ClusterSnapshot, ClusterSnapshot]):
 
     async def act(self, run: ClusterPass) -> None:
         """Take over what providers say; then delete, or see to the kubeconfig."""
-        if run.done.listing.error:
-            run.fail(run.done.listing.error)
+        if run.seen.listing.error:
+            run.fail(run.seen.listing.error)
         if run.done.waiting_for_topology:
             run.rows[STEP] = "waiting-for-topology"
             return
-        run.become(plan.with_failures(run.object, run.done.infrastructure, run.done.control_plane))
+        run.become(plan.with_failures(run.object, run.seen.infrastructure, run.seen.control_plane))
         for table in (plan.RECONCILE_INFRASTRUCTURE, plan.RECONCILE_CONTROL_PLANE):
             run.become(plan.taken(run.done, run.decide(table).chosen(Take)))
-        await (self._delete(run) if run.done.deleting else self._ensure_kubeconfig(run))
+        await (self._delete(run) if run.seen.deleting else self._ensure_kubeconfig(run))
 
     async def _delete(self, run: ClusterPass) -> None:
         decision = run.decide(plan.RECONCILE_DELETE)
@@ -112,7 +112,7 @@ class Clusters(Kind[Cluster, Unowned, ClusterSnapshot, ClusterSnapshot]):
             run.record("Normal", "Deleted", f"Cluster {run.object.metadata.name} has been deleted")
 
     async def _ensure_kubeconfig(self, run: ClusterPass) -> None:
-        view = await look_at_secrets(self._deps.client, run.object, run.done.now)
+        view = await look_at_secrets(self._deps.client, run.object, run.seen.now)
         what = run.decide_on(RECONCILE_KUBECONFIG, view).chosen(Make)
         run.vote(look_again(view))
         if what is None:

@@ -29,7 +29,7 @@ from clusterwright.conditions import Reporter, is_false
 from clusterwright.controllers.cluster.providers import Lookup
 from clusterwright.controllers.external import group_of, is_owned_by
 from clusterwright.controllers.kit.lookup import NOT_REFERENCED, names_anything
-from clusterwright.controllers.kit.snapshots import Memo, Snapshot
+from clusterwright.controllers.kit.snapshots import Snapshot
 from clusterwright.controllers.version_counts import version_of
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError, NotFound
@@ -129,11 +129,7 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSnapshot(Snapshot[Cluster]):
-    """A Cluster and all that its tables ask about.
-
-    `object` is the Cluster as it was read, then as the phases changed it: the condition tables see it after them.
-    `conditions` are those of this pass so far, so that a summary can read what was decided before it.
-    """
+    """A Cluster and all that its tables ask about."""
 
     infrastructure: Lookup = NOT_REFERENCED
     control_plane: Lookup = NOT_REFERENCED
@@ -142,16 +138,12 @@ class ClusterSnapshot(Snapshot[Cluster]):
     health: Health = field(default_factory=Health)
     connection_grace: timedelta = timedelta(seconds=50)
     features: Mapping[str, bool] = field(default_factory=dict)
-    deletion: Decision | None = None
-    """What the deletion table decided in this pass."""
-    delete_failed: bool = False
-    """A delete that it asked for failed."""
-    memo: Memo = field(default_factory=Memo, compare=False, repr=False)
-    """What tables gather from descendants; of this pass, however often its snapshot is replaced."""
+    gathered: dict[str, Gathered] = field(default_factory=dict, compare=False, repr=False)
+    """The reports of the descendants by table, which several guards of a table ask for. It holds no fact: it may be empty."""
 
     @property
     def cluster(self) -> Cluster:
-        """The Cluster as this pass would leave it so far."""
+        """The Cluster."""
         return self.object
 
     @property
@@ -207,6 +199,16 @@ class ClusterSnapshot(Snapshot[Cluster]):
     def endpoint_valid(self) -> bool:
         """The API server's endpoint is known."""
         return is_valid(self.cluster.spec.control_plane_endpoint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterDone(ClusterSnapshot):
+    """The Cluster as this pass leaves it, and how far its deletion came."""
+
+    deletion: Decision | None = None
+    """The decision about the next step of the deletion; None: the Cluster is not being deleted."""
+    delete_failed: bool = False
+    """A delete that it asked for failed."""
 
 
 def has_topology(cluster: Cluster) -> bool:

@@ -59,7 +59,7 @@ class Bindings(Kind[ClusterResourceSetBinding, Named, BindingSnapshot, BindingSn
                 with suppress(NotFound):
                     await self._client.delete(ClusterResourceSetBinding, run.object.key, uid=run.object.metadata.uid)
             case Fate.STAYS | Fate.WAITS:
-                run.become(modern(run.object, run.done.name))
+                run.become(modern(run.object, run.seen.name))
             case None:
                 pass
             case never:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from datetime import datetime
 
 from clusterwright.api.copying import replace
 from clusterwright.api.core import APIEndpoint, Cluster, FailureDomain
@@ -16,6 +15,7 @@ from clusterwright.controllers.inmemory.kinds import Family, Simulated
 from clusterwright.controllers.kit.owners import Unowned, find_owner, owner_key
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
+from clusterwright.controllers.kit.snapshots import Snapshot
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.inmemory import faults
 from clusterwright.inmemory.cloud import Cloud, EndpointRefused, NoPortLeft
@@ -25,11 +25,9 @@ from clusterwright.runtime.reconcile import Reconciler
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """What a pass sees: the object, and the Cluster that it belongs to, if that is left."""
+class View(Snapshot[InfraCluster]):
+    """The object, and the Cluster that it belongs to, if that is left."""
 
-    object: InfraCluster
-    now: datetime
     cluster: ClusterFacts | None
 
 
@@ -83,7 +81,7 @@ class DevClusters(Kind[InfraCluster, Owner, View, View]):
 
     async def act(self, run: ClusterPass) -> None:
         """Bring the workload cluster into being, or away."""
-        cluster = run.done.cluster
+        cluster = run.seen.cluster
         if cluster is None or run.object.metadata.deletion_timestamp is not None:
             await self._tear_down(run)
             return

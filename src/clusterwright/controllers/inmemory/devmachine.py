@@ -27,6 +27,7 @@ from clusterwright.controllers.inmemory.status import conclude
 from clusterwright.controllers.kit.owners import find_owner
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
+from clusterwright.controllers.kit.snapshots import Snapshot
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.inmemory import boot, bootstrap, etcd, faults, objects, ports, stages
 from clusterwright.inmemory.cloud import Cloud
@@ -44,18 +45,22 @@ _OWNED = ("Ready", "VMProvisioned", "NodeProvisioned", "EtcdProvisioned", "APISe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """What a pass sees and finds. Without a scene the machine is to go."""
+class View(Snapshot[InfraMachine]):
+    """A machine with its Cluster and everything around it. None for a machine that is being deleted."""
 
-    object: InfraMachine
-    now: datetime
     cluster: ObjectKey
     scene: Scene | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineDone(View):
+    """The machine as this pass leaves it, and how far it came. None: it was not brought further."""
+
     progress: Progress | None = None
     address: str = ""
 
 
-MachinePass = Pass[InfraMachine, View, View]
+MachinePass = Pass[InfraMachine, View, MachineDone]
 
 
 @dataclass(slots=True)
@@ -74,6 +79,7 @@ def make(deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated)
     """Return the reconciler of a family's machines, on a cloud."""
     shape = Shape(
         kind=family.machine,
+        done=MachineDone,
         finalizer=DEV_MACHINE_FINALIZER,
         finalizer_in_act=True,
         owned=_OWNED,
@@ -82,7 +88,7 @@ def make(deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated)
     return KindReconciler(deps, shape, DevMachines(deps, cloud, family, simulated))
 
 
-class DevMachines(Kind[InfraMachine, Owners, View, View]):
+class DevMachines(Kind[InfraMachine, Owners, View, MachineDone]):
     """Takes machines as far as time permits, or away."""
 
     def __init__(self, deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> None:
@@ -149,7 +155,7 @@ class DevMachines(Kind[InfraMachine, Owners, View, View]):
 
     async def act(self, run: MachinePass) -> None:
         """Go through the stages, or take the machine away."""
-        scene = run.done.scene
+        scene = run.seen.scene
         if scene is None:
             await self._tear_down(run)
             return
@@ -175,7 +181,7 @@ class DevMachines(Kind[InfraMachine, Owners, View, View]):
 
     def conclude(self, run: MachinePass) -> None:
         """How far the machine has come; of one that goes nothing is said."""
-        scene, progress = run.done.scene, run.done.progress
+        scene, progress = run.seen.scene, run.done.progress
         if scene is None or progress is None:
             return
         obj, rows = conclude(scene, run.object, progress, run.done.address)
@@ -379,7 +385,7 @@ class DevMachines(Kind[InfraMachine, Owners, View, View]):
 
     async def _tear_down(self, run: MachinePass) -> None:
         """Take the machine away, with all that ran on it."""
-        cluster = run.done.cluster
+        cluster = run.seen.cluster
         if self._cloud.expects(cluster):  # after a restart; its objects are to go as well
             self._waiting.setdefault(cluster, set()).add(run.object.key)
             run.vote(RETRY)

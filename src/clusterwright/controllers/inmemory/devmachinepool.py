@@ -76,22 +76,22 @@ class DevMachinePools(Kind[InfraMachinePool, Owners, PoolScene, PoolScene]):
 
     async def act(self, run: PoolPass) -> None:
         """Make what is missing, or let go of what is too much. Raises ApiError."""
-        for stray in run.done.strays:
+        for stray in run.seen.strays:
             if await self._client.live.find(self._machine, ObjectKey(stray.metadata.namespace, stray.spec.infrastructure_ref.name)) is None:
                 with suppress(NotFound):
                     await self._client.delete(Machine, stray.key, uid=stray.metadata.uid)
         match run.decide(plan.SCALE).chosen(Act):
             case Act.CREATE:
-                for machine in plan.new_machines(run.done):
+                for machine in plan.new_machines(run.seen):
                     await asyncio.sleep(0)  # other tasks run between two machines, even if no request waits for anything
                     with suppress(AlreadyExists):
                         await self._client.create(machine)
             case Act.REMOVE:
-                await self._remove(run, plan.surplus(run.done))
+                await self._remove(run, plan.surplus(run.seen))
             case Act.REPLACE:
-                await self._remove(run, list(run.done.outdated[:1]))
+                await self._remove(run, list(run.seen.outdated[:1]))
             case Act.EMPTY:
-                await self._remove(run, [i for i in run.done.instances if not i.leaves])
+                await self._remove(run, [i for i in run.seen.instances if not i.leaves])
             case Act.RELEASE:
                 run.become(without_finalizer(run.object, DEV_MACHINE_POOL_FINALIZER))
             case None:

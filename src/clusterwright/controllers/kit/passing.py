@@ -110,14 +110,17 @@ class Pass(Generic[T, S, D]):
             self.fail(decision.error, cause)
         return decision
 
-    def conclude(self, *tables: Table[D], together: bool = False) -> None:
-        """Let tables decide their conditions, each seeing what those before it decided; `together`: none sees the others."""
+    def conclude(self, *tables: Table[D], together: bool = False, cause: Exception | None = None) -> None:
+        """Let tables decide their conditions, each seeing what those before it decided; `together`: none sees the others.
+
+        `cause` is the cause of their errors.
+        """
         if together:
-            for table, decision in [(table, self.decide(table)) for table in tables]:
+            for table, decision in [(table, self.decide(table, cause)) for table in tables]:
                 self.become(conditions.decided(self.object, table, decision, self._seen.now))
             return
         for table in tables:
-            self.become(conditions.decided(self.object, table, self.decide(table), self._seen.now))
+            self.become(conditions.decided(self.object, table, self.decide(table, cause), self._seen.now))
 
     def mark(self, condition: V1Beta1Condition) -> None:
         """Set a v1beta1 condition."""

@@ -16,7 +16,6 @@ from clusterwright.api.bootstrap import ClusterConfiguration, JoinConfiguration,
 from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster
 from clusterwright.conditions import has
-from clusterwright.controllers.kit.conditions import decided
 from clusterwright.controllers.kit.passing import Pass, PassFailed
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.kubeadmconfig import material
@@ -27,11 +26,11 @@ from clusterwright.controllers.kubeadmconfig.plan import DISCOVERY, LOCK, PRESEN
 from clusterwright.controllers.kubeadmconfig.snapshot import (
     Certificates,
     ClusterFacts,
+    ConfigDone,
+    ConfigSnapshot,
     Data,
-    Findings,
     OwnerFacts,
     Presence,
-    Snapshot,
     find_owner,
     owner_chain,
     token_discovery,
@@ -54,8 +53,8 @@ from clusterwright.tables import Decision
 
 log = get_logger("kubeadmconfig")
 
-SHAPE = Shape(kind=KubeadmConfig, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
-ConfigPass = Pass[KubeadmConfig, Snapshot, Snapshot]
+SHAPE = Shape(kind=KubeadmConfig, done=ConfigDone, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
+ConfigPass = Pass[KubeadmConfig, ConfigSnapshot, ConfigDone]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +76,7 @@ def make(deps: Dependencies) -> Reconciler:
     return KindReconciler(deps, SHAPE, KubeadmConfigs(deps))
 
 
-class KubeadmConfigs(Kind[KubeadmConfig, Owners, Snapshot, Snapshot]):
+class KubeadmConfigs(Kind[KubeadmConfig, Owners, ConfigSnapshot, ConfigDone]):
     """Generates and keeps bootstrap data."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -101,31 +100,36 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, Snapshot, Snapshot]):
             log.info("Cluster does not exist yet, waiting until it is created", kubeadmconfig=str(obj.key))
         return decision if owner is None or cluster is None else Owners(owner, cluster, chain)
 
-    async def observe(self, obj: KubeadmConfig, owner: Owners) -> Snapshot | Decision:
+    async def observe(self, obj: KubeadmConfig, owner: Owners) -> ConfigSnapshot | Decision:
         """Return the config with its owner and Cluster, or the row that leaves a config alone that is being deleted."""
         presence = PRESENCE.decide(Presence(owner.owner, owner.cluster, obj.metadata.deletion_timestamp is not None))
         if presence.act is not Begin.GO_ON:
             return presence
-        findings = Findings(reported=has(obj.status.conditions, "DataSecretAvailable"))
-        now = self._deps.clock.now()
-        return Snapshot(object=obj, owner=owner.owner, cluster=owner.cluster, chain=owner.chain, now=now, findings=findings)
+        return ConfigSnapshot(
+            now=self._deps.clock.now(),
+            object=obj,
+            owner=owner.owner,
+            cluster=owner.cluster,
+            chain=owner.chain,
+            reported=has(obj.status.conditions, "DataSecretAvailable"),
+        )
 
     async def act(self, run: ConfigPass) -> None:
         """Take the step. A bad spec or certificate fails the pass as an error of an API server does."""
-        with bound(owners=",".join(run.done.chain)):
+        with bound(owners=",".join(run.seen.chain)):
             try:
                 await self._step(run)
             except (ApiError, ValueError) as error:
-                if error is run.done.findings.cause:
+                if error is run.done.cause:
                     return  # the row of a condition has this error
                 raise error if isinstance(error, ApiError) else PassFailed(str(error)) from error
 
     async def _own_secret(self, run: ConfigPass) -> None:
         """Make the config the controller of its Secret. Raises MaterialFailed, and says so of a config that waits for its data."""
         try:
-            await material.ensure_owner(self._client, run.object, run.done.cluster)
+            await material.ensure_owner(self._client, run.object, run.seen.cluster)
         except material.SecretInTheWay as error:
-            if not run.object.status.data_secret_name and not run.done.owner.data_secret_name:
+            if not run.object.status.data_secret_name and not run.seen.owner.data_secret_name:
                 note(run, data=Data.SECRET_IN_THE_WAY, detail=error.advice, cause=error)
             raise
 
@@ -136,7 +140,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, Snapshot, Snapshot]):
                 log.info("Cluster infrastructure is not ready, waiting", kubeadmconfig=str(run.object.key))
                 note(run, data=Data.INFRASTRUCTURE_NOT_PROVISIONED)
             case Step.RESTORE_STATUS:
-                run.become(with_data_secret(run.object, run.done.owner.data_secret_name))
+                run.become(with_data_secret(run.object, run.seen.owner.data_secret_name))
                 note(run, data=Data.AVAILABLE, certificates=Certificates.AVAILABLE)
             case Step.KEEP_DATA:
                 note(run, data=Data.AVAILABLE, certificates=Certificates.AVAILABLE)
@@ -152,7 +156,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, Snapshot, Snapshot]):
                 note(run, data=Data.CONTROL_PLANE_NOT_INITIALIZED)
                 await self._init(run)
             case Step.JOIN:
-                await self._lock.release(run.done.cluster)  # a join does not depend on it
+                await self._lock.release(run.seen.cluster)  # a join does not depend on it
                 await self._join(run)
             case None:
                 pass
@@ -160,19 +164,17 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, Snapshot, Snapshot]):
                 assert_never(never)
 
     def conclude(self, run: ConfigPass) -> None:
-        """Set the conditions that the findings mean, and Ready."""
-        findings = run.done.findings
-        origin = findings.cause.__cause__ if isinstance(findings.cause, PassFailed) else None
-        for table in TABLES:
-            decision = run.decide_on(table, findings, origin if isinstance(origin, Exception) else findings.cause)
-            run.become(decided(run.object, table, decision, run.done.now))
-        run.become(with_ready(run.object, run.done.now))
+        """Set the conditions of what the pass came to, and Ready."""
+        cause = run.done.cause
+        origin = cause.__cause__ if isinstance(cause, PassFailed) else None
+        run.conclude(*TABLES, cause=origin if isinstance(origin, Exception) else cause)
+        run.become(with_ready(run.object, run.seen.now))
 
     # ------------------------------------------------------------------------------------------------- init
 
     async def _init(self, run: ConfigPass) -> None:
         """Generate data for `kubeadm init` under the lock. It stays held after success: the control plane is not up yet."""
-        cluster, machine = run.done.cluster, run.done.owner.key.name
+        cluster, machine = run.seen.cluster, run.seen.owner.key.name
         lock = await self._lock.acquire(cluster, machine)
         try:
             taken = lock in {Lock.FREE, Lock.STALE} and await self._initialized_meanwhile(cluster)
@@ -195,7 +197,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, Snapshot, Snapshot]):
                 raise
             if not await self._lock.release(cluster, held_by=machine):
                 locked = PassFailed(f"[{error}, failed to unlock the kubeadm init lock]")
-                if error is run.done.findings.cause:
+                if error is run.done.cause:
                     note(run, cause=locked)
                 raise locked from error
             raise
@@ -206,14 +208,14 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, Snapshot, Snapshot]):
         return latest is None or ClusterFacts.of(latest).initialized
 
     async def _generate_init(self, run: ConfigPass) -> None:
-        seen = run.done
+        seen = run.seen
         version = _version(seen.owner)
         settings = run.object.spec.cluster_configuration or ClusterConfiguration()
         if not settings.control_plane_endpoint and seen.cluster.endpoint:
             settings = replace(settings, control_plane_endpoint=seen.cluster.endpoint)
             fill_in(run, replace(run.object.spec, cluster_configuration=settings))
         api = documents.api_version_for(version)
-        data = _additional_data(seen)
+        data = _additional_data(run.done)
         texts = (
             documents.marshal(documents.cluster_document(run.object.spec.cluster_configuration, data, api)),
             documents.marshal(documents.init_document(run.object.spec.init_configuration, api)),
@@ -239,7 +241,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, Snapshot, Snapshot]):
 
     async def _join(self, run: ConfigPass) -> None:
         """Generate data for `kubeadm join`."""
-        seen = run.done
+        seen = run.seen
         control_plane = seen.owner.is_control_plane
         join = run.object.spec.join_configuration or JoinConfiguration()
         if control_plane and join.control_plane is None:
@@ -284,7 +286,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, Snapshot, Snapshot]):
         node = Node.of(run.object.spec, role, documents=texts, files=(*certificate_files, *files), users=users)
         data = ignition.render(node).data if run.object.spec.format == "ignition" else cloudinit.render(node)
         try:
-            await material.store(self._client, run.object, run.done.cluster, data)
+            await material.store(self._client, run.object, run.seen.cluster, data)
         except material.SecretInTheWay as error:
             note(run, data=Data.SECRET_IN_THE_WAY, detail=error.advice, cause=error)
             raise
@@ -321,7 +323,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, Snapshot, Snapshot]):
 
     async def _join_with_current_token(self, run: ConfigPass) -> None:
         """Generate the data again if it has another token, unless a machine was already created with it."""
-        if not run.done.owner.has_consumed_data and await material.holds_other_token(self._client, run.object, _token(run.object)):
+        if not run.seen.owner.has_consumed_data and await material.holds_other_token(self._client, run.object, _token(run.object)):
             await self._join(run)
 
     async def _new_token(self, run: ConfigPass) -> bool:
@@ -342,19 +344,19 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, Snapshot, Snapshot]):
     async def _remote(self, run: ConfigPass, otherwise: Token) -> Client | None:
         """Return a client of the workload cluster; None if it cannot be reached, which the table then says of the token."""
         try:
-            return await self._deps.workload.client(run.done.cluster.key)
+            return await self._deps.workload.client(run.seen.cluster.key)
         except ApiError as error:
             self._decide_token(run, Look(state=otherwise, detail=str(error), error=error))
             return None
 
     def _decide_token(self, run: ConfigPass, found: Look) -> Keeping | None:
-        owner = run.done.owner
+        owner = run.seen.owner
         facts = TokenFound(
             state=found.state,
             detail=found.detail,
             ttl=self._ttl,
             used=owner.has_consumed_data,
-            join_impossible=not owner.is_machine_pool and not run.done.cluster.initialized,
+            join_impossible=not owner.is_machine_pool and not run.seen.cluster.initialized,
         )
         return run.decide_on(TOKEN, facts, found.error).chosen(Keeping)
 
@@ -364,18 +366,18 @@ def fill_in(run: ConfigPass, spec: KubeadmConfigSpec) -> None:
     run.become(replace(run.object, spec=spec))
 
 
-def note(run: ConfigPass, **findings: Any) -> None:
-    """Note how far the pass came: fields of `Findings`."""
-    run.done = replace(run.done, findings=replace(run.done.findings, **findings))
+def note(run: ConfigPass, **done: Any) -> None:
+    """Note how far the pass came: fields of `ConfigDone`."""
+    run.done = replace(run.done, **done)
 
 
 @contextmanager
-def failing_as(run: ConfigPass, **findings: Any) -> Iterator[None]:
-    """Note a failure of the block as these findings, and let it end the step."""
+def failing_as(run: ConfigPass, **done: Any) -> Iterator[None]:
+    """Note a failure of the block with these fields of `ConfigDone`, and let it end the step."""
     try:
         yield
     except Exception as error:
-        note(run, detail=str(error), cause=error, **findings)
+        note(run, detail=str(error), cause=error, **done)
         raise
 
 
@@ -391,7 +393,7 @@ def _version(owner: OwnerFacts) -> Version:
         raise PassFailed(f'failed to parse kubernetes version "{owner.version}": {error}') from None
 
 
-def _additional_data(seen: Snapshot) -> documents.AdditionalData:
+def _additional_data(seen: ConfigSnapshot) -> documents.AdditionalData:
     network = seen.cluster.network
     init = seen.config.spec.init_configuration
     timeouts = init.timeouts if init is not None else None

@@ -1,10 +1,9 @@
-"""What a pass knows before it acts: the config, its owner and its Cluster, frozen."""
+"""The snapshot of a KubeadmConfig with its owner and its Cluster, and the outcome of a pass."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from enum import Enum
 
 from clusterwright.api.bootstrap import BootstrapTokenDiscovery, KubeadmConfig
@@ -15,6 +14,7 @@ from clusterwright.conditions import is_true
 from clusterwright.controllers.kit import owners
 from clusterwright.controllers.kit.adopt import owner_reference
 from clusterwright.controllers.kit.passing import PassFailed
+from clusterwright.controllers.kit.snapshots import Snapshot
 from clusterwright.kubeadm.addresses import host_port
 from clusterwright.kubeadm.presence import defined, is_defined
 from clusterwright.runtime.client import Reader
@@ -22,9 +22,6 @@ from clusterwright.runtime.client import Reader
 
 class BadOwnerReference(PassFailed):
     """An owner reference whose apiVersion cannot be read."""
-
-
-# --------------------------------------------------------------------------------- what a pass has found
 
 
 class Data(Enum):
@@ -47,18 +44,6 @@ class Certificates(Enum):
     GENERATION_FAILED = "generation-failed"
     LOOKUP_FAILED = "lookup-failed"
     AVAILABLE = "available"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
-    """What a pass has found, for the tables. `detail` is the text of a failure for conditions; the pass ends in the error `cause`."""
-
-    data: Data = Data.UNTOUCHED
-    certificates: Certificates = Certificates.UNTOUCHED
-    detail: str = ""
-    cause: Exception | None = None
-    reported: bool = False
-    """Whether DataSecretAvailable was reported before this pass."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,20 +137,19 @@ class Presence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
-    """A config that is neither paused nor being deleted, with all that decides what to do about it."""
+class ConfigSnapshot(Snapshot[KubeadmConfig]):
+    """A config that is neither paused nor being deleted, with its owner and its Cluster."""
 
-    object: KubeadmConfig
     owner: OwnerFacts
     cluster: ClusterFacts
-    now: datetime
     chain: tuple[str, ...] = ()
-    """What the owner belongs to, for the log."""
-    findings: Findings = Findings()  # frozen
+    """The owners of the owner, for the log."""
+    reported: bool = False
+    """Whether DataSecretAvailable was reported before this pass."""
 
     @property
     def config(self) -> KubeadmConfig:
-        """The config as this pass would leave it so far."""
+        """The config."""
         return self.object
 
     @property
@@ -178,6 +162,19 @@ class Snapshot:
     def token_discovery(self) -> BootstrapTokenDiscovery | None:
         """Discovery by token, if the spec says anything about it."""
         return token_discovery(self.config)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigDone(ConfigSnapshot):
+    """The config as this pass leaves it, and how far the pass came.
+
+    `detail` is the text of a failure for conditions; the pass ends in the error `cause`.
+    """
+
+    data: Data = Data.UNTOUCHED
+    certificates: Certificates = Certificates.UNTOUCHED
+    detail: str = ""
+    cause: Exception | None = None
 
 
 def token_discovery(config: KubeadmConfig) -> BootstrapTokenDiscovery | None:

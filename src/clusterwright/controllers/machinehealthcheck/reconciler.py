@@ -18,15 +18,15 @@ from clusterwright.controllers.machinehealthcheck import plan
 from clusterwright.controllers.machinehealthcheck.conditions import MACHINE_OWNED, OWNED, OWNED_V1BETA1, TABLES
 from clusterwright.controllers.machinehealthcheck.evaluation import ClusterFacts, MachineFacts, Target, is_exempt, next_check
 from clusterwright.controllers.machinehealthcheck.remediation import request_for, request_kind, template_of
-from clusterwright.controllers.machinehealthcheck.snapshot import HealthCheckSnapshot, Request, TargetSnapshot
+from clusterwright.controllers.machinehealthcheck.snapshot import HealthCheckDone, HealthCheckSnapshot, Request, TargetSnapshot
 from clusterwright.controllers.machinehealthcheck.wakes import Wakes
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import AlreadyExists, ApiError, NotFound
 from clusterwright.runtime.patch import Patcher
 from clusterwright.runtime.reconcile import Reconciler
 
-SHAPE = Shape(kind=MachineHealthCheck, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
-CheckPass = Pass[MachineHealthCheck, HealthCheckSnapshot, HealthCheckSnapshot]
+SHAPE = Shape(kind=MachineHealthCheck, done=HealthCheckDone, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
+CheckPass = Pass[MachineHealthCheck, HealthCheckSnapshot, HealthCheckDone]
 
 
 def make(deps: Dependencies) -> Reconciler:
@@ -34,7 +34,7 @@ def make(deps: Dependencies) -> Reconciler:
     return KindReconciler(deps, SHAPE, MachineHealthChecks(deps))
 
 
-class MachineHealthChecks(Kind[MachineHealthCheck, ClusterFacts, HealthCheckSnapshot, HealthCheckSnapshot]):
+class MachineHealthChecks(Kind[MachineHealthCheck, ClusterFacts, HealthCheckSnapshot, HealthCheckDone]):
     """Says which Machines are unhealthy, and asks for their remediation."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -54,8 +54,14 @@ class MachineHealthChecks(Kind[MachineHealthCheck, ClusterFacts, HealthCheckSnap
     # ---------------------------------------------------------------------------------------------- observe
 
     async def observe(self, obj: MachineHealthCheck, owner: ClusterFacts) -> HealthCheckSnapshot:
-        """Return the check and its Cluster; the Machines are read by `act`, so that a failure still leaves the check with its owner."""
-        return HealthCheckSnapshot(now=self._deps.clock.now(), object=obj, cluster=owner)
+        """Return the check, its Cluster and the Machines that it looks after."""
+        found: Sequence[Target] = ()
+        unread: Exception | None = None
+        try:
+            found = await self._targets(obj, owner)
+        except (ApiError, InvalidSelector) as error:
+            unread = error
+        return HealthCheckSnapshot(now=self._deps.clock.now(), object=obj, cluster=owner, found=tuple(found), unread=unread)
 
     async def _targets(self, check: MachineHealthCheck, cluster: ClusterFacts) -> Sequence[Target]:
         """Return the Machines that the check looks after, with their Nodes where the workload cluster can have some. Raises ApiError."""
@@ -79,13 +85,11 @@ class MachineHealthChecks(Kind[MachineHealthCheck, ClusterFacts, HealthCheckSnap
 
     async def act(self, run: CheckPass) -> None:
         """Write what was found on every Machine; one that fails does not keep the others from it."""
-        run.become(plan.with_owner_and_label(run.object, run.done.cluster))
-        try:
-            targets = await self._targets(run.object, run.done.cluster)
-        except InvalidSelector as error:
-            run.fail(f"spec.selector: {error}", error)
+        run.become(plan.with_owner_and_label(run.object, run.seen.cluster))
+        if (unread := run.seen.unread) is not None:
+            run.fail(f"spec.selector: {unread}" if isinstance(unread, InvalidSelector) else unread, unread)
             return
-        run.done = plan.judged(run.done, targets)
+        run.done = plan.judged(run.done)
         if run.done.limit_error:
             return
         done = [await self._handled(run, target) for target in run.done.targets]
@@ -93,7 +97,7 @@ class MachineHealthChecks(Kind[MachineHealthCheck, ClusterFacts, HealthCheckSnap
         wait = next_check([t.evaluation for t in done])
         if run.done.is_remediation_allowed:
             run.vote(wait)
-        elif wait is not None:  # nothing will be remediated then, but who is unhealthy shall be told
+        elif wait is not None:  # nothing will be remediated then, but unhealthy Machines are reported
             self._deps.enqueue_after(run.object.key, wait, "a timeout has passed")
 
     async def _handled(self, run: CheckPass, target: TargetSnapshot) -> TargetSnapshot:

@@ -1,7 +1,7 @@
-"""What one pass knows about a MachineHealthCheck and the Machines that it looks after: read once, frozen.
+"""The snapshot of a MachineHealthCheck and the Machines that it looks after, and the outcome of a pass.
 
-`TargetSnapshot` is one Machine beside the check; the tables of a Machine's conditions decide on it, those of the check's own
-conditions on `HealthCheckSnapshot`.
+`TargetSnapshot` is one Machine with the check; the tables of a Machine's conditions decide on it, those of the check's own
+conditions on `HealthCheckDone`.
 """
 
 from __future__ import annotations
@@ -45,9 +45,18 @@ class TargetSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthCheckSnapshot(Snapshot[MachineHealthCheck]):
-    """The check as this pass would leave it so far, and what its conditions rest on."""
+    """A check, its Cluster, and the Machines that it looks after."""
 
     cluster: ClusterFacts
+    found: tuple[Target, ...] = ()
+    unread: Exception | None = None
+    """Why the Machines or their Nodes could not be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthCheckDone(HealthCheckSnapshot):
+    """The check as this pass leaves it, and its verdict on every Machine."""
+
     targets: tuple[TargetSnapshot, ...] = ()
     is_judged: bool = False
     limit: Limit = field(default_factory=Limit)

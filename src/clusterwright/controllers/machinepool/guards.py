@@ -8,7 +8,13 @@ from clusterwright.api.wellknown import REPLICAS_MANAGED_BY_ANNOTATION
 from clusterwright.controllers.kit.contract import complaint, data_secret_created, data_secret_name, failure, said
 from clusterwright.controllers.kit.lookup import Found, Lookup, Missing, NotReferenced, Unreadable, subject
 from clusterwright.controllers.machinepool.nodes import still_there
-from clusterwright.controllers.machinepool.snapshot import PoolSnapshot, infrastructure_provisioned, infrastructure_replicas, provider_ids
+from clusterwright.controllers.machinepool.snapshot import (
+    PoolDone,
+    PoolSnapshot,
+    infrastructure_provisioned,
+    infrastructure_replicas,
+    provider_ids,
+)
 from clusterwright.tables import Subject, guard, message
 
 
@@ -206,7 +212,7 @@ def infra_has_machines(s: PoolSnapshot) -> bool:
 
 
 @guard("status.replicas, ready Nodes and nodeRefs are as many, and every Node is still the same")
-def settled(s: PoolSnapshot) -> bool:
+def settled(s: PoolDone) -> bool:
     refs = s.object.status.node_refs
     return s.nodes is not None and s.replicas == s.ready_replicas == len(refs) and still_there(refs, s.nodes)
 

@@ -21,7 +21,7 @@ from clusterwright.controllers.kit.contract import complaint, data_secret_name, 
 from clusterwright.controllers.kit.lookup import Lookup
 from clusterwright.controllers.machinepool import guards as g
 from clusterwright.controllers.machinepool.nodes import Membership
-from clusterwright.controllers.machinepool.snapshot import ClusterFacts, PoolSnapshot, infrastructure_replicas, provider_ids
+from clusterwright.controllers.machinepool.snapshot import ClusterFacts, PoolDone, PoolSnapshot, infrastructure_replicas, provider_ids
 from clusterwright.tables import KEEP, OTHERWISE, Outcome, Row, Table, Transition, computed, false, true
 
 REPLICAS_RETRY = timedelta(seconds=30)
@@ -140,7 +140,7 @@ SIZE: Table[PoolSnapshot] = Table(
     about="Of an infrastructure pool that is provisioned.",
 )
 
-NODE_REFS: Table[PoolSnapshot] = Table(
+NODE_REFS: Table[PoolDone] = Table(
     "NodeRefs",
     Row("settled",          g.settled,                                  KEEP,     act=Refs.KEEP),
     Row("no-ids",           g.no_ids & ~g.wants_none,                   KEEP),

@@ -31,6 +31,7 @@ from clusterwright.controllers.machinepool.plan import Deletion, Refs, Take
 from clusterwright.controllers.machinepool.snapshot import (
     ClusterFacts,
     MachineFacts,
+    PoolDone,
     PoolSnapshot,
     infrastructure_machine_kind,
     infrastructure_provisioned,
@@ -45,8 +46,8 @@ from clusterwright.runtime.patch import Patcher
 from clusterwright.runtime.reconcile import Reconciler
 from clusterwright.tables import Table
 
-SHAPE = Shape(kind=MachinePool, finalizer=MACHINE_POOL_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
-PoolPass = Pass[MachinePool, PoolSnapshot, PoolSnapshot]
+SHAPE = Shape(kind=MachinePool, done=PoolDone, finalizer=MACHINE_POOL_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
+PoolPass = Pass[MachinePool, PoolSnapshot, PoolDone]
 
 
 def make(deps: Dependencies) -> Reconciler:
@@ -54,7 +55,7 @@ def make(deps: Dependencies) -> Reconciler:
     return KindReconciler(deps, SHAPE, MachinePools(deps))
 
 
-class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolSnapshot]):
+class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolDone]):
     """Brings MachinePools nearer to their spec."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -97,12 +98,12 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolSnapshot]):
 
     async def act(self, run: PoolPass) -> None:
         """Every phase, whatever befalls the others."""
-        run.become(plan.with_owner_and_label(run.object, run.done.cluster))
-        self._wakes.learn(run.object, run.done.cluster.key)
-        if run.done.deleting:
+        run.become(plan.with_owner_and_label(run.object, run.seen.cluster))
+        self._wakes.learn(run.object, run.seen.cluster.key)
+        if run.seen.deleting:
             await _phase(run, "failed to reconcile delete", self._delete)
             return
-        run.become(plan.with_failure(run.object, run.done.bootstrap))
+        run.become(plan.with_failure(run.object, run.seen.bootstrap))
         _take(run, plan.BOOTSTRAP)
         await _phase(run, "failed to reconcile infrastructure", self._infrastructure)
         await _phase(run, "failed to get Machines for MachinePool", self._list_machines)
@@ -113,12 +114,12 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolSnapshot]):
 
     async def _infrastructure(self, run: PoolPass) -> None:
         """Take over what the infrastructure says, and let Machines stand for its machines. Raises ApiError."""
-        run.become(plan.with_failure(run.object, run.done.infrastructure))
-        took, infra = _take(run, plan.INFRASTRUCTURE), run.done.infrastructure
+        run.become(plan.with_failure(run.object, run.seen.infrastructure))
+        took, infra = _take(run, plan.INFRASTRUCTURE), run.seen.infrastructure
         if took is not Take.PROVISIONED or not isinstance(infra, Found):
             return
         unlisted: ApiError | None = None
-        client = await self._deps.workload.client(run.done.cluster.key)
+        client = await self._deps.workload.client(run.seen.cluster.key)
         try:
             run.done = replace(run.done, nodes=nodes.by_provider_id(await client.list(Node)))
         except ApiError as error:
@@ -134,7 +135,7 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolSnapshot]):
         if infrastructure_provisioned(infra):
             run.become(plan.with_replicas(run.done))
             _take(run, plan.SIZE)
-            self._wakes.learn(run.object, run.done.cluster.key)
+            self._wakes.learn(run.object, run.seen.cluster.key)
 
     async def _mirror_machines(self, run: PoolPass, infra: Found) -> None:
         """A Machine for every machine of the infrastructure that shows them. Raises ApiError and MalformedField."""
@@ -178,7 +179,7 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolSnapshot]):
 
     async def _node_refs(self, run: PoolPass) -> None:
         """Find the Nodes of the pool, and say on them whose they are. Raises ApiError."""
-        cluster = run.done.cluster
+        cluster = run.seen.cluster
         if cluster.initialized:
             await self._deps.workload.watch(cluster.key, "machinepool", Node, self._wakes.node_changed(cluster.key))
         match run.decide(plan.NODE_REFS).chosen(Refs):
@@ -195,14 +196,14 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolSnapshot]):
 
     async def _look_for_nodes(self, run: PoolPass) -> bool:
         """Return whether the references are what they should be now. Raises ApiError."""
-        client = await self._deps.workload.client(run.done.cluster.key)
+        client = await self._deps.workload.client(run.seen.cluster.key)
         await self._delete_retired(run, client)
         pool, ids = run.object, run.object.spec.provider_id_list
         if run.done.nodes is None:
             run.fail("failed to reconcile nodeRefs: failed to get Node references")
             return False
         min_ready = timedelta(seconds=pool.spec.template.spec.min_ready_seconds or 0)
-        found = nodes.membership(ids, run.done.nodes, min_ready, run.done.now)
+        found = nodes.membership(ids, run.done.nodes, min_ready, run.seen.now)
         if ids and not found.refs:
             return False
         if found.refs != pool.status.node_refs:
@@ -248,7 +249,7 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolSnapshot]):
         if original is None:
             return machine
         decision = run.decide_on(UP_TO_DATE, MachineFacts.of(original.object))
-        after = decided(original.object, UP_TO_DATE, decision, run.done.now)
+        after = decided(original.object, UP_TO_DATE, decision, run.seen.now)
         await self._patcher.patch(original, after, owned_conditions=MACHINE_OWNED)
         return MachineFacts.of(after)
 
@@ -263,7 +264,7 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolSnapshot]):
             case Deletion.WAIT:
                 return
             case Deletion.NODES:
-                await self._delete_retired(run, await self._deps.workload.client(run.done.cluster.key))
+                await self._delete_retired(run, await self._deps.workload.client(run.seen.cluster.key))
             case Deletion.RELEASE | None:
                 pass
             case never:
@@ -271,7 +272,7 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolSnapshot]):
         run.become(without_finalizer(run.object, MACHINE_POOL_FINALIZER))
 
     async def _delete_external(self, run: PoolPass) -> None:
-        for lookup in (run.done.bootstrap, run.done.infrastructure):
+        for lookup in (run.seen.bootstrap, run.seen.infrastructure):
             if not isinstance(lookup, Found):
                 continue
             try:
@@ -301,7 +302,7 @@ def _take(run: PoolPass, table: Table[PoolSnapshot]) -> Take | None:
     decision = run.decide(table)
     what = decision.chosen(Take)
     taken = plan.taken(run.done, what)
-    run.become(decided(taken, table, decision, run.done.now) if table.v1beta1 else taken)
+    run.become(decided(taken, table, decision, run.seen.now) if table.v1beta1 else taken)
     return what
 
 

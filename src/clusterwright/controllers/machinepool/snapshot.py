@@ -1,4 +1,4 @@
-"""What one pass knows about a MachinePool: read once, frozen, and extended as the pass goes on."""
+"""The snapshot of a MachinePool, and the outcome of a pass."""
 
 from __future__ import annotations
 
@@ -73,17 +73,11 @@ class MachineFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSnapshot(Snapshot[MachinePool]):
-    """The MachinePool as this pass would leave it so far, and everything that decisions about it rest on.
-
-    `nodes` are those of the workload cluster by providerID; None: they are not known. `machines` are those that count for the
-    pool; None: they could not be listed.
-    """
+    """A MachinePool, its Cluster and the objects that it refers to."""
 
     cluster: ClusterFacts
     bootstrap: Lookup = NOT_REFERENCED
     infrastructure: Lookup = NOT_REFERENCED
-    nodes: Mapping[str, Node] | None = None
-    machines: tuple[MachineFacts, ...] | None = None
 
     @property
     def provisioned(self) -> bool:
@@ -107,6 +101,18 @@ class PoolSnapshot(Snapshot[MachinePool]):
         """How many Nodes were ready when they were last looked for."""
         deprecated = self.object.status.deprecated
         return deprecated.v1beta1.ready_replicas if deprecated and deprecated.v1beta1 else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolDone(PoolSnapshot):
+    """The MachinePool as this pass leaves it, with what it found after it had acted.
+
+    `nodes` are those of the workload cluster by providerID; None: they could not be listed. `machines` are those that count for the
+    pool, once Machines were made for the infrastructure; None: they could not be listed.
+    """
+
+    nodes: Mapping[str, Node] | None = None
+    machines: tuple[MachineFacts, ...] | None = None
 
 
 # -------------------------------------------------------------------------------------------------- reading by contract

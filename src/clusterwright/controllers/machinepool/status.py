@@ -8,7 +8,7 @@ from clusterwright.controllers.kit.contract import complaint, failure
 from clusterwright.controllers.kit.lookup import Found
 from clusterwright.controllers.machinepool import guards as g
 from clusterwright.controllers.machinepool.nodes import kubelets
-from clusterwright.controllers.machinepool.snapshot import COUNTED, PoolSnapshot, infrastructure_machine_kind
+from clusterwright.controllers.machinepool.snapshot import COUNTED, PoolDone, PoolSnapshot, infrastructure_machine_kind
 from clusterwright.controllers.version_counts import aggregated, of_kubelets
 from clusterwright.tables import KEEP, OTHERWISE, Phase, Row, Table
 
@@ -31,7 +31,7 @@ PHASE: Table[PoolSnapshot] = Table(
 # fmt: on
 
 
-def with_counters(s: PoolSnapshot) -> MachinePool:
+def with_counters(s: PoolDone) -> MachinePool:
     """Return the pool with its counters: of its Machines, or, where the infrastructure keeps its machines to itself, as that tells.
 
     Unchanged where the infrastructure was not read. Raises MalformedField.
