@@ -23,7 +23,7 @@ from clusterwright.controllers.machine.node import is_unreachable
 from clusterwright.controllers.machine.node_access import Access
 from clusterwright.controllers.machine.node_shutdown import Shutdown
 from clusterwright.controllers.machine.plan import reported_provider_id
-from clusterwright.controllers.machine.snapshot import ClusterFacts, MachineSnapshot, NodeFound, Stage
+from clusterwright.controllers.machine.snapshot import ClusterFacts, MachineDone, MachineSnapshot, NodeFound, Stage
 from clusterwright.controllers.machine.status import with_status, with_v1beta1_ready
 from clusterwright.controllers.machine.wakes import Wakes
 from clusterwright.controllers.wiring import Dependencies
@@ -33,7 +33,7 @@ from clusterwright.tables import Decision
 
 CONSIDER_ATTACHMENTS = "MachineWaitForVolumeDetachConsiderVolumeAttachments"
 
-MachinePass = Pass[Machine, MachineSnapshot, MachineSnapshot]
+MachinePass = Pass[Machine, MachineSnapshot, MachineDone]
 
 
 class Deletion:
@@ -61,7 +61,7 @@ class Deletion:
 
     async def _node_access(self, run: MachinePass) -> Access | None:
         """Return whether the Node may be touched; None if that could not be found out."""
-        cluster, machine = run.done.cluster, run.object
+        cluster, machine = run.seen.cluster, run.object
         deleting = cluster.deleting
         if not deleting and machine.status.node_ref is None and (provider_id := _provider_id(run.done)):
             name = await remote.find_node_name(self._deps.workload, cluster.key, provider_id)
@@ -95,10 +95,10 @@ class Deletion:
 
     async def _shut_node_down(self, run: MachinePass) -> bool:
         """Take the Node out of service; False if something must be waited for."""
-        key, now = run.object.key, run.done.now
+        key, now = run.object.key, run.seen.now
         rest = self._wakes.resting(key, now, _sight(run))
         resting = rest is not None and _may_rest(rest.stage, run)
-        state = node_shutdown.ShutdownSnapshot(machine=run.object, host=run.done.infrastructure, now=now, resting=resting)
+        state = node_shutdown.ShutdownSnapshot(machine=run.object, host=run.seen.infrastructure, now=now, resting=resting)
         while True:
             decision = node_shutdown.NODE_SHUTDOWN.decide(state)
             run.rows[decision.table] = decision.row
@@ -133,7 +133,7 @@ class Deletion:
 
     async def _drain(self, run: MachinePass) -> node_access.Failed | drain.DrainProgress | node_access.Done:
         """Cordon the Node and evict what must go now."""
-        cluster, node_name = run.done.cluster, _node_name(run)
+        cluster, node_name = run.seen.cluster, _node_name(run)
         await self._start_drain(run)
         self._wakes.learn(run.object, cluster.key)
         self._wakes.begin_look(run.object.key)
@@ -160,11 +160,11 @@ class Deletion:
             return
         if v1beta1.get(v1beta1_conditions(run.object), "DrainingSucceeded") is None:
             run.mark(v1beta1.false("DrainingSucceeded", "Draining", "Info", "Draining the node before deletion"))
-        await run.save(with_v1beta1_ready(run.object, run.done.now))
+        await run.save(with_v1beta1_ready(run.object, run.seen.now))
 
     async def _look_at_volumes(self, run: MachinePass) -> node_access.Failed | volumes.VolumeWait:
         """Find out which volumes are attached to the Node."""
-        cluster, machine, node_name = run.done.cluster, run.object, _node_name(run)
+        cluster, machine, node_name = run.seen.cluster, run.object, _node_name(run)
         _note_start(run, "wait_for_node_volume_detach_start_time")
         if v1beta1.get(v1beta1_conditions(machine), "VolumeDetachSucceeded") is None:
             text = "Waiting for node volumes to be detached"
@@ -178,7 +178,7 @@ class Deletion:
                 notify = self._wakes.attachment_changed(cluster.key)
                 await self._deps.workload.watch(cluster.key, "machine-volumes", VolumeAttachment, notify)
             wait = await remote.observe_volumes(
-                self._client, client, cluster, run.object, node_name, consider_attachments=consider, now=run.done.now
+                self._client, client, cluster, run.object, node_name, consider_attachments=consider, now=run.seen.now
             )
         except (ApiError, drain.DrainError, volumes.VolumeError) as error:
             text = f'error waiting for node volumes detaching, Machine\'s node "{node_name}": {error}'
@@ -199,18 +199,18 @@ class Deletion:
             machine=run.object,
             now=self._clock.now(),
             handles_node=handles_node,
-            infrastructure=host_deletion.remains(run.done.infrastructure),
-            bootstrap=host_deletion.remains(run.done.bootstrap),
+            infrastructure=host_deletion.remains(run.seen.infrastructure),
+            bootstrap=host_deletion.remains(run.seen.bootstrap),
         )
         while True:
             failed = state.node.error if isinstance(state.node, node_access.Failed) else None
             decision = run.decide_on(host_deletion.HOST_DELETION, state, failed)
             match decision.chosen(Removal):
                 case Removal.DELETE_INFRASTRUCTURE:
-                    state = replace(state, infrastructure=await self._delete_object(run, run.done.infrastructure))
+                    state = replace(state, infrastructure=await self._delete_object(run, run.seen.infrastructure))
                     continue
                 case Removal.DELETE_BOOTSTRAP:
-                    state = replace(state, bootstrap=await self._delete_object(run, run.done.bootstrap))
+                    state = replace(state, bootstrap=await self._delete_object(run, run.seen.bootstrap))
                     continue
                 case Removal.DELETE_NODE:
                     state = replace(state, node=await self._delete_node(run), now=self._clock.now())
@@ -246,7 +246,7 @@ class Deletion:
 
     async def _delete_node(self, run: MachinePass) -> node_access.Failed | node_access.Done:
         """Delete the Node."""
-        error = await remote.delete_node(self._deps.workload, self._clock, run.done.cluster.key, run.object, _node_name(run))
+        error = await remote.delete_node(self._deps.workload, self._clock, run.seen.cluster.key, run.object, _node_name(run))
         return node_access.Done() if error is None else node_access.Failed(error)
 
 
@@ -255,17 +255,17 @@ def _note_start(run: MachinePass, field: str) -> bool:
     status = run.object.status.deletion or MachineDeletionStatus()
     if getattr(status, field) is not None:
         return False
-    now = run.done.now.replace(microsecond=0)
+    now = run.seen.now.replace(microsecond=0)
     run.become(with_status(run.object, deletion=replace(status, **{field: now})))
     return True
 
 
 def _may_rest(stage: Shutdown, run: MachinePass) -> bool:
     """Return whether what the deletion rests in may still go on; a time limit may be over."""
-    machine, now = run.object, run.done.now
+    machine, now = run.object, run.seen.now
     if stage is Shutdown.AWAIT_PODS:
-        return node_access.drain_is_allowed(machine, run.done.infrastructure, now)
-    return node_access.volume_wait_is_allowed(machine, run.done.infrastructure, now)
+        return node_access.drain_is_allowed(machine, run.seen.infrastructure, now)
+    return node_access.volume_wait_is_allowed(machine, run.seen.infrastructure, now)
 
 
 def _mark_what_is_gone(run: MachinePass, state: host_deletion.HostSnapshot) -> None:

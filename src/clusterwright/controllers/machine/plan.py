@@ -53,7 +53,7 @@ from clusterwright.controllers.machine.guards import (
     the_infrastructure,
 )
 from clusterwright.controllers.machine.node import node_health_v1beta1
-from clusterwright.controllers.machine.snapshot import MachineSnapshot, NodeFound, NodeOutOfReach, NodeUnreadable
+from clusterwright.controllers.machine.snapshot import MachineDone, MachineSnapshot, NodeFound, NodeOutOfReach, NodeUnreadable
 from clusterwright.controllers.machine.status import failed, initialized, is_control_plane, with_spec, with_status
 from clusterwright.tables import KEEP, OTHERWISE, Outcome, Row, Table, Transition, computed, false, guard, message, true, unknown
 
@@ -358,7 +358,7 @@ INFRASTRUCTURE: Table[MachineSnapshot] = Table(
 
 
 @guard("the Node was brought in line")
-def node_synced(s: MachineSnapshot) -> bool:
+def node_synced(s: MachineDone) -> bool:
     return not isinstance(s.node, NodeFound) or s.node.sync_error is None
 
 
@@ -368,12 +368,12 @@ def infra_stays(s: MachineSnapshot) -> bool:
 
 
 @message("<the error>")
-def node_error(s: MachineSnapshot) -> str:
+def node_error(s: MachineDone) -> str:
     return _error_of(s.node)
 
 
 @message("<the error>")
-def node_sync_error(s: MachineSnapshot) -> str:
+def node_sync_error(s: MachineDone) -> str:
     error = s.node.sync_error if isinstance(s.node, NodeFound) else None
     return "" if error is None else str(error) or type(error).__name__
 
@@ -383,7 +383,7 @@ def no_matching_node(s: MachineSnapshot) -> str:
     return f"no Node matches the providerID of Machine {s.machine.key}"
 
 
-def _judge_node(s: MachineSnapshot) -> Outcome:
+def _judge_node(s: MachineDone) -> Outcome:
     if not isinstance(s.node, NodeFound):
         return Outcome("Unknown", "NodeInspectionFailed")
     health = node_health_v1beta1(s.node.node)
@@ -396,7 +396,7 @@ def _judge_node(s: MachineSnapshot) -> Outcome:
             return Outcome("Unknown", "NodeConditionsFailed", health.message)
 
 
-def _take_node(s: MachineSnapshot) -> Machine:
+def _take_node(s: MachineDone) -> Machine:
     if not isinstance(s.node, NodeFound):
         return s.machine
     machine, node = s.machine, s.node.node
@@ -405,12 +405,12 @@ def _take_node(s: MachineSnapshot) -> Machine:
     return with_status(machine, node_info=node.status.node_info)
 
 
-_HEALTH: Transition[MachineSnapshot] = computed(
+_HEALTH: Transition[MachineDone] = computed(
     _judge_node, status="from the Node", reason="NodeConditionsFailed", message="Node condition <type> is <status>"
 )
 
 # fmt: off
-NODE: Table[MachineSnapshot] = Table(
+NODE: Table[MachineDone] = Table(
     "NodeHealthy (v1beta1)",
     Row("out-of-reach",     out_of_reach,                           KEEP, error=node_error),
     Row("no-provider-id",   ~provider_id,                           false("WaitingForNodeRef", severity="Info")),
@@ -429,7 +429,7 @@ NODE: Table[MachineSnapshot] = Table(
 TABLES = (BOOTSTRAP, INFRASTRUCTURE, NODE)
 
 
-def taken(s: MachineSnapshot, what: Take | None) -> Machine:
+def taken(s: MachineDone, what: Take | None) -> Machine:
     """Return the Machine after taking over."""
     match what:
         case None:

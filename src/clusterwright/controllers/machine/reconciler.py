@@ -26,6 +26,7 @@ from clusterwright.controllers.machine.inplace import Update
 from clusterwright.controllers.machine.snapshot import (
     GRACE_PERIOD,
     ClusterFacts,
+    MachineDone,
     MachineSnapshot,
     NodeFound,
     NodeLookup,
@@ -43,7 +44,7 @@ from clusterwright.tables import Table
 from clusterwright.topology.answers import Answer, StandingAnswers
 from clusterwright.topology.extensions import CallAll, ExtensionError, ListHandlers
 
-SHAPE = Shape(kind=Machine, finalizer=MACHINE_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
+SHAPE = Shape(kind=Machine, done=MachineDone, finalizer=MACHINE_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
 
 
 def make(deps: Dependencies) -> Reconciler:
@@ -51,7 +52,7 @@ def make(deps: Dependencies) -> Reconciler:
     return KindReconciler(deps, SHAPE, Machines(deps))
 
 
-class Machines(Kind[Machine, ClusterFacts, MachineSnapshot, MachineSnapshot]):
+class Machines(Kind[Machine, ClusterFacts, MachineSnapshot, MachineDone]):
     """Brings Machines nearer to their spec."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -113,7 +114,7 @@ class Machines(Kind[Machine, ClusterFacts, MachineSnapshot, MachineSnapshot]):
 
     async def act(self, run: MachinePass) -> None:
         """Take over what the objects and the Node say; then work on a deletion or an in-place update."""
-        config, infra = run.done.bootstrap, run.done.infrastructure
+        config, infra = run.seen.bootstrap, run.seen.infrastructure
         run.become(plan.with_owner_and_label(run.done))
         run.become(plan.with_failure(plan.with_failure(run.object, config), infra))
         _advance(run, plan.BOOTSTRAP, config.cause if isinstance(config, Unreadable) else None)
@@ -123,10 +124,10 @@ class Machines(Kind[Machine, ClusterFacts, MachineSnapshot, MachineSnapshot]):
             run.become(with_certificates_expiry(run.done))
         except BadExpiry as error:
             run.fail(error)
-        await (self._deletion.advance(run) if run.done.deleting else self._update_in_place(run))
+        await (self._deletion.advance(run) if run.seen.deleting else self._update_in_place(run))
 
     async def _find_node(self, run: MachinePass) -> None:
-        had_node, cluster = run.object.status.node_ref is not None, run.done.cluster.key
+        had_node, cluster = run.object.status.node_ref is not None, run.seen.cluster.key
         self._wakes.learn(run.object, cluster)
         found = await remote.observe_node(self._deps.workload, self._wakes, run.done, self._sync)
         run.done = replace(run.done, node=found)
@@ -173,7 +174,7 @@ class Machines(Kind[Machine, ClusterFacts, MachineSnapshot, MachineSnapshot]):
             raise ExtensionError(f"no extensions registered for {UPDATE_MACHINE_HOOK} hook")
         if len(found) > 1:
             raise ExtensionError(f"found multiple {UPDATE_MACHINE_HOOK} hooks ({','.join(found)}): only one hook is supported")
-        key, now = run.object.metadata.uid, run.done.now
+        key, now = run.object.metadata.uid, run.seen.now
         standing = self._standing.of(key, now)
         if standing is not None:
             return standing
@@ -190,7 +191,7 @@ class Machines(Kind[Machine, ClusterFacts, MachineSnapshot, MachineSnapshot]):
         try:
             await run.save(inplace.without_mark(run.original.object))
             run.become(inplace.without_mark(run.object))
-            for lookup in (run.done.infrastructure, run.done.bootstrap):
+            for lookup in (run.seen.infrastructure, run.seen.bootstrap):
                 if isinstance(lookup, Found) and UPDATE_IN_PROGRESS_ANNOTATION in lookup.object.metadata.annotations:
                     patch = {"metadata": {"annotations": {UPDATE_IN_PROGRESS_ANNOTATION: None}}}
                     await self._client.patch(lookup.object.gvk, lookup.object.key, patch)
@@ -206,16 +207,16 @@ class Machines(Kind[Machine, ClusterFacts, MachineSnapshot, MachineSnapshot]):
         run.conclude(*STATES)
         run.conclude(*OF_THE_NODE, together=True)
         run.conclude(*STAGES)
-        run.become(with_phase(run.object, run.decide(PHASE).phase, run.done.now))
+        run.become(with_phase(run.object, run.decide(PHASE).phase, run.seen.now))
         run.conclude(AVAILABLE)
-        run.become(with_v1beta1_ready(run.object, run.done.now))
+        run.become(with_v1beta1_ready(run.object, run.seen.now))
 
 
-def _advance(run: MachinePass, table: Table[MachineSnapshot], cause: Exception | None) -> None:
+def _advance(run: MachinePass, table: Table[MachineDone], cause: Exception | None) -> None:
     """Let a phase's table decide, take over what it says, and set its v1beta1 condition."""
     decision = run.decide(table, cause)
     run.become(plan.taken(run.done, decision.chosen(plan.Take)))
-    run.become(decided(run.object, table, decision, run.done.now))
+    run.become(decided(run.object, table, decision, run.seen.now))
 
 
 def _cause(found: NodeLookup) -> Exception | None:

@@ -32,7 +32,7 @@ from clusterwright.controllers.machinedeployment.desired import FIELD_MANAGER, M
 from clusterwright.controllers.machinedeployment.observing import Observer
 from clusterwright.controllers.machinedeployment.plan import DELETE, STEPS, Deletion, Step
 from clusterwright.controllers.machinedeployment.rollout import Limits, Rollout, Sized
-from clusterwright.controllers.machinedeployment.snapshot import MachineDeploymentSnapshot
+from clusterwright.controllers.machinedeployment.snapshot import MachineDeploymentDone, MachineDeploymentSnapshot
 from clusterwright.controllers.machinedeployment.status import PHASE, counted, is_complete, is_spent, v1beta1_counted
 from clusterwright.controllers.machinedeployment.templates import Division, biggest_first, divide, due, has_hash, oldest_first
 from clusterwright.controllers.owned_machines import awaits_acknowledgement, missing_text
@@ -41,13 +41,15 @@ from clusterwright.runtime.errors import ApiError, Conflict, NotFound
 from clusterwright.runtime.finalizers import without_finalizer
 from clusterwright.runtime.reconcile import Reconciler
 
-SHAPE: Final = Shape(kind=MachineDeployment, finalizer=MACHINE_DEPLOYMENT_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
+SHAPE: Final = Shape(
+    kind=MachineDeployment, done=MachineDeploymentDone, finalizer=MACHINE_DEPLOYMENT_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1
+)
 NO_MARKS: Final[Mapping[str, Mapping[str, str]]] = {}
 _NOT_SEEN_WAIT: Final = timedelta(seconds=15)
-Run = Pass[MachineDeployment, MachineDeploymentSnapshot, MachineDeploymentSnapshot]
+Run = Pass[MachineDeployment, MachineDeploymentSnapshot, MachineDeploymentDone]
 
 
-class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeploymentSnapshot, MachineDeploymentSnapshot]):
+class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeploymentSnapshot, MachineDeploymentDone]):
     """The steps that are a MachineDeployment's own."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -83,11 +85,11 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
 
     async def act(self, run: Run) -> None:
         """Tell the MachineSets apart, decide how many Machines each shall have, write that, and clean up."""
-        for failure in run.done.failures:
+        for failure in run.seen.failures:
             run.fail(failure)
         if run.done.machine_sets is None:
             return
-        if run.done.deleting:
+        if run.seen.deleting:
             await self._delete(run)
             return
         step = run.decide(STEPS).chosen(Step)
@@ -97,8 +99,8 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
             if not has_hash(machine_set):
                 run.fail(f"MachineSet {machine_set.key} does not have the machine-template-hash label")
                 return
-        division = divide(run.object, run.done.machine_sets, run.done.now)
-        run.done = replace(run.done, division=division, new=division.new.metadata.name if division.new else "")
+        division = divide(run.object, run.done.machine_sets, run.seen.now)
+        run.done = replace(run.done, new=division.new.metadata.name if division.new else "")
         match step:
             case Step.SCALE:
                 await self._scale(run, division)
@@ -159,12 +161,12 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
     async def _roll_out(self, run: Run, division: Division, step: Step) -> None:
         name, hash_label = run.done.new, ""
         if division.new is None:
-            if run.done.missing:
-                raise PassFailed(f"failed to create a new MachineSet: {missing_text(run.done.missing)}")
+            if run.seen.missing:
+                raise PassFailed(f"failed to create a new MachineSet: {missing_text(run.seen.missing)}")
             if await self._is_behind(run):
                 return
             taken = [s.metadata.name for s in await self._deps.client.list(MachineSet, namespace=run.object.metadata.namespace)]
-            after = due(run.object, run.done.now)
+            after = due(run.object, run.seen.now)
             name, hash_label = desired.new_name(_maker(run), after.isoformat() if after else "", taken)
         plan = Rollout(
             replicas=run.done.desired,
@@ -176,11 +178,11 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
         if step is Step.REPLACE:
             rollout.on_delete(plan)
         else:
-            if run.done.features.get("InPlaceUpdates"):
+            if run.seen.features.get("InPlaceUpdates"):
                 self._acknowledge(run, division, plan, marks)
             rollout.grow_new(plan)
             may_go = rollout.shrink_old(plan)
-            if run.done.features.get("InPlaceUpdates"):
+            if run.seen.features.get("InPlaceUpdates"):
                 asked = division.old if may_go else biggest_first(division.old)
                 await self._update_in_place(run, replace(division, old=tuple(asked)), plan, marks, hash_label)
             rollout.break_deadlock(plan)
@@ -196,7 +198,7 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
         uid = new.metadata.uid
         awaiting = sorted(
             m.metadata.name
-            for m in run.done.machines
+            for m in run.seen.machines
             if awaits_acknowledgement(m) and any(r.controller and r.uid == uid for r in m.metadata.owner_references)
         )
         if awaiting:
@@ -226,7 +228,7 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
                 marks.setdefault(old.metadata.name, {})[MOVE_MACHINES_TO_MACHINE_SET_ANNOTATION] = name
         if givers:
             marks.setdefault(name, {})[RECEIVE_MACHINES_FROM_MACHINE_SETS_ANNOTATION] = ",".join(sorted(givers))
-            inplace.limit_growth(plan, going_on=inplace.is_going_on(plan, run.done.machines))
+            inplace.limit_growth(plan, going_on=inplace.is_going_on(plan, run.seen.machines))
 
     async def _planned(self, maker: Maker, machine_set: MachineSet, replicas: int) -> Json | None:
         """Return an existing MachineSet as this pass would have it, as an extension gets to see it."""

@@ -1,4 +1,4 @@
-"""What one pass sees of a MachineDeployment's world, frozen."""
+"""The snapshot of a MachineDeployment, and the outcome of a pass."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from clusterwright.api.meta import ObjectMeta
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kit.snapshots import ScaledSnapshot
 from clusterwright.controllers.machinedeployment.rollout import Limits, limits
-from clusterwright.controllers.machinedeployment.templates import Division
 
 _REPORTED = frozenset({"Ready", "UpToDate", "HealthCheckSucceeded", "OwnerRemediated", "Deleting", "Updating"})
 
@@ -42,28 +41,16 @@ class MachineFacts(Machine):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineDeploymentSnapshot(ScaledSnapshot[MachineDeployment]):
-    """A MachineDeployment and all that its tables ask about.
-
-    `object` is the MachineDeployment as read, then as the pass changed it. `machine_sets` are those that belong to it, then as this
-    pass wrote them.
-    """
+    """A MachineDeployment, its MachineSets and Machines."""
 
     machines: tuple[MachineFacts, ...] = ()
     """All that its selector matches."""
     machine_sets: tuple[MachineSet, ...] | None = None
     """None: they could not be listed."""
-    new: str = ""
-    """The name of the MachineSet that is rolled out; empty: there is none, or it is not known."""
     missing: tuple[str, ...] = ()
     """The kinds of the templates that do not exist, bootstrap first."""
     failures: tuple[PassFailed, ...] = ()
-    """What went wrong while all this was read."""
-    division: Division | None = None
-    """How the MachineSets were told apart; None while that is not known."""
-    settled: bool = False
-    """The step of the rollout was taken, and nothing failed: what is deprecated is told of such passes only."""
-    unseen: int = 0
-    """How many MachineSets of ours the API server shows that a cache does not; no other is created before they are seen."""
+    """The failures to read."""
     features: Mapping[str, bool] = field(default_factory=dict)
 
     @property
@@ -90,6 +77,18 @@ class MachineDeploymentSnapshot(ScaledSnapshot[MachineDeployment]):
         """How many must be available at least."""
         found = self.limits
         return (self.replicas or 0) - (found.unavailable if found else 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineDeploymentDone(MachineDeploymentSnapshot):
+    """The MachineDeployment as this pass leaves it, and how far its rollout came. `machine_sets` are as this pass wrote them."""
+
+    new: str = ""
+    """The name of the MachineSet that is rolled out; empty: there is none."""
+    settled: bool = False
+    """The step of the rollout was taken, and nothing failed: the deprecated counters are only updated then."""
+    unseen: int = 0
+    """How many MachineSets of ours the API server shows that a cache does not; no other is created before they are seen."""
 
     @property
     def new_machine_set(self) -> MachineSet | None:

@@ -10,13 +10,13 @@ from clusterwright.api.core import Machine, MachineSet
 from clusterwright.api.meta import ObjectKey
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.machineset.remediation import OWNER_REMEDIATED
-from clusterwright.controllers.machineset.snapshot import MachineSetSnapshot
+from clusterwright.controllers.machineset.snapshot import MachineSetDone, MachineSetSnapshot
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.client import Original
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.runtime.patch import Patcher
 
-Run = Pass[MachineSet, MachineSetSnapshot, MachineSetSnapshot]
+Run = Pass[MachineSet, MachineSetSnapshot, MachineSetDone]
 
 
 class Hands:

@@ -71,9 +71,9 @@ class InPlace:
 
     async def give_up(self, run: Run) -> None:
         """With the feature gate off nobody updates Machines: one that waits for that is replaced."""
-        if run.done.features.get("InPlaceUpdates"):
+        if run.seen.features.get("InPlaceUpdates"):
             return
-        machine, later = moves.abandoned(run.done.machines or (), run.done.now)
+        machine, later = moves.abandoned(run.done.machines or (), run.seen.now)
         run.vote(later)
         if machine is not None:
             await self._hands.delete(run, [machine])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final
 
 from clusterwright.api.meta import ObjectKey
@@ -249,6 +250,12 @@ def why_machine_set(p: Preflight) -> str:
     return _unparsable("the MachineSet", p.version)
 
 
+class Checks(Enum):
+    """The choice whether the checks are made."""
+
+    MAKE = "make the checks"
+
+
 # fmt: off
 PREFLIGHT_CHECKS: Table[Preflight] = Table(
     "PreflightChecks",
@@ -258,7 +265,7 @@ PREFLIGHT_CHECKS: Table[Preflight] = Table(
     Row("no-version",         ~version_parsable,                                     KEEP, error=why_control_plane),
     Row("no-status-version",  asks_stable & ~upgrade_pending & ~status_parsable,     KEEP, error=why_control_plane),
     Row("no-machine-version", ~machine_version_parsable,                             KEEP, error=why_machine_set),
-    Row("asked",              OTHERWISE,                                             KEEP),
+    Row("asked",              OTHERWISE,                                             KEEP, act=Checks.MAKE),
     about="Whether the checks can be made: without a control plane that has a version there is nothing to compare with.",
     assuming=[has_control_plane | ~(unreadable | versioned), ~unreadable | ~versioned, versioned | version_parsable, versioned | ~upgrade_pending],
 )
@@ -283,7 +290,7 @@ PREFLIGHT: Table[Preflight] = Table(
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of the checks: why Machines may not be created, or the error that kept us from knowing."""
+    """The outcome of the checks: why Machines may not be created, or the error that prevented the checks."""
 
     messages: tuple[str, ...] = ()
     error: str = ""
@@ -294,10 +301,13 @@ class Verdict:
         return not self.messages and not self.error
 
 
+PASSED: Final = Verdict()
+
+
 def verdict(preflight: Preflight, decide: Callable[[Table[Preflight], Preflight], Decision]) -> Verdict:
     """Ask the tables; `decide` asks one and takes note of it."""
     possible = decide(PREFLIGHT_CHECKS, preflight)
-    if possible.error or possible.row != "asked":
+    if possible.chosen(Checks) is not Checks.MAKE:
         return Verdict(error=possible.error)
     outcome = decide(PREFLIGHT, preflight).outcome
     return Verdict(messages=tuple(outcome.message.split("\n")) if outcome and outcome.status == "False" else ())

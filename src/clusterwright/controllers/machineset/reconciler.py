@@ -43,7 +43,7 @@ from clusterwright.controllers.machineset.observing import Observer
 from clusterwright.controllers.machineset.plan import DELETE, SCALE, Deletion, Scale
 from clusterwright.controllers.machineset.preflight import Verdict, verdict
 from clusterwright.controllers.machineset.remediation import OWNER_REMEDIATED, REMEDIATE, Remediation, Remedy
-from clusterwright.controllers.machineset.snapshot import ClusterFacts, MachineSetSnapshot, Refusal
+from clusterwright.controllers.machineset.snapshot import ClusterFacts, MachineSetDone, MachineSetSnapshot, Refusal
 from clusterwright.controllers.machineset.status import counted, look_again, v1beta1_counters
 from clusterwright.controllers.owned_machines import CREATION_WAIT, creation_budget, is_deleting
 from clusterwright.controllers.unconfirmed import Unconfirmed
@@ -53,7 +53,7 @@ from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.finalizers import without_finalizer
 from clusterwright.runtime.reconcile import Reconciler
 
-SHAPE: Final = Shape(kind=MachineSet, finalizer=MACHINE_SET_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
+SHAPE: Final = Shape(kind=MachineSet, done=MachineSetDone, finalizer=MACHINE_SET_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
 _SOON: Final = timedelta(seconds=1)
 
 
@@ -65,7 +65,7 @@ class Sync(Enum):
     FAILED = "one could not be brought in step"
 
 
-class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetSnapshot]):
+class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetDone]):
     """The steps that are a MachineSet's own."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -96,11 +96,11 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetS
 
     async def act(self, run: Run) -> None:
         """Replace what is unhealthy, keep the rest in step, then mind the number. Without a list of Machines nothing is done."""
-        for failure in run.done.failures:
+        for failure in run.seen.failures:
             run.fail(failure)
         if run.done.machines is None:
             return
-        if run.done.deleting:
+        if run.seen.deleting:
             await self._delete_all(run)
             return
         maker = _maker(run)
@@ -109,7 +109,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetS
         except ApiError as error:
             run.fail(error)
         in_step = await self._sync(run, maker)
-        goes_on = in_step is Sync.FAILED and run.done.features.get("InPlaceUpdates")  # others are updated all the same
+        goes_on = in_step is Sync.FAILED and run.seen.features.get("InPlaceUpdates")  # others are updated all the same
         if in_step is Sync.DONE or goes_on:
             await self._in_place.trigger(run, maker)
         await self._in_place.give_up(run)
@@ -118,7 +118,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetS
 
     def conclude(self, run: Run) -> None:
         """Counters, then conditions in both forms."""
-        deleting_done = run.done.deleting and not run.object.metadata.finalizers
+        deleting_done = run.seen.deleting and not run.object.metadata.finalizers
         run.become(counted(run.done))
         if run.done.machines is not None and run.done.replicas is not None:
             counters = v1beta1_counters(run.done)
@@ -131,7 +131,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetS
                 )
             )
         run.conclude(*TABLES, *V1BETA1_TABLES)
-        if not run.done.deleting and not deleting_done:
+        if not run.seen.deleting and not deleting_done:
             run.vote(look_again(run.object))
 
     async def _delete_all(self, run: Run) -> None:
@@ -149,7 +149,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetS
 
     async def _preflight(self, run: Run) -> Verdict:
         found = verdict(await self._observer.preflight(run.done), run.decide_on)
-        if found.passed and not run.done.missing:
+        if found.passed and not run.seen.missing:
             self._providers.forget(run.object.key)  # nothing is waited for: what the control plane does is no concern of ours any more
         return found
 
@@ -184,7 +184,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetS
 
     async def _say(self, run: Run, machines: Sequence[Machine], condition: Condition, old: V1Beta1Condition | None = None) -> None:
         """Set OwnerRemediated on Machines; raises ApiError, before any of them is deleted."""
-        now = run.done.now
+        now = run.seen.now
         for machine in machines:
             await self._hands.patch(run, machine.key, lambda m: with_v1beta1(with_condition(m, condition, now), old, now))
 
@@ -317,7 +317,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetS
 
     def _in_order(self, run: Run) -> list[Machine]:
         spec = run.object.spec.deletion
-        return in_order(run.done.machines or (), spec.order if spec else "", run.done.now)
+        return in_order(run.done.machines or (), spec.order if spec else "", run.seen.now)
 
     async def _existing(self, run: Run, family: str) -> tuple[tuple[Machine, ...], int | None]:
         """Return the Machines of ours that there are, whatever a cache says, and how many more the MachineDeployment may have.
@@ -336,9 +336,9 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetS
 
     async def _create(self, run: Run, maker: Maker) -> None:
         """Create missing Machines one after the other, as far as the budget goes; the first that cannot be created ends the pass."""
-        client, existing = self._deps.client, run.done.existing or ()
+        client, existing = self._deps.client, run.done.existing
         missing = run.done.to_create
-        budget = creation_budget((m.metadata.creation_timestamp for m in existing), run.done.now)
+        budget = creation_budget((m.metadata.creation_timestamp for m in existing), run.seen.now)
         if missing > budget:
             run.done = replace(run.done, postponed=missing - budget)
             run.vote(CREATION_WAIT)
