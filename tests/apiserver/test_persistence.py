@@ -27,6 +27,7 @@ from apiserver.apiserver_testing import CRDS, WIDGETS, Api, configmap, make_serv
 from clusterwright.apiserver.identity import ADMIN
 from clusterwright.apiserver.serving.serve import ServeOptions, start
 from clusterwright.apiserver.storage.sqlite import SqliteJournal, StoreBroken
+from clusterwright.apiserver.storage.store import Revisions
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -260,6 +261,7 @@ class SlowJournal:
     """Makes nothing durable until told to."""
 
     def __init__(self) -> None:
+        self.revisions = Revisions()
         self.durable_rv = 0
         self.pending: list[int] = []
         self._callbacks: list[Any] = []

@@ -2,7 +2,9 @@
 
 import asyncio
 import socket
+import sqlite3
 import ssl
+import threading
 from typing import Any
 
 import msgspec
@@ -114,6 +116,12 @@ async def test_a_port_is_held_from_the_moment_it_is_chosen():
 # ---------------------------------------------------------------------------------------------------------- files
 
 
+def kept(folder):
+    """The share and the key of every object that is in the file."""
+    with sqlite3.connect(folder / "clusters.sqlite") as connection:
+        return [(kind.rpartition(" ")[0], key) for kind, key in connection.execute("SELECT kind, key FROM objects")]
+
+
 async def test_objects_survive_a_restart_and_deletion_takes_only_ones_own_files(tmp_path):
     longer = ObjectKey("default", "a-2")
     async with clouds(data_dir=tmp_path) as cloud:
@@ -127,9 +135,52 @@ async def test_objects_survive_a_restart_and_deletion_takes_only_ones_own_files(
         await start(again, "m0")
         assert again.is_serving
         await cloud.delete(A)
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["default_a-2.sqlite", "default_a-2.sqlite-mark"]
+    assert {share for share, _ in kept(tmp_path)} == {str(longer)}
+    async with clouds(data_dir=tmp_path) as cloud:
         await cloud.delete(longer)  # not opened in this life
-    assert list(tmp_path.iterdir()) == []
+        assert not kept(tmp_path), "the deletion is durable when it ends"
+    assert not kept(tmp_path)
+
+
+async def test_clusters_share_one_writer_and_one_file(tmp_path):
+    threads = threading.active_count()
+    async with clouds(data_dir=tmp_path) as cloud:
+        for key in (A, B):
+            await start(await cloud.ensure(key), "m0")
+        assert threading.active_count() == threads + 1
+        assert {path.name for path in tmp_path.iterdir() if path.suffix == ".sqlite"} == {"clusters.sqlite"}
+        a, b = await cloud.ensure(A), await cloud.ensure(B)
+        before = a.server.store.revision
+        await b.client.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "default"}})
+        assert a.server.store.revision == before, "a write to another cluster does not show"
+        assert b.server.store.revision > before
+    assert {share for share, _ in kept(tmp_path)} == {str(A), str(B)}
+
+
+async def test_no_revision_comes_back_after_a_restart(tmp_path):
+    name = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "default"}}
+    async with clouds(data_dir=tmp_path) as cloud:
+        client = (await cloud.ensure(A)).client
+        made = await client.create(name)
+        await client.delete(made.gvk, made.key)
+        last = (await cloud.ensure(A)).server.store.revision
+    async with clouds(data_dir=tmp_path) as cloud:
+        again = await (await cloud.ensure(A)).client.create(name)
+        assert int(again.metadata.resource_version) > last
+
+
+async def test_a_store_that_breaks_breaks_every_cluster_and_says_so(tmp_path):
+    async with clouds(data_dir=tmp_path) as cloud:
+        a, b = await cloud.ensure(A), await cloud.ensure(B)
+        told = asyncio.Event()
+        cloud.on_failure(told.set)
+        connection = cloud._journal._journal._connection
+        connection.execute("PRAGMA query_only=1")
+        a.ensure(objects.node("n", is_control_plane=False, version="v1.34.1", address="10.0.0.1", now=now(), taints=None))
+        await asyncio.wait_for(told.wait(), 60)
+        assert "the store of the workload clusters can no longer be written" in cloud.broken
+        assert a.server.store.is_broken
+        assert b.server.store.is_broken
 
 
 # ------------------------------------------------------------------------------------------------------- answering

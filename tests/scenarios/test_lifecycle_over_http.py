@@ -17,6 +17,7 @@ from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.infrastructure import DevCluster, DevMachine
 from clusterwright.api.kubernetes import ConfigMap, Node, Pod
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
+from clusterwright.apiserver.storage import upkeep
 from clusterwright.cli import samples
 from clusterwright.conditions import get, is_true
 from clusterwright.inmemory import faults
@@ -204,8 +205,8 @@ async def test_a_cluster_lives_through_a_killed_process_and_leaves_nothing_behin
         assert "deleted" in await asyncio.to_thread(plane.cli, "delete", "cluster", "c")
         assert not accepts(endpoint.port)
         await user.until(lambda: _nothing_left(user), "nothing is left in any namespace")
-    assert list((plane.data / "workload").iterdir()) == []
     assert plane.stop() == 0
+    assert upkeep.check(plane.data / "workload" / "clusters.sqlite").objects == 0
     log = plane.log.read_text()
     assert "Traceback" not in log, log
 
@@ -277,5 +278,5 @@ async def test_a_process_killed_again_and_again_brings_its_cluster_up_and_away(p
     async with User(plane.kubeconfig) as user:
         await user.until_gone(Cluster, "c")
         await user.until(lambda: _nothing_left(user), "nothing is left in any namespace")
-    assert list((plane.data / "workload").iterdir()) == []
     assert plane.stop() == 0
+    assert upkeep.check(plane.data / "workload" / "clusters.sqlite").objects == 0

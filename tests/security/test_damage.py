@@ -26,7 +26,7 @@ from clusterwright.inmemory.cloud import Cloud
 from clusterwright.runtime.keys import sample_keys
 from security.test_store import BASE, config_map, send
 
-STORES = ("store.sqlite", "workload/default_c1.sqlite")
+STORES = ("store.sqlite", "workload/clusters.sqlite")
 
 
 def now() -> datetime:
@@ -253,7 +253,7 @@ async def test_a_key_that_is_damaged_or_gone_is_named(killed: Path, tmp_path: Pa
         ("d/ca.key", 0o644, "chmod go="),
         ("d/tokens.pem", 0o640, "chmod go="),
         ("d/store.sqlite", 0o666, "chmod go="),
-        ("d/workload/default_c1.sqlite-wal", 0o622, "chmod go="),
+        ("d/workload/clusters.sqlite-wal", 0o622, "chmod go="),
     ],
 )
 async def test_a_directory_that_others_can_write_is_refused(killed: Path, tmp_path: Path, place: str, mode: int, change: str) -> None:

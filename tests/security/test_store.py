@@ -20,7 +20,7 @@ from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.serve import RunningServer, ServeOptions, start
 from clusterwright.apiserver.storage import sqlite, upkeep
 from clusterwright.apiserver.storage.sqlite import SqliteJournal, StoreBroken
-from clusterwright.apiserver.storage.store import Event
+from clusterwright.apiserver.storage.store import Event, Revisions
 from clusterwright.cli.main import main
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.runtime.errors import ConnectionFailed
@@ -33,6 +33,7 @@ class HeldBack:
     """A journal that commits when it is told to."""
 
     def __init__(self) -> None:
+        self.revisions = Revisions()
         self.durable_rv = 0
         self.queued: list[Event] = []
         self._callbacks: list[Callable[[int], None]] = []
@@ -352,7 +353,7 @@ async def test_a_workload_cluster_whose_store_breaks_does_not_end_in_silence(tmp
     cloud.on_failure(told.set)
     cluster = await cloud.ensure(ObjectKey("default", "c1"))
     await cluster.server.store.settled()
-    connection = sqlite3.connect(tmp_path / "default_c1.sqlite")
+    connection = sqlite3.connect(tmp_path / "clusters.sqlite")
     connection.execute("DROP TABLE objects")
     connection.commit()
     connection.close()
@@ -362,8 +363,8 @@ async def test_a_workload_cluster_whose_store_breaks_does_not_end_in_silence(tmp
     await cloud.close()
 
     assert answer.status == 500
-    assert "the store of workload cluster default/c1 can no longer be written" in cloud.broken
-    assert any("default/c1" in record.getMessage() for record in caplog.records if record.levelname == "CRITICAL")
+    assert "the store of the workload clusters can no longer be written" in cloud.broken
+    assert any("workload clusters" in record.getMessage() for record in caplog.records if record.levelname == "CRITICAL")
 
 
 async def test_a_workload_cluster_whose_store_is_damaged_says_so(tmp_path: Path) -> None:
@@ -371,7 +372,7 @@ async def test_a_workload_cluster_whose_store_is_damaged_says_so(tmp_path: Path)
     cluster = await cloud.ensure(ObjectKey("default", "c1"))
     assert (await send(cluster.server, "POST", BASE, config_map("c007"))).status == 201
     await cloud.close()
-    await damage(tmp_path / "default_c1.sqlite")
+    await damage(tmp_path / "clusters.sqlite")
 
     again = Cloud(now=lambda: datetime.now(UTC), random=Random(1), keys=sample_keys(), data_dir=tmp_path)
     with pytest.raises(ConnectionFailed, match="configmaps default/c007"):

@@ -239,7 +239,7 @@ class ApiServer(Core):
         """Load what a journal holds, before anything is served."""
         for name, entry in entries:
             self.store.seed(self.store.table(name), entry)
-        self.store.revision = max(self.store.revision, revision)
+        self.store.reach(revision)
         self.store.seeded()
         for entry in list(self.store.table(definitions.TABLE).objects.values()):
             self._definitions.resume(entry)

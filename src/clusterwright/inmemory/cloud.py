@@ -16,7 +16,8 @@ from clusterwright.api.wire import Duplex
 from clusterwright.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
 from clusterwright.apiserver.auth.tokens import bootstrap_token_source
 from clusterwright.apiserver.server import ApiServer, Forward
-from clusterwright.apiserver.storage.sqlite import SqliteJournal, StoreBroken
+from clusterwright.apiserver.storage.shares import Share, SharedJournal
+from clusterwright.apiserver.storage.sqlite import StoreBroken
 from clusterwright.inmemory.cluster import Listener, SimulatedCluster
 from clusterwright.kubeadm import certificates
 from clusterwright.kubeadm.certificates import KeyPair
@@ -30,7 +31,8 @@ HEARTBEAT = timedelta(seconds=10)
 """How often a kubelet renews its Lease."""
 _LOOPBACK = {f"127.0.{high}.{low}": None for high in range(40) for low in range(1, 255)}
 _VALIDITY = timedelta(days=365)
-_SUFFIXES = ("", "-wal", "-shm", "-mark", "-journal")
+_FILE = "clusters.sqlite"
+"""The objects of all simulated clusters, in the data directory."""
 
 
 class NoPortLeft(Exception):
@@ -65,6 +67,8 @@ class Cloud:
         self._random = random
         self._keys = keys
         self._data_dir = data_dir
+        self._journal: SharedJournal | None = None
+        self._shares: dict[ObjectKey, Share] = {}
         self._clusters: dict[ObjectKey, SimulatedCluster] = {}
         self._taken: dict[tuple[str, int], ObjectKey] = {}
         self._next_port = first_port
@@ -131,19 +135,11 @@ class Cloud:
         if endpoint is None:
             endpoint = (self._free_host(port), port) if port else (self.host, self._free_port())
         self.reserve(key, endpoint)
-        try:
-            journal = None if self._data_dir is None else SqliteJournal(self._data_dir / _file_name(key))
-        except StoreBroken as error:
-            raise ConnectionFailed(f"the workload cluster of {key} cannot come back: {error}") from error
-        server = ApiServer(now=self.now, random=self._random, journal=journal, authorizer=RbacAuthorizer(), forward=self._forward_of(key))
-        if journal is not None:
-            try:
-                server.recover(journal.entries(), journal.revision)
-            except StoreBroken as error:
-                journal.close()
-                raise ConnectionFailed(f"the workload cluster of {key} cannot come back: {error}") from error
-            journal.on_failure(lambda error: self._broke(key, error))
-            journal.start()
+        share = self._share(key)
+        server = ApiServer(now=self.now, random=self._random, journal=share, authorizer=RbacAuthorizer(), forward=self._forward_of(key))
+        if share is not None:
+            self._shares[key] = share
+            server.recover(share.entries(), share.revision)
         server.ensure_namespaces()
         server.ensure(bootstrap_roles())
         server.start_controllers()
@@ -153,7 +149,6 @@ class Cloud:
             host=endpoint[0],
             port=endpoint[1],
             server=server,
-            journal=journal,
             listener=self._listener,
             sign=self._sign,
             changed=self._changed,
@@ -162,15 +157,26 @@ class Cloud:
         self._changed(key)
         return cluster
 
-    def _broke(self, key: ObjectKey, error: BaseException) -> None:
-        """A workload cluster's store can no longer be written: what it answers from now on would not outlive the process."""
-        log.critical("the store of workload cluster %s can no longer be written: %s", key, error)
-        self.broken = f"the store of workload cluster {key} can no longer be written: {error}"
+    def _share(self, key: ObjectKey) -> Share | None:
+        """Return where the cluster of a Cluster is kept, or None if nothing is; raises ConnectionFailed."""
+        if self._data_dir is None:
+            return None
+        if self._journal is None:
+            try:
+                self._journal = SharedJournal(self._data_dir / _FILE, self._broke)
+            except StoreBroken as error:
+                raise ConnectionFailed(f"the workload cluster of {key} cannot come back: {error}") from error
+        return self._journal.share(str(key))
+
+    def _broke(self, error: BaseException) -> None:
+        """Say that what workload clusters are told from now on does not outlive the process."""
+        self.broken = f"the store of the workload clusters can no longer be written: {error}"
+        log.critical("%s", self.broken)
         for callback in self._on_failure:
             callback()
 
     async def delete(self, key: ObjectKey) -> None:
-        """Forget a cluster with all its objects, its port and its file."""
+        """Forget a cluster with all its objects and its port; raises ConnectionFailed, NotDurable."""
         cluster = self._clusters.get(key)
         if cluster is not None:
             await cluster.close()
@@ -179,17 +185,20 @@ class Cloud:
             del self._taken[endpoint]
             if self._listener is not None:
                 self._listener.release(*endpoint)
-        if self._data_dir is not None:
-            for suffix in _SUFFIXES:
-                (self._data_dir / (_file_name(key) + suffix)).unlink(missing_ok=True)
+        if (share := self._shares.pop(key, None) or self._share(key)) is not None:
+            await share.drop(cluster.server.store.tables if cluster is not None else {})
 
     async def close(self) -> None:
-        """Stop every listener and close every store; nothing is forgotten."""
+        """Stop every listener and close the store; nothing is forgotten."""
         self._subscribers.clear()
         self._node_watchers.clear()
         for cluster in list(self._clusters.values()):
             await cluster.close()
         self._clusters.clear()
+        self._shares.clear()
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
         if self._listener is not None:
             for host, port in self._taken:
                 self._listener.release(host, port)
@@ -245,8 +254,3 @@ class Cloud:
             return await self._clusters[key].dial(namespace, pod, port)
 
         return forward
-
-
-def _file_name(key: ObjectKey) -> str:
-    """Names of namespaces and Clusters have no underscores: no two clusters share a file."""
-    return f"{key.namespace}_{key.name}.sqlite"

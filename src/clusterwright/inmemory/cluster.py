@@ -22,7 +22,6 @@ from clusterwright.api.wire import Duplex
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.serving.tls import server_context
-from clusterwright.apiserver.storage.sqlite import SqliteJournal
 from clusterwright.apiserver.storage.store import Table, object_key
 from clusterwright.inmemory import etcd, etcdport, objects
 from clusterwright.inmemory.etcdserver import EtcdServer
@@ -72,7 +71,6 @@ class SimulatedCluster:
         host: str,
         port: int,
         server: ApiServer,
-        journal: SqliteJournal | None,
         listener: Listener | None,
         sign: Sign,
         changed: Callable[[ObjectKey], None],
@@ -84,7 +82,6 @@ class SimulatedCluster:
         self.server = server
         self.client: Client = RestClient(InProcessTransport(server))
         self.serving: Serving | None = None
-        self._journal = journal
         self._listener = listener
         self._sign = sign
         self._changed = changed
@@ -165,13 +162,11 @@ class SimulatedCluster:
                     self._changed(self.key)
 
     async def close(self) -> None:
-        """Stop answering and finish writing; objects that are kept stay kept."""
+        """Stop answering; objects that are kept stay kept."""
         self._running.clear()
         await self.settle()
         await asyncio.gather(*self._ports.cut(), return_exceptions=True)
         self.server.close()
-        if self._journal is not None:
-            self._journal.close()
 
     # -------------------------------------------------------------------------------------------------- objects
 

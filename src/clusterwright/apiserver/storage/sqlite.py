@@ -28,7 +28,7 @@ from typing import Any, Final
 
 from clusterwright.apiserver.storage import mark, wal
 from clusterwright.apiserver.storage.mark import Mark
-from clusterwright.apiserver.storage.store import Entry, Event
+from clusterwright.apiserver.storage.store import Entry, Event, Revisions
 
 log = logging.getLogger(__name__)
 _BATCH: Final = 2000
@@ -232,6 +232,7 @@ class SqliteJournal:
         except BaseException:
             self._lock.release()
             raise
+        self.revisions = Revisions(self.revision)
         self.durable_rv = self.revision
         self.error: BaseException | None = None
         self._queue: SimpleQueue[tuple[str, Event] | None] = SimpleQueue()

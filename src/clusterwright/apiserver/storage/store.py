@@ -92,10 +92,32 @@ class Observer(Protocol):
         """Take note of an event; must not raise or block."""
 
 
+class Revisions:
+    """Numbers writes. Stores that share a journal share its numbers, so that what is durable is one number for all of them."""
+
+    def __init__(self, last: int = 0) -> None:
+        self.last = last
+
+    def next(self) -> int:
+        """Return the number of the next write."""
+        self.last += 1
+        return self.last
+
+    def reach(self, revision: int) -> None:
+        """Never return this number or a lower one again."""
+        self.last = max(self.last, revision)
+
+
 class Journal(Protocol):
     """Makes writes durable."""
 
-    durable_rv: int
+    @property
+    def revisions(self) -> Revisions:
+        """The numbers of all stores that write to it."""
+
+    @property
+    def durable_rv(self) -> int:
+        """The revision up to which everything is durable."""
 
     def append(self, table: str, event: Event) -> None:
         """Queue a change for writing."""
@@ -225,7 +247,10 @@ class Store:
     """All tables of one server and the revision they share."""
 
     def __init__(self, revision: int = 1, history: int = 2000, journal: Journal | None = None) -> None:
-        self.revision = revision
+        self._revisions = Revisions() if journal is None else journal.revisions
+        self.revision = 0
+        """The last revision of this store; others that share the journal may be further on."""
+        self.reach(revision)
         self.history = history
         self.tables: dict[str, Table] = {}
         self.journal = journal
@@ -252,10 +277,20 @@ class Store:
         """The revision up to which everything is durable."""
         return self.revision if self.journal is None else min(self.revision, self.journal.durable_rv)
 
+    @property
+    def coming_revision(self) -> int:
+        """The revision that `next_revision` returns next."""
+        return self._revisions.last + 1
+
     def next_revision(self) -> int:
         """Return the revision of the write that is about to be made."""
-        self.revision += 1
+        self.revision = self._revisions.next()
         return self.revision
+
+    def reach(self, revision: int) -> None:
+        """Go on behind a revision that was used before."""
+        self.revision = max(self.revision, revision)
+        self._revisions.reach(revision)
 
     def put(self, table: Table, entry: Entry) -> Event:
         """Write an entry whose revision was taken from `next_revision`."""
@@ -275,11 +310,11 @@ class Store:
         if entry.key not in table.objects:
             insort(table.keys, entry.key)
         table.objects[entry.key] = entry
-        self.revision = max(self.revision, entry.rv)
+        self.reach(entry.rv)
 
     def share(self, other: Store) -> None:
         """Seed an empty store with all that another one holds; entries are never changed, so that both have the same."""
-        self.revision = other.revision
+        self.reach(other.revision)
         for name, theirs in other.tables.items():
             table = self.table(name)
             table.objects, table.keys = theirs.objects.copy(), theirs.keys.copy()

@@ -1,6 +1,6 @@
 """Looking after a data directory: check, repair, back up (while it serves, too) and restore.
 
-A data directory holds the store, the keys next to it, and a store for every simulated workload cluster in `workload/`. A backup
+A data directory holds the store, the keys next to it, and one store for all simulated workload clusters in `workload/`. A backup
 is a folder with a consistent copy of each file and a manifest of their digests; each store in it is of one moment, different
 stores may be of moments a little apart.
 """

@@ -65,7 +65,7 @@ def put(call: Call, written: Written) -> Entry:
     """Write an object to the store; it takes effect at once."""
     server, resource, stored = call.server, call.resource, written.stored
     meta = stored["metadata"]
-    rv = server.store.revision + 1
+    rv = server.store.coming_revision
     meta["resourceVersion"] = str(rv)
     if written.converted:
         written.answered["metadata"]["resourceVersion"] = str(rv)
