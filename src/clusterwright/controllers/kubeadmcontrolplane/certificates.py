@@ -108,7 +108,7 @@ async def look_after_certificates(deps: Dependencies, run: Run) -> bool:
     except (ApiError, CertificateError) as error:
         facts, cause = CertificateFacts(error=str(error) or type(error).__name__), error
     decision = run.decide_on(CERTIFICATES, facts, cause)
-    run.become(decided(run.object, CERTIFICATES, decision, run.done.now))
+    run.become(decided(run.object, CERTIFICATES, decision, run.seen.now))
     return not decision.error
 
 
@@ -210,7 +210,7 @@ async def look_after_kubeconfig(deps: Dependencies, run: Run) -> bool:
 
     False while the CA is missing: the pass ends, to look again.
     """
-    seen, cluster = run.done, run.done.cluster
+    seen, cluster = run.done, run.seen.cluster
     key = ObjectKey(seen.key.namespace, pki.secret_name(cluster.key.name, Purpose.KUBECONFIG))
     try:
         secret = await _secret(deps, key)
@@ -238,7 +238,7 @@ async def look_after_kubeconfig(deps: Dependencies, run: Run) -> bool:
 
 
 async def _create_kubeconfig(deps: Dependencies, run: Run, key: ObjectKey) -> bool:
-    cluster = run.done.cluster
+    cluster = run.seen.cluster
     kubeconfig = await _new_kubeconfig(deps, run, f"https://{_host(cluster.host)}:{cluster.port}")
     if kubeconfig is None:
         return False
@@ -256,7 +256,7 @@ def _host(host: str) -> str:
 
 async def _new_kubeconfig(deps: Dependencies, run: Run, server: str) -> bytes | None:
     """Return a kubeconfig of the administrator; None while the CA is missing."""
-    seen, cluster = run.done, run.done.cluster.key.name
+    seen, cluster = run.done, run.seen.cluster.key.name
     key = ObjectKey(seen.key.namespace, pki.secret_name(cluster, Purpose.CA))
     secret = await _secret(deps, key)
     if secret is None:

@@ -16,7 +16,7 @@ from clusterwright.controllers.applying import Applier
 from clusterwright.controllers.kit.conditions import with_outcome, with_v1beta1_outcome
 from clusterwright.controllers.kit.passing import Pass, PassFailed
 from clusterwright.controllers.kubeadmcontrolplane.etcd.membership import Membership
-from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneDone, ControlPlaneSnapshot
 from clusterwright.controllers.unconfirmed import Unconfirmed
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.client import Original
@@ -26,13 +26,13 @@ from clusterwright.runtime.patch import Patcher
 from clusterwright.runtime.reports import is_report
 from clusterwright.tables import Decision, Outcome
 
-Run = Pass[KubeadmControlPlane, ControlPlaneSnapshot, ControlPlaneSnapshot]
+Run = Pass[KubeadmControlPlane, ControlPlaneSnapshot, ControlPlaneDone]
 
 
 def say(run: Run, name: str, type: str, outcome: Outcome | None, v1beta1: Outcome | None = None) -> None:
     """Set a condition of a Machine, in both forms, to be written by `Hands.patch`; None keeps it."""
     machine = run.done.machine(name)
-    obj = with_v1beta1_outcome(with_outcome(machine.object, type, outcome, run.done.now), type, v1beta1, run.done.now)
+    obj = with_v1beta1_outcome(with_outcome(machine.object, type, outcome, run.seen.now), type, v1beta1, run.seen.now)
     if obj is not machine.object:
         run.done = run.done.with_machine(replace(machine, object=obj))
 
@@ -94,7 +94,7 @@ class Hands:
 
     def membership(self, run: Run) -> Membership:
         """Return the etcd cluster, through the Nodes that were found."""
-        return Membership(self.deps.workload, run.done.cluster.key, sorted(run.done.inspection.nodes))
+        return Membership(self.deps.workload, run.seen.cluster.key, sorted(run.done.inspection.nodes))
 
 
 def _all_not_found(error: Exception) -> bool:

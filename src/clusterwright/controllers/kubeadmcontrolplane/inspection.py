@@ -170,7 +170,7 @@ async def inspect(hands: Hands, run: Run) -> bool:
 
 def say_unknown(run: Run, outcome: Outcome | None, *, only_unset: bool = False) -> None:
     """Say on the control plane and all Machines that their health is unknown; `only_unset` spares a half that is known already."""
-    seen, now = run.done, run.done.now
+    seen, now = run.done, run.seen.now
     etcd = seen.managed_etcd and not (only_unset and has(seen.conditions, names.ETCD_CLUSTER_HEALTHY))
     components = not (only_unset and has(seen.conditions, names.COMPONENTS_HEALTHY))
     types: tuple[str, ...] = ()
@@ -193,7 +193,7 @@ async def _inspect(hands: Hands, run: Run, client: Client) -> None:
 
     Where what there was to find out stands in the conditions of the Machines already, they are taken as they are.
     """
-    fresh = not hands.deps.workload.health(run.done.cluster.key).inspected
+    fresh = not hands.deps.workload.health(run.seen.cluster.key).inspected
     try:
         labelled = await client.list(Node, labels={NODE_ROLE_CONTROL_PLANE_LABEL: ""})
     except ApiError as error:
@@ -215,7 +215,7 @@ async def _looked(hands: Hands, run: Run, client: Client, labelled: Sequence[Nod
         await _look_at_machine(run, client, machine, by_name, nodes, fresh=fresh)
     managed = run.done.managed_etcd
     etcd = await _ask_etcd(hands, run, nodes) if managed else EtcdFacts()
-    matching = match_members(etcd.members, run.done.owned, nodes, run.done.now) if managed else None
+    matching = match_members(etcd.members, run.done.owned, nodes, run.seen.now) if managed else None
     if fresh:
         _say_members(run, etcd, nodes_listed=True)
     return Inspection(
@@ -288,7 +288,7 @@ def _stray_nodes(machines: Sequence[ControlPlaneMachine], labelled: Sequence[Nod
 
 def _put_together(run: Run, *, fresh: bool) -> None:
     """The conditions of the control plane, from those of its Machines."""
-    now, components = run.done.now, component_facts(run.done)
+    now, components = run.seen.now, component_facts(run.done)
     run.become(decided(run.object, COMPONENTS_HEALTHY, run.decide_on(COMPONENTS_HEALTHY, components), now))
     if fresh:
         run.become(decided(run.object, COMPONENTS_V1BETA1, run.decide_on(COMPONENTS_V1BETA1, components), now))
@@ -312,7 +312,7 @@ async def _ask_etcd(hands: Hands, run: Run, nodes: Mapping[str, Node]) -> EtcdFa
     if not ordered:
         return EtcdFacts()
     try:
-        etcd = await hands.deps.workload.etcd(run.done.cluster.key, ordered)
+        etcd = await hands.deps.workload.etcd(run.seen.cluster.key, ordered)
     except (EtcdError, ApiError) as error:
         return EtcdFacts(asked=True, connect_error=root_cause(error))
     try:
@@ -336,7 +336,7 @@ async def _silent(hands: Hands, run: Run, machines: Sequence[ControlPlaneMachine
         if run.done.machine(machine.name).is_true(names.ETCD_POD):
             continue
         try:
-            await (await hands.deps.workload.etcd(run.done.cluster.key, [machine.node])).close()
+            await (await hands.deps.workload.etcd(run.seen.cluster.key, [machine.node])).close()
         except (EtcdError, ApiError) as error:
             found[machine.node] = root_cause(error)
     return found

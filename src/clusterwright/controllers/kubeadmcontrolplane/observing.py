@@ -10,7 +10,7 @@ import msgspec
 
 from clusterwright.api.controlplane import KubeadmControlPlane
 from clusterwright.api.copying import replace
-from clusterwright.api.core import Cluster, Machine
+from clusterwright.api.core import Cluster, Machine, MachinePool
 from clusterwright.api.meta import GroupVersionKind, ObjectKey, Unstructured
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, CORE_GROUP
 from clusterwright.controllers.external import ContractUnknown, Reference, get_external, refers_to
@@ -20,7 +20,7 @@ from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane.adoption import adopt, is_orphan
 from clusterwright.controllers.kubeadmcontrolplane.machines.comparison import compare, is_cloned
 from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
-from clusterwright.controllers.kubeadmcontrolplane.snapshot import ClusterFacts, ControlPlaneSnapshot
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import ClusterFacts, ControlPlaneSnapshot, Descendants
 from clusterwright.controllers.machine_templates import failed
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.client import Original
@@ -69,6 +69,8 @@ class Observer:
                 await adopt(self.deps, self.patcher, seen, orphans)
                 return None
             seen = replace(seen, owned=await self._owned(seen, found))
+            if seen.deleting and seen.owned:
+                seen = replace(seen, descendants=await self._descendants(seen))
         template = await self._template(seen)
         seen = replace(seen, template=template)
         if isinstance(template, Unreadable):  # perhaps it can be read, and only not be made ours
@@ -122,6 +124,23 @@ class Observer:
             return None
         except (ApiError, ContractUnknown) as error:
             raise failed(f"failed to get {reference.kind} {namespace}/{reference.name}: {error}", error) from error
+
+    async def _descendants(self, seen: ControlPlaneSnapshot) -> Descendants | Unreadable:
+        client, labels = self.deps.client, {CLUSTER_NAME_LABEL: seen.cluster.key.name}
+        try:
+            machines = await client.list(Machine, namespace=seen.key.namespace, labels=labels)
+            pools = (
+                await client.list(MachinePool, namespace=seen.key.namespace, labels=labels)
+                if seen.features.get("MachinePool", True)
+                else ()
+            )
+        except ApiError as error:
+            return Unreadable(str(error), error)
+        return Descendants(
+            pools=tuple(p.metadata.name for p in pools),
+            workers=tuple(m.metadata.name for m in machines if CONTROL_PLANE_LABEL not in m.metadata.labels),
+            machines=len(machines),
+        )
 
     # ------------------------------------------------------------------------------------------------ template
 

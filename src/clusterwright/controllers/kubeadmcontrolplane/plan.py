@@ -31,6 +31,7 @@ from clusterwright.controllers.kubeadmcontrolplane.guards import (
     version_readable,
     workers_left,
 )
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneDone
 from clusterwright.tables import KEEP, OTHERWISE, Row, Table, message, unknown
 
 # --------------------------------------------------------------------------------------------- preparation
@@ -86,7 +87,7 @@ class Leaving(Enum):
 @message(
     "etcd member <name> does not have a corresponding Machine, it must be removed from the cluster but this operation can lead to quorum loss"
 )
-def stray_error(c: Snapshot) -> str:
+def stray_error(c: ControlPlaneDone) -> str:
     """Somebody has to look."""
     stray = stray_member(c)
     return (
@@ -102,7 +103,7 @@ def version_error(c: Snapshot) -> str:
 
 
 # fmt: off
-LEAVE: Table[Snapshot] = Table(
+LEAVE: Table[ControlPlaneDone] = Table(
     "Leave",
     Row("stray-needed",       any_stray & stray_is_needed,    KEEP, error=stray_error),
     Row("stray",              any_stray,                      KEEP, act=Leaving.REMOVE_MEMBER,  requeue=names.SOON),

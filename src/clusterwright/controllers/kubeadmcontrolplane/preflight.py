@@ -12,7 +12,7 @@ from typing import assert_never
 from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.etcd.quorum import control_plane_survives, project_etcd
 from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine, subjects
-from clusterwright.controllers.kubeadmcontrolplane.snapshot import NO_BLOCKERS, Blockers, ControlPlaneSnapshot
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import NO_BLOCKERS, Blockers, ControlPlaneDone
 from clusterwright.tables import KEEP, OTHERWISE, Decision, Guard, Row, Subject, Table, false, guard, message
 from clusterwright.workload.access import EtcdMember
 
@@ -53,7 +53,7 @@ class PreflightFacts:
     excluding: str = ""
 
     @staticmethod
-    def of(c: ControlPlaneSnapshot, *, adding: bool = False, excluding: str = "") -> PreflightFacts:
+    def of(c: ControlPlaneDone, *, adding: bool = False, excluding: str = "") -> PreflightFacts:
         """Return the facts of a control plane."""
         certificates = c.condition(names.CERTIFICATES_AVAILABLE)
         return PreflightFacts(

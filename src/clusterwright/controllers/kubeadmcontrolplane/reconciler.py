@@ -8,11 +8,9 @@ from typing import Final, assert_never
 
 from clusterwright.api.controlplane import KubeadmControlPlane, KubeadmControlPlaneInitializationStatus
 from clusterwright.api.copying import replace
-from clusterwright.api.core import Machine, MachinePool
+from clusterwright.api.core import Machine
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import (
-    CLUSTER_NAME_LABEL,
-    CONTROL_PLANE_LABEL,
     KCP_PRE_TERMINATE_HOOK,
     KUBEADM_CONTROL_PLANE_FINALIZER,
     REMEDIATION_IN_PROGRESS_ANNOTATION,
@@ -49,7 +47,7 @@ from clusterwright.controllers.kubeadmcontrolplane.machines.remediation import (
 from clusterwright.controllers.kubeadmcontrolplane.observing import Observer, owner_cluster
 from clusterwright.controllers.kubeadmcontrolplane.plan import Deletion, Leaving, Preparation
 from clusterwright.controllers.kubeadmcontrolplane.rollout import scale
-from clusterwright.controllers.kubeadmcontrolplane.snapshot import ClusterFacts, ControlPlaneSnapshot, Descendants
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import ClusterFacts, ControlPlaneDone, ControlPlaneSnapshot
 from clusterwright.controllers.kubeadmcontrolplane.status import counted
 from clusterwright.controllers.kubeadmcontrolplane.wakes import WorkloadWatches
 from clusterwright.controllers.kubeadmcontrolplane.workload import WorkloadUnavailable, workload_client
@@ -62,13 +60,19 @@ from clusterwright.runtime.patch import Patcher
 from clusterwright.runtime.reconcile import Reconciler
 from clusterwright.workload.access import NotConnected
 
-SHAPE: Final = Shape(kind=KubeadmControlPlane, finalizer=KUBEADM_CONTROL_PLANE_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
+SHAPE: Final = Shape(
+    kind=KubeadmControlPlane,
+    done=ControlPlaneDone,
+    finalizer=KUBEADM_CONTROL_PLANE_FINALIZER,
+    owned=OWNED,
+    owned_v1beta1=OWNED_V1BETA1,
+)
 _TRIED_BY_THEN: Final = timedelta(seconds=5)
 _LONGEST: Final = timedelta(days=1)
 """Longer waits are taken in steps: no event loop keeps a timer of years exactly."""
 
 
-class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot, ControlPlaneSnapshot]):
+class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot, ControlPlaneDone]):
     """The steps that are a control plane's own."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -107,13 +111,13 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
     async def act(self, run: Run) -> None:
         """What is to be done; then, whatever came of it, whether kubeadm has succeeded, and when time alone will change something."""
         try:
-            await (self._delete(run) if run.done.deleting else self._advance(run))
+            await (self._delete(run) if run.seen.deleting else self._advance(run))
         except ApiError as error:
             run.fail(error)
         await self._detect_initialization(run)
-        moment = None if run.done.deleting else next_moment(run.done)
+        moment = None if run.seen.deleting else next_moment(run.done)
         if moment is not None:
-            self._deps.enqueue_after(run.object.key, min(moment - run.done.now, _LONGEST), "time has come")
+            self._deps.enqueue_after(run.object.key, min(moment - run.seen.now, _LONGEST), "time has come")
 
     async def _advance(self, run: Run) -> None:
         """Each step is a table; the first whose choice ends the pass is the last."""
@@ -130,14 +134,14 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
             run.fail(str(error), error)
         run.become(counted(run.done, last))
         run.conclude(*CONCLUSIONS_V1BETA1)
-        run.become(with_v1beta1(run.object, conditions_v1beta1.ready(run.done), run.done.now))
-        if not run.done.deleting and not run.votes and is_false(run.done.conditions, names.COMPONENTS_HEALTHY):
+        run.become(with_v1beta1(run.object, conditions_v1beta1.ready(run.done), run.seen.now))
+        if not run.seen.deleting and not run.votes and is_false(run.done.conditions, names.COMPONENTS_HEALTHY):
             run.vote(names.POLL)
 
     # --------------------------------------------------------------------------------------------- preparation
 
     async def _prepare(self, run: Run) -> bool:
-        decision = run.decide(plan.PREPARE, run.done.template.cause if isinstance(run.done.template, Unreadable) else None)
+        decision = run.decide(plan.PREPARE, run.seen.template.cause if isinstance(run.seen.template, Unreadable) else None)
         if not run.done.managed_etcd and not decision.error:  # its health is not ours to report; what an older version wrote goes
             _forget_etcd_health(run)
         match decision.chosen(Preparation):
@@ -155,7 +159,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
                     and await keep_in_step(self._hands, run)
                 )
                 if ready:
-                    run.become(with_v1beta1(run.object, conditions_v1beta1.machines_ready(run.done), run.done.now))
+                    run.become(with_v1beta1(run.object, conditions_v1beta1.machines_ready(run.done), run.seen.now))
                 return ready
             case None:
                 return False
@@ -270,7 +274,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
                 failure = PassFailed(f"failed to delete unhealthy machine {machine.name}: {error}")
                 said = remediation.failed(str(failure))
         condition, old = said
-        known, now = run.done.machine(machine.name), run.done.now
+        known, now = run.done.machine(machine.name), run.seen.now
         run.done = run.done.with_machine(replace(known, object=with_v1beta1(with_condition(known.object, condition, now), old, now)))
         if failure is not None:
             await self._hands.patch(run, [machine.name], (names.OWNER_REMEDIATED,))
@@ -286,15 +290,13 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
 
     async def _delete(self, run: Run) -> None:
         if run.done.owned:
-            run.become(with_v1beta1(run.object, conditions_v1beta1.machines_ready(run.done), run.done.now))
+            run.become(with_v1beta1(run.object, conditions_v1beta1.machines_ready(run.done), run.seen.now))
             if not run.done.managed_etcd:
                 _forget_etcd_health(run)
             with suppress(PassFailed):
                 await inspect(self._hands, run)
             run.errors.clear()  # what cannot be looked at keeps nobody from being deleted
-            descendants = await self._descendants(run.done)
-            run.done = replace(run.done, descendants=descendants)
-        found = run.done.descendants
+        found = run.seen.descendants
         match run.decide(plan.DELETE, found.cause if isinstance(found, Unreadable) else None).chosen(Deletion):
             case Deletion.RELEASE:
                 run.become(without_finalizer(run.object, KUBEADM_CONTROL_PLANE_FINALIZER))
@@ -304,23 +306,6 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
                 pass
             case never:
                 assert_never(never)
-
-    async def _descendants(self, seen: ControlPlaneSnapshot) -> Descendants | Unreadable:
-        client, labels = self._deps.client, {CLUSTER_NAME_LABEL: seen.cluster.key.name}
-        try:
-            machines = await client.list(Machine, namespace=seen.key.namespace, labels=labels)
-            pools = (
-                await client.list(MachinePool, namespace=seen.key.namespace, labels=labels)
-                if seen.features.get("MachinePool", True)
-                else ()
-            )
-        except ApiError as error:
-            return Unreadable(str(error), error)
-        return Descendants(
-            pools=tuple(p.metadata.name for p in pools),
-            workers=tuple(m.metadata.name for m in machines if CONTROL_PLANE_LABEL not in m.metadata.labels),
-            machines=len(machines),
-        )
 
     async def _delete_machines(self, run: Run) -> None:
         failures: list[str] = []
@@ -337,7 +322,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
             except ApiError as error:
                 failures.append(f"failed to delete Machine {machine.name}: {error}")
         if failures:
-            text = f"Failed to delete control plane Machines for cluster {run.done.cluster.key} control plane: {'; '.join(failures)}"
+            text = f"Failed to delete control plane Machines for cluster {run.seen.cluster.key} control plane: {'; '.join(failures)}"
             run.record("Warning", "FailedDelete", text)
             run.fail(text)
             run.done = replace(run.done, deletion_failed=True)

@@ -168,7 +168,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
                 await self._say(run, found.candidates, remediation.deferred(found))
             case Remedy.POSTPONE:
                 await self._defer_rest(run, found)
-                await self._say(run, found.chosen, *remediation.postponed(found.preflight or Verdict()))
+                await self._say(run, found.chosen, *remediation.postponed(found.preflight))
             case Remedy.REPLACE:
                 await self._defer_rest(run, found)
                 await self._say(run, found.chosen, *remediation.replaced())

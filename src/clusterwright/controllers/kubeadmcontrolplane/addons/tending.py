@@ -19,7 +19,7 @@ from clusterwright.workload.access import NotConnected
 async def tend(hands: Hands, run: Run) -> None:
     """Leftovers, kube-proxy, CoreDNS, and when certificates expire. Without a connection nothing is done. Raises PassFailed."""
     try:
-        client = await workload_client(hands.deps, run.done.cluster.key)
+        client = await workload_client(hands.deps, run.seen.cluster.key)
     except NotConnected:
         return
     except WorkloadUnavailable as error:

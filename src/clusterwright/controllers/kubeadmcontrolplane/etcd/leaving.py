@@ -106,7 +106,7 @@ async def member_name(hands: Hands, run: Run, machine: ControlPlaneMachine) -> s
     if not provider_id:
         return None
     try:
-        client = await workload_client(hands.deps, run.done.cluster.key)
+        client = await workload_client(hands.deps, run.seen.cluster.key)
         nodes = [n for n in await client.list(Node) if n.spec.provider_id == provider_id]
     except (ApiError, WorkloadUnavailable):
         return None

@@ -14,7 +14,7 @@ from clusterwright.controllers.kubeadmcontrolplane.machines import desired
 from clusterwright.controllers.kubeadmcontrolplane.machines.selection import domain_for_new
 from clusterwright.controllers.kubeadmcontrolplane.names import FIELD_MANAGER, METADATA_MANAGER
 from clusterwright.controllers.kubeadmcontrolplane.observing import KUBEADM_CONFIG
-from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneDone
 from clusterwright.controllers.refusals import taken_back
 from clusterwright.kubeadm.naming import BadNamingTemplate, machine_name, slot
 from clusterwright.runtime.errors import ApiError, NotFound
@@ -32,7 +32,7 @@ async def create_machine(hands: Hands, run: Run, *, join: bool) -> None:
         with hands.unconfirmed.creating(run.done.key, name):
             await _create(hands, run, name, join=join)
     except (ApiError, ValueError) as error:
-        text = f"Failed to create control plane Machine for cluster {run.done.cluster.key} control plane: {error}"
+        text = f"Failed to create control plane Machine for cluster {run.seen.cluster.key} control plane: {error}"
         run.record("Warning", "FailedScaleUp" if join else "FailedInitialization", text)
         raise PassFailed(text) from error
     annotate(run, {REMEDIATION_IN_PROGRESS_ANNOTATION: None})
@@ -71,7 +71,7 @@ async def _create(hands: Hands, run: Run, name: str, *, join: bool) -> None:
             raise PassFailed("; ".join([str(error), *await taken_back(client, machine, made, error)])) from error
 
 
-def _next_name(hands: Hands, seen: ControlPlaneSnapshot) -> str:
+def _next_name(hands: Hands, seen: ControlPlaneDone) -> str:
     """Return the name of a create that was never answered, or else a new name. Raises PassFailed."""
     present = {m.name for m in seen.owned}
     for name in hands.unconfirmed.names(seen.key):

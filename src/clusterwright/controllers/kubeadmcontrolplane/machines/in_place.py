@@ -173,7 +173,7 @@ async def begin_update(hands: Hands, run: Run, name: str) -> None:
 
     The Machine is marked first and its hook last, so that the Machine controller acts on the whole. Raises PassFailed.
     """
-    machine, owner, client, template = run.done.machine(name), run.done.owner, hands.deps.client, run.done.template
+    machine, owner, client, template = run.done.machine(name), run.done.owner, hands.deps.client, run.seen.template
     where = f"failed to complete triggering in-place update for Machine {machine.key}"
     try:
         if not machine.is_marked_for_update:
