@@ -21,7 +21,7 @@ from clusterwright.controllers.kit.owners import Unowned
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.kit.snapshots import Snapshot
-from clusterwright.controllers.wiring import Tools
+from clusterwright.controllers.wiring import PassTools
 from clusterwright.runtime.errors import Conflict, Invalid, NotFound
 from clusterwright.runtime.reconcile import Reconciler
 
@@ -69,7 +69,7 @@ class Definition(Snapshot[CustomResourceDefinitionMeta]):
         return frozenset(f"{spec['group']}/{version['name']}" for version in spec["versions"] if version.get("served"))
 
 
-def make(tools: Tools, skip: Collection[Phase] = ()) -> Reconciler:
+def make(tools: PassTools, skip: Collection[Phase] = ()) -> Reconciler:
     """Return the reconciler of our CRDs; it does not do the phases in `skip`."""
     return KindReconciler(tools, SHAPE, CrdMigrator(tools, skip))
 
@@ -77,7 +77,7 @@ def make(tools: Tools, skip: Collection[Phase] = ()) -> Reconciler:
 class CrdMigrator(Kind[CustomResourceDefinitionMeta, Unowned, Definition, Definition]):
     """Brings the objects of our own CRDs up to date, once per generation of the CRD."""
 
-    def __init__(self, tools: Tools, skip: Collection[Phase]) -> None:
+    def __init__(self, tools: PassTools, skip: Collection[Phase]) -> None:
         self._client = tools.client
         self._clock = tools.clock
         self._phases = frozenset(PHASES) - frozenset(skip)

@@ -54,5 +54,10 @@ def appeared_or_changed(facts: Callable[[Any], Any]) -> Changed:
     return Changed(facts, going=False)
 
 
+def gone(old: Any | None, new: Any | None) -> bool:
+    """Count objects that go."""
+    return new is None
+
+
 resource_version_changed: Predicate = changed(lambda obj: obj.metadata.resource_version)
 """Drops events that tell nothing new."""

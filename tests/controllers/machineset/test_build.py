@@ -16,6 +16,7 @@ from clusterwright.controllers.machinedeployment import build as deployments
 from clusterwright.controllers.machinedeployment import snapshot as facts
 from clusterwright.controllers.machineset import build as sets
 from clusterwright.controllers.machineset.snapshot import ClusterFacts, DeploymentFacts
+from clusterwright.runtime.predicates import gone
 
 SELECTOR = LabelSelector(match_labels={"a": "1"})
 SET = MachineSet(metadata=ObjectMeta(name="s", namespace="ns"), spec=MachineSetSpec(selector=SELECTOR, replicas=2))
@@ -63,8 +64,8 @@ async def test_a_machine_that_went_makes_room_for_its_siblings() -> None:
 
     assert list(await sets.siblings_of(machine, Listed(SET, full))) == THE_SET  # type: ignore[arg-type]
     assert list(await sets.siblings_of(Machine(), Listed(SET))) == []  # type: ignore[arg-type]
-    assert sets.is_gone(machine, None)
-    assert not sets.is_gone(None, machine)
+    assert gone(machine, None)
+    assert not gone(None, machine)
 
 
 async def test_an_orphaned_machine_set_wakes_those_that_would_have_it_but_not_those_that_select_everything() -> None:

@@ -11,7 +11,7 @@ from clusterwright.controllers.extensionconfig.snapshot import ExtensionConfigDo
 from clusterwright.controllers.kit.owners import Unowned
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kit.reconciler import KindReconciler, Shape
-from clusterwright.controllers.wiring import NoEvents, PassTools, Tools
+from clusterwright.controllers.wiring import NoEvents, PassTools
 from clusterwright.runtime.reconcile import Reconciler
 from clusterwright.runtimesdk.registry import Registry
 from clusterwright.runtimesdk.warmup import undiscovered
@@ -19,7 +19,7 @@ from clusterwright.runtimesdk.warmup import undiscovered
 SHAPE = Shape(kind=ExtensionConfig, done=ExtensionConfigDone, owned=(), main=False)
 
 
-def make(tools: Tools, registry: Registry) -> Reconciler:
+def make(tools: PassTools, registry: Registry) -> Reconciler:
     """Return the reconciler of ExtensionConfigs that another manager discovers."""
     silent = PassTools(
         client=tools.client, clock=tools.clock, random=tools.random, events=NoEvents(), reports=tools.reports, trace=tools.trace

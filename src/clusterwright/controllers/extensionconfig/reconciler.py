@@ -19,7 +19,7 @@ from clusterwright.controllers.kit.owners import Unowned
 from clusterwright.controllers.kit.passing import Pass, PassFailed
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.kit.snapshots import Snapshot
-from clusterwright.controllers.wiring import Dependencies, Tools
+from clusterwright.controllers.wiring import Dependencies, PassTools
 from clusterwright.runtime import models
 from clusterwright.runtime.client import Original
 from clusterwright.runtime.errors import ApiError
@@ -60,7 +60,7 @@ def register(registry: Registry, config: Json) -> None:
 class RegisteredConfigs(Kind[ExtensionConfig, Unowned, Snapshot[ExtensionConfig], ExtensionConfigDone]):
     """What every controller of ExtensionConfigs does: it waits for the registry, and removes from it what is deleted."""
 
-    def __init__(self, tools: Tools, registry: Registry) -> None:
+    def __init__(self, tools: PassTools, registry: Registry) -> None:
         self._client = tools.client
         self._clock = tools.clock
         self.registry = registry

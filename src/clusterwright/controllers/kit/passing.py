@@ -12,8 +12,8 @@ import msgspec
 from clusterwright.api.copying import replace
 from clusterwright.api.meta import Object, Unstructured, V1Beta1Condition
 from clusterwright.controllers.kit import conditions
-from clusterwright.runtime.client import Original
-from clusterwright.runtime.errors import ApiError, Terminal
+from clusterwright.runtime.client import Client, Original
+from clusterwright.runtime.errors import ApiError, NotFound, Terminal
 from clusterwright.runtime.reports import Report
 from clusterwright.tables import Decision, Table
 from clusterwright.workload.access import NotConnected
@@ -139,6 +139,19 @@ class Pass(Generic[T, S, D]):
             error = PassFailed(error)
             error.__cause__ = cause
         self.errors.append(error)
+
+    async def delete(self, client: Client, obj: Object) -> None:
+        """Delete an object that belongs to this one, and record it. One that is gone already is not a failure."""
+        name = obj.metadata.name
+        try:
+            await client.delete(type(obj), obj.key, uid=obj.metadata.uid)
+        except NotFound:
+            return
+        except ApiError as error:
+            self.record("Warning", "FailedDelete", f"Failed to delete {obj.kind} {name}: {error}")
+            self.fail(f"failed to delete {obj.kind} {obj.key}: {error}", error)
+            return
+        self.record("Normal", "SuccessfulDelete", f"Deleted {obj.kind} {name}")
 
     def record(self, type: str, reason: str, message: str) -> None:
         """Record an Event of the object when the pass has written what it concluded."""

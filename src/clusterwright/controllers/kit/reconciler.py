@@ -15,7 +15,7 @@ from clusterwright.api.meta import Object, ObjectKey, Unstructured
 from clusterwright.conditions import ConditionConflict
 from clusterwright.controllers.kit.owners import Owner
 from clusterwright.controllers.kit.passing import Pass, Seen, failure
-from clusterwright.controllers.wiring import Tools
+from clusterwright.controllers.wiring import PassTools
 from clusterwright.runtime.client import Original
 from clusterwright.runtime.errors import ApiError, NotFound, Terminal, is_expected
 from clusterwright.runtime.finalizers import Finalization, ensure_finalizer, without_finalizer
@@ -101,7 +101,7 @@ class Kind(Protocol[T, O, S, D]):
 class KindReconciler(Generic[T, O, S, D]):
     """Reconciles one kind."""
 
-    def __init__(self, deps: Tools, shape: Shape[T], kind: Kind[T, O, S, D]) -> None:
+    def __init__(self, deps: PassTools, shape: Shape[T], kind: Kind[T, O, S, D]) -> None:
         self._deps = deps
         self._shape = shape
         self._kind = kind

@@ -13,7 +13,7 @@ from clusterwright.api.bootstrap import KubeadmConfig
 from clusterwright.api.core import Cluster, Machine, MachinePool
 from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.api.meta import ObjectKey
-from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
+from clusterwright.api.wellknown import BOOTSTRAP_GROUP, CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
 from clusterwright.conditions import is_true
 from clusterwright.controllers.kubeadmconfig.init_lock import NAME_SUFFIX, read_information
 from clusterwright.controllers.kubeadmconfig.reconciler import make
@@ -25,7 +25,6 @@ from clusterwright.runtime.client import Reader
 from clusterwright.runtime.predicates import appeared_or_changed
 from clusterwright.runtime.reconcile import Watch
 
-_GROUP = "bootstrap.cluster.x-k8s.io"
 _MADE_BY_PROGRAMS = frozenset({SECRET_TYPE, TOKEN_TYPE, "kubernetes.io/service-account-token", "helm.sh/release.v1"})
 
 
@@ -33,7 +32,7 @@ def config_of(owner: Machine | MachinePool) -> ObjectKey | None:
     """Return the KubeadmConfig that a Machine or MachinePool refers to, or None."""
     spec = owner.spec if isinstance(owner, Machine) else owner.spec.template.spec
     reference = spec.bootstrap.config_ref if spec is not None else None
-    if reference is None or (reference.api_group, reference.kind) != (_GROUP, "KubeadmConfig") or not reference.name:
+    if reference is None or (reference.api_group, reference.kind) != (BOOTSTRAP_GROUP, "KubeadmConfig") or not reference.name:
         return None
     return ObjectKey(owner.metadata.namespace, reference.name)
 

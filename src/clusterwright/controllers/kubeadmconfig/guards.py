@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from clusterwright.controllers.kit.lookup import core_subject
 from clusterwright.controllers.kubeadmconfig.discovery import Filled
 from clusterwright.controllers.kubeadmconfig.init_lock import Attempt, Lock
 from clusterwright.controllers.kubeadmconfig.snapshot import Certificates, ConfigDone, ConfigSnapshot, Data, Presence
@@ -31,12 +32,12 @@ def deleting(p: Presence) -> bool:
 
 def the_cluster(s: ConfigSnapshot) -> tuple[Subject, ...]:
     """Return the Cluster as the subject of a question."""
-    return (Subject("cluster.x-k8s.io", "Cluster", s.cluster.namespace, s.cluster.name),)
+    return (core_subject("Cluster", s.cluster.key),)
 
 
 def the_owner(s: ConfigSnapshot) -> tuple[Subject, ...]:
     """Return the owner as the subject of a question."""
-    return (Subject("cluster.x-k8s.io", s.owner.kind, s.owner.key.namespace, s.owner.key.name),)
+    return (core_subject(s.owner.kind, s.owner.key),)
 
 
 @guard("cluster.status.initialization.infrastructureProvisioned=true", about=the_cluster)

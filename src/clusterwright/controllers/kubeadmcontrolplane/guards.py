@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import KCP_PRE_TERMINATE_HOOK, PRE_TERMINATE_HOOK_PREFIX
-from clusterwright.controllers.kit.lookup import Unreadable, subject
+from clusterwright.controllers.kit.lookup import Unreadable, core_subject, subject
 from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.etcd.matching import LEARNER_GRACE
 from clusterwright.controllers.kubeadmcontrolplane.etcd.quorum import control_plane_survives, project_etcd
@@ -20,7 +21,7 @@ _OTHER_HOOKS_FROM = (1, 31, 0)
 
 
 def _cluster(c: Snapshot) -> tuple[Subject, ...]:
-    return (Subject("cluster.x-k8s.io", "Cluster", c.cluster.key.namespace, c.cluster.key.name),)
+    return (core_subject("Cluster", c.cluster.key),)
 
 
 def _template(c: Snapshot) -> tuple[Subject, ...]:
@@ -236,7 +237,7 @@ def _descendants(c: Snapshot) -> tuple[Subject, ...]:
     if not isinstance(c.descendants, Descendants):
         return ()
     kinds = (("MachinePool", c.descendants.pools), ("Machine", c.descendants.workers))
-    return tuple(Subject("cluster.x-k8s.io", kind, c.key.namespace, name) for kind, found in kinds for name in found)
+    return tuple(core_subject(kind, ObjectKey(c.key.namespace, name)) for kind, found in kinds for name in found)
 
 
 @guard("the Cluster has other Machines or MachinePools", about=_descendants)

@@ -12,7 +12,7 @@ from clusterwright.api.controlplane import KubeadmControlPlane
 from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine, MachinePool
 from clusterwright.api.meta import GroupVersionKind, ObjectKey, Unstructured
-from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, CORE_GROUP
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_GROUP, CONTROL_PLANE_LABEL, CORE_GROUP
 from clusterwright.controllers.external import ContractUnknown, Reference, get_external, refers_to
 from clusterwright.controllers.kit.adopt import Adoption, Providers, owned_metadata
 from clusterwright.controllers.kit.lookup import NOT_REFERENCED, Found, Lookup, Missing, Unreadable
@@ -27,7 +27,7 @@ from clusterwright.runtime.client import Original
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.runtime.patch import Patcher
 
-_GROUP, _KIND = "controlplane.cluster.x-k8s.io", "KubeadmControlPlane"
+_KIND = "KubeadmControlPlane"
 KUBEADM_CONFIG = GroupVersionKind("bootstrap.cluster.x-k8s.io", "v1beta2", "KubeadmConfig")
 
 
@@ -92,7 +92,7 @@ class Observer:
             raise failed(f"failed to list control plane Machines: {error}", error) from error
 
     async def _owned(self, seen: ControlPlaneSnapshot, found: Sequence[Machine]) -> tuple[ControlPlaneMachine, ...]:
-        ours = [m for m in found if any(refers_to(r, _GROUP, _KIND, seen.key.name) for r in m.metadata.owner_references)]
+        ours = [m for m in found if any(refers_to(r, CONTROL_PLANE_GROUP, _KIND, seen.key.name) for r in m.metadata.owner_references)]
         if not seen.deleting and len(ours) != len(found):
             raise PassFailed(
                 "not all control plane machines are owned by this KubeadmControlPlane, refusing to operate in mixed management mode"

@@ -14,7 +14,7 @@ from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL,
 from clusterwright.conditions import v1beta1
 from clusterwright.controllers.external import ContractUnknown, get_external
 from clusterwright.controllers.kit.conditions import v1beta1_conditions
-from clusterwright.controllers.kit.contract import said
+from clusterwright.controllers.kit.contract import read_or_none
 from clusterwright.controllers.kit.lookup import Found, Lookup, Missing, NotReferenced, Unreadable
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.machine import drain, host_deletion, node_access, node_shutdown, remote, volumes
@@ -295,4 +295,4 @@ def _sight(run: MachinePass) -> tuple[str, bool, frozenset[str]]:
 
 def _provider_id(s: MachineSnapshot) -> str:
     """Return the providerID that the Machine knows, else the one that its infrastructure machine reports."""
-    return s.machine.spec.provider_id or said(s.infrastructure, reported_provider_id) or ""
+    return s.machine.spec.provider_id or read_or_none(s.infrastructure, reported_provider_id) or ""

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from clusterwright.api.core import MachineTemplateSpec
 from clusterwright.conditions import InvalidConditions, conditions_of, get, has
-from clusterwright.controllers.kit.lookup import Found, Lookup, Missing, NotReferenced, Unreadable, subject
+from clusterwright.controllers.kit.lookup import Found, Lookup, Missing, NotReferenced, Unreadable, core_subject, subject
 from clusterwright.controllers.machine.snapshot import (
     MachineDone,
     MachineSnapshot,
@@ -36,7 +36,7 @@ def the_infrastructure(s: MachineSnapshot) -> tuple[Subject, ...]:
 
 def the_cluster(s: MachineSnapshot) -> tuple[Subject, ...]:
     """Whom questions about the Cluster ask."""
-    return (Subject("cluster.x-k8s.io", "Cluster", s.cluster.namespace, s.cluster.name),)
+    return (core_subject("Cluster", s.cluster.key),)
 
 
 @guard("metadata.deletionTimestamp is set")

@@ -24,13 +24,13 @@ from clusterwright.api.wellknown import (
 from clusterwright.controllers.external import Reference
 from clusterwright.controllers.kit.adopt import owned_metadata, owner_reference
 from clusterwright.controllers.kit.contract import (
-    complaint,
     data_secret_created,
     data_secret_name,
+    field_of,
     mirrored_ready,
+    read_error,
+    read_or_none,
     repeated_failure,
-    said,
-    told,
 )
 from clusterwright.controllers.kit.lookup import Found, Lookup, Unreadable
 from clusterwright.controllers.machine.guards import (
@@ -124,28 +124,28 @@ _FAILURE_DOMAIN = CONTRACTS["v1beta2"].infra_machine.failure_domain
 
 def infrastructure_provisioned(infra: Found) -> bool:
     """Return whether the infrastructure machine says that it is provisioned. Raises MalformedField."""
-    return told(infra, CONTRACTS[infra.contract].infra_machine.provisioned) is True
+    return field_of(infra, CONTRACTS[infra.contract].infra_machine.provisioned) is True
 
 
 def reported_provider_id(infra: Found) -> str:
     """Return what the provider calls the machine; empty if it does not tell. Raises MalformedField."""
-    return told(infra, CONTRACTS[infra.contract].infra_machine.provider_id) or ""
+    return field_of(infra, CONTRACTS[infra.contract].infra_machine.provider_id) or ""
 
 
 def failure_domains(infra: Found) -> tuple[str, str]:
     """Return where the machine shall be, and where it is; empty if the provider does not tell. Raises MalformedField."""
     requested = CONTRACTS[infra.contract].infra_machine.older_failure_domain
-    return told(infra, requested) or "", told(infra, _FAILURE_DOMAIN) or ""
+    return field_of(infra, requested) or "", field_of(infra, _FAILURE_DOMAIN) or ""
 
 
 def addresses_of(infra: Found) -> tuple[MachineAddress, ...] | None:
     """Return the addresses of an infrastructure machine; None if it does not tell. Raises MalformedField."""
-    return told(infra, CONTRACTS[infra.contract].infra_machine.addresses)
+    return field_of(infra, CONTRACTS[infra.contract].infra_machine.addresses)
 
 
 def is_interruptible(lookup: Lookup) -> bool:
     """Return whether the infrastructure may take the machine away at any time. Raises MalformedField."""
-    return isinstance(lookup, Found) and told(lookup, CONTRACTS[lookup.contract].infra_machine.interruptible) is True
+    return isinstance(lookup, Found) and field_of(lookup, CONTRACTS[lookup.contract].infra_machine.interruptible) is True
 
 
 def with_failure(machine: Machine, lookup: Lookup) -> Machine:
@@ -184,7 +184,7 @@ def secret_name_set(s: MachineSnapshot) -> bool:
 
 @guard("the contract's flag can be read", about=the_config)
 def config_flag_valid(s: MachineSnapshot) -> bool:
-    return not complaint(s.bootstrap, data_secret_created)
+    return not read_error(s.bootstrap, data_secret_created)
 
 
 @guard("the bootstrap config is being deleted", about=the_config)
@@ -194,12 +194,12 @@ def config_deleting(s: MachineSnapshot) -> bool:
 
 @guard("the bootstrap config says that the data is there", about=the_config)
 def config_says_created(s: MachineSnapshot) -> bool:
-    return said(s.bootstrap, data_secret_created) is True
+    return read_or_none(s.bootstrap, data_secret_created) is True
 
 
 @guard("it names the secret", about=the_config)
 def config_names_secret(s: MachineSnapshot) -> bool:
-    return bool(said(s.bootstrap, data_secret_name))
+    return bool(read_or_none(s.bootstrap, data_secret_name))
 
 
 @message("<the error>")
@@ -209,7 +209,7 @@ def config_error(s: MachineSnapshot) -> str:
 
 @message("<what is wrong>")
 def config_garbled(s: MachineSnapshot) -> str:
-    return complaint(s.bootstrap, data_secret_created)
+    return read_error(s.bootstrap, data_secret_created)
 
 
 @message("<Kind> <name> says that the data was created, but status.dataSecretName is empty")
@@ -259,7 +259,7 @@ BOOTSTRAP: Table[MachineSnapshot] = Table(
 
 @guard("the contract's flag can be read", about=the_infrastructure)
 def infra_flag_valid(s: MachineSnapshot) -> bool:
-    return not complaint(s.infrastructure, infrastructure_provisioned)
+    return not read_error(s.infrastructure, infrastructure_provisioned)
 
 
 @guard("the infrastructure machine is being deleted", about=the_infrastructure)
@@ -269,12 +269,12 @@ def infra_deleting(s: MachineSnapshot) -> bool:
 
 @guard("the infrastructure machine says that it is provisioned", about=the_infrastructure)
 def infra_says_provisioned(s: MachineSnapshot) -> bool:
-    return said(s.infrastructure, infrastructure_provisioned) is True
+    return read_or_none(s.infrastructure, infrastructure_provisioned) is True
 
 
 @guard("it reports spec.providerID", about=the_infrastructure)
 def infra_reports_provider_id(s: MachineSnapshot) -> bool:
-    return bool(said(s.infrastructure, reported_provider_id))
+    return bool(read_or_none(s.infrastructure, reported_provider_id))
 
 
 @guard("its addresses and failure domains can be read", about=the_infrastructure)
@@ -289,12 +289,12 @@ def infra_error(s: MachineSnapshot) -> str:
 
 @message("<what is wrong>")
 def infra_garbled(s: MachineSnapshot) -> str:
-    return complaint(s.infrastructure, infrastructure_provisioned)
+    return read_error(s.infrastructure, infrastructure_provisioned)
 
 
 @message("<what is wrong>")
 def infra_details_garbled(s: MachineSnapshot) -> str:
-    return complaint(s.infrastructure, addresses_of, failure_domains)
+    return read_error(s.infrastructure, addresses_of, failure_domains)
 
 
 @message("<Kind> <name> of Machine <name> is gone")

@@ -118,7 +118,7 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
             case Deletion.DELETE:
                 for machine_set in run.done.machine_sets or ():
                     if machine_set.metadata.deletion_timestamp is None:
-                        await self._delete_one(run, machine_set)
+                        await run.delete(self._deps.client, machine_set)
             case Deletion.RELEASE:
                 run.become(without_finalizer(run.object, MACHINE_DEPLOYMENT_FINALIZER))
             case None:
@@ -126,23 +126,11 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
             case never:
                 assert_never(never)
 
-    async def _delete_one(self, run: Run, machine_set: MachineSet) -> None:
-        name = machine_set.metadata.name
-        try:
-            await self._deps.client.delete(MachineSet, machine_set.key, uid=machine_set.metadata.uid)
-        except NotFound:
-            return
-        except ApiError as error:
-            run.record("Warning", "FailedDelete", f"Failed to delete MachineSet {name}: {error}")
-            run.fail(f"failed to delete MachineSet {machine_set.key}: {error}", error)
-            return
-        run.record("Normal", "SuccessfulDelete", f"Deleted MachineSet {name}")
-
     async def _clean_up(self, run: Run) -> None:
         """After a rollout, old MachineSets without Machines go, the oldest first."""
         for machine_set in oldest_first(run.done.machine_sets or ()):
             if machine_set.metadata.name != run.done.new and is_spent(machine_set):
-                await self._delete_one(run, machine_set)
+                await run.delete(self._deps.client, machine_set)
 
     # ----------------------------------------------------------------------------------------------- rollout
 

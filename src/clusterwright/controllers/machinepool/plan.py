@@ -17,7 +17,7 @@ from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.controllers.external import with_owner
 from clusterwright.controllers.kit.adopt import owned_metadata, owner_reference
 from clusterwright.controllers.kit.conditions import with_v1beta1_status
-from clusterwright.controllers.kit.contract import complaint, data_secret_name, mirrored_ready, repeated_failure, said
+from clusterwright.controllers.kit.contract import data_secret_name, mirrored_ready, read_error, read_or_none, repeated_failure
 from clusterwright.controllers.kit.lookup import Lookup
 from clusterwright.controllers.machinepool import guards as g
 from clusterwright.controllers.machinepool.nodes import Membership
@@ -183,7 +183,7 @@ def taken(s: PoolSnapshot, what: Take | None) -> MachinePool:
         case Take.SECRET_GIVEN:
             return _initialized(pool, bootstrap_data_secret_created=True)
         case Take.SECRET:
-            return _initialized(_with_secret(pool, said(s.bootstrap, data_secret_name)), bootstrap_data_secret_created=True)
+            return _initialized(_with_secret(pool, read_or_none(s.bootstrap, data_secret_name)), bootstrap_data_secret_created=True)
         case Take.LOST:
             ref = pool.spec.template.spec.infrastructure_ref
             gone = f"{ref.kind} {pool.metadata.namespace}/{ref.name}"
@@ -192,7 +192,7 @@ def taken(s: PoolSnapshot, what: Take | None) -> MachinePool:
         case Take.PROVISIONED:
             return _initialized(pool, infrastructure_provisioned=g.infra_says_provisioned(s))
         case Take.PROVIDER_IDS:
-            return _with_provider_ids(pool, said(s.infrastructure, provider_ids))
+            return _with_provider_ids(pool, read_or_none(s.infrastructure, provider_ids))
         case never:
             assert_never(never)
 
@@ -217,10 +217,10 @@ def _with_provider_ids(pool: MachinePool, ids: tuple[str, ...] | None) -> Machin
 
 def with_replicas(s: PoolSnapshot) -> MachinePool:
     """The pool with the number of machines that the infrastructure says it has; unsaid, it stays; unreadable, it is at least known."""
-    if complaint(s.infrastructure, provider_ids):
+    if read_error(s.infrastructure, provider_ids):
         return s.object
-    garbled = complaint(s.infrastructure, infrastructure_replicas)
-    replicas = s.replicas if garbled else said(s.infrastructure, infrastructure_replicas)
+    garbled = read_error(s.infrastructure, infrastructure_replicas)
+    replicas = s.replicas if garbled else read_or_none(s.infrastructure, infrastructure_replicas)
     return s.object if replicas is None else replace(s.object, status=replace(s.object.status, replicas=replicas))
 
 

@@ -13,7 +13,7 @@ from clusterwright.api.meta import ObjectKey, OwnerReference
 from clusterwright.conditions import get, is_true
 from clusterwright.controllers.kit import owners
 from clusterwright.controllers.kit.adopt import owner_reference
-from clusterwright.controllers.kit.contract import told
+from clusterwright.controllers.kit.contract import field_of
 from clusterwright.controllers.kit.lookup import NOT_REFERENCED, Found, Lookup
 from clusterwright.controllers.kit.snapshots import Snapshot
 from clusterwright.controllers.version_counts import of_machines
@@ -124,19 +124,19 @@ def infrastructure_provisioned(pool: Found) -> bool:
     The flag of the older contract counts in both: pools of the newer one were read by it, too, and set it.
     """
     flags = (CONTRACTS[contract].infra_machine_pool.provisioned for contract in ("v1beta1", pool.contract))
-    return any(told(pool, flag) is True for flag in flags)
+    return any(field_of(pool, flag) is True for flag in flags)
 
 
 def infrastructure_machine_kind(pool: Found) -> str:
     """Return the kind of the infrastructure's machines, empty where it keeps them to itself. Raises MalformedField."""
-    return told(pool, CONTRACTS[pool.contract].infra_machine_pool.infrastructure_machine_kind) or ""
+    return field_of(pool, CONTRACTS[pool.contract].infra_machine_pool.infrastructure_machine_kind) or ""
 
 
 def provider_ids(pool: Found) -> tuple[str, ...] | None:
     """Return the identities of the infrastructure's machines, in its order; None where it does not tell. Raises MalformedField."""
-    return told(pool, CONTRACTS[pool.contract].infra_machine_pool.provider_id_list)
+    return field_of(pool, CONTRACTS[pool.contract].infra_machine_pool.provider_id_list)
 
 
 def infrastructure_replicas(pool: Found) -> int | None:
     """Return how many machines the infrastructure has; None where it does not tell. Raises MalformedField."""
-    return told(pool, CONTRACTS[pool.contract].infra_machine_pool.replicas)
+    return field_of(pool, CONTRACTS[pool.contract].infra_machine_pool.replicas)

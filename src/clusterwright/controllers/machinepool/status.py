@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clusterwright.api.copying import replace
 from clusterwright.api.core import MachinePool
-from clusterwright.controllers.kit.contract import complaint, failure
+from clusterwright.controllers.kit.contract import failure, read_error
 from clusterwright.controllers.kit.lookup import Found
 from clusterwright.controllers.machinepool import guards as g
 from clusterwright.controllers.machinepool.nodes import kubelets
@@ -36,7 +36,7 @@ def with_counters(s: PoolDone) -> MachinePool:
 
     Unchanged where the infrastructure was not read. Raises MalformedField.
     """
-    if s.deleting or not isinstance(s.infrastructure, Found) or complaint(s.infrastructure, failure):
+    if s.deleting or not isinstance(s.infrastructure, Found) or read_error(s.infrastructure, failure):
         return s.object
     status = s.object.status
     if not infrastructure_machine_kind(s.infrastructure):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clusterwright.controllers.kit.lookup import subject
+from clusterwright.controllers.kit.lookup import core_subject, subject
 from clusterwright.controllers.machineset.snapshot import MachineSetDone, MachineSetSnapshot
 from clusterwright.controllers.owned_machines import awaits_acknowledgement
 from clusterwright.controllers.owned_machines import unlisted as unlisted_by_owner
@@ -55,7 +55,7 @@ def missing_templates(c: Snapshot) -> bool:
 
 
 def _machines(c: Snapshot) -> tuple[Subject, ...]:
-    return tuple(Subject("cluster.x-k8s.io", "Machine", m.metadata.namespace, m.metadata.name) for m in c.machines or ())
+    return tuple(core_subject("Machine", m.key) for m in c.machines or ())
 
 
 @guard("there are Machines", about=_machines)

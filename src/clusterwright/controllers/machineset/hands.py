@@ -13,7 +13,6 @@ from clusterwright.controllers.machineset.remediation import OWNER_REMEDIATED
 from clusterwright.controllers.machineset.snapshot import MachineSetDone, MachineSetSnapshot
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.client import Original
-from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.runtime.patch import Patcher
 
 Run = Pass[MachineSet, MachineSetSnapshot, MachineSetDone]
@@ -41,16 +40,7 @@ class Hands:
         leaving = list(machines)
         run.done = replace(run.done, kept=run.done.kept - {m.metadata.name for m in leaving})
         for machine in leaving:
-            name = machine.metadata.name
-            try:
-                await self._deps.client.delete(Machine, machine.key, uid=machine.metadata.uid)
-            except NotFound:
-                continue
-            except ApiError as error:
-                run.record("Warning", "FailedDelete", f"Failed to delete Machine {name}: {error}")
-                run.fail(f"failed to delete Machine {machine.key}: {error}", error)
-                continue
-            run.record("Normal", "SuccessfulDelete", f"Deleted Machine {name}")
+            await run.delete(self._deps.client, machine)
 
     async def patch(self, run: Run, key: ObjectKey, change: Callable[[Machine], Machine]) -> None:
         """Write what `change` makes of the Machine; nothing if it is gone."""

@@ -21,7 +21,7 @@ from clusterwright.api.wellknown import (
 )
 from clusterwright.controllers.external import is_owned_by, with_owner
 from clusterwright.controllers.kit.adopt import Providers, owner_reference
-from clusterwright.controllers.kit.contract import told
+from clusterwright.controllers.kit.contract import field_of
 from clusterwright.controllers.kit.lookup import Found, Unreadable
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.machine_templates import failed, look_at_templates
@@ -194,7 +194,7 @@ class Observer:
             return ControlPlane(kind=reference.kind, key=key, error=error)
         paths = CONTRACTS[found.contract].control_plane
         try:
-            version, status = told(found, paths.spec_version), told(found, paths.status_version)
+            version, status = field_of(found, paths.spec_version), field_of(found, paths.status_version)
             versions = reported_versions(found.object.json, found.contract)
         except ValueError as error:
             return ControlPlane(kind=reference.kind, key=key, error=str(error))

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Final
 
 from clusterwright.api.meta import ObjectKey
+from clusterwright.api.wellknown import BOOTSTRAP_GROUP
 from clusterwright.kubeadm.reached import is_any_older
 from clusterwright.kubeadm.versions import Version, compare, parse_version
 from clusterwright.tables import KEEP, OTHERWISE, Because, Collect, Decision, Guard, Message, Row, Table, false, guard, message, true
@@ -315,4 +316,4 @@ def verdict(preflight: Preflight, decide: Callable[[Table[Preflight], Preflight]
 
 def is_kubeadm(group: str, kind: str) -> bool:
     """Return whether a bootstrap template makes Machines join by kubeadm."""
-    return group == "bootstrap.cluster.x-k8s.io" and kind == "KubeadmConfigTemplate"
+    return group == BOOTSTRAP_GROUP and kind == "KubeadmConfigTemplate"
