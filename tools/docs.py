@@ -9,6 +9,7 @@ from pathlib import Path
 
 from clusterwright.admission.rendering import as_markdown as admission_page
 from clusterwright.offline.catalogue import catalogue
+from clusterwright.offline.cause_ids import as_markdown as causes_page
 from clusterwright.tables import as_json, as_markdown
 from tools import packages, reference
 
@@ -28,7 +29,14 @@ def pages() -> dict[str, str]:
         index += f"| [{controller}]({controller}.md) | {', '.join(t.name for t in tables)} |\n"
     index += "\nWhat is refused before any controller sees it: [rules of admission](admission.md).\n"
     index += "Every condition with its reasons: [conditions](conditions.md).\n"
-    return {"README.md": index, "admission.md": admission_page(), "conditions.md": conditions_page(), **rendered}
+    index += "What `explain` calls the causes of trouble: [causes](causes.md).\n"
+    return {
+        "README.md": index,
+        "causes.md": causes_page(),
+        "admission.md": admission_page(),
+        "conditions.md": conditions_page(),
+        **rendered,
+    }
 
 
 def conditions_page() -> str:

@@ -22,7 +22,7 @@ PATTERNS: Final[dict[str, tuple[str, int]]] = {
     "beside: use next to": (r"\bbeside\b", 46),
     "is no X: negate the verb": (r"\b(?:is|are|was|were) no (?!longer\b|more\b)[a-z]+", 93),
     "a clause that begins with who: name the subject": (r"(?:\"\"\"|[.;:,] )[Ww]ho(?:ever)? [a-z]+s? ", 72),
-    "a docstring that begins with What: use an imperative": (r"\"\"\"What ", 208),
+    "a docstring that begins with What: use an imperative": (r"\"\"\"What ", 204),
 }
 EXEMPT: Final = frozenset({"tools/plain_english.py", "docs/contributing.md"})
 """They name the phrases."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from random import Random
 
 from clusterwright.api.core import Cluster
 from clusterwright.api.meta import ObjectKey
@@ -12,11 +13,13 @@ from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.cli import samples
 from clusterwright.cli.verdicts import MANY, MOST, Teller
+from clusterwright.runtime.cache import Cache
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.rest import RestClient
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START
+from clusterwright.verdicts.judge import Judge
 
 
 class Counting(InProcessTransport):
@@ -31,17 +34,20 @@ class Counting(InProcessTransport):
 
 @asynccontextmanager
 async def told(p: Plane, shown: ObjectKey | None = None) -> AsyncIterator[tuple[list[str], Counting]]:
-    """The lines, as they are told."""
-    assert p.manager is not None
+    """The lines, as they are told, and what the judge asks the API server."""
     lines: list[str] = []
     transport = Counting(p.server)
-    teller = Teller(p.manager.cache, RestClient(transport, clock=p.clock), p.clock, lines.append, shown)
-    task = asyncio.create_task(teller.run())
+    cache = Cache(RestClient(transport, clock=p.clock), random=Random(3))
+    judge = Judge(cache, p.clock)
+    tasks = [asyncio.create_task(cache.run()), asyncio.create_task(judge.run())]
+    Teller(judge, p.clock, lines.append, shown)
     try:
         yield lines, transport
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await judge.households.close()
 
 
 def words(lines: list[str]) -> list[str]:

@@ -28,7 +28,7 @@ def test_whoever_reads_ends_up_knowing_what_there_is(steps: list[tuple[str, int 
     async def main() -> None:
         feed = Feed()
         known: Json = {}
-        async with aclosing(feed.read(0.0, lambda: None)) as reading:
+        async with aclosing(feed.read(0.0)) as reading:
             known = merged(known, await anext(reading))
             pending = False
             for key, number, look in steps:
@@ -50,7 +50,7 @@ def test_many_changes_while_nobody_looks_are_one_difference() -> None:
     async def main() -> None:
         feed = Feed()
         feed.put("a", {"n": 0})
-        async with aclosing(feed.read(1.0, lambda: None)) as reading:
+        async with aclosing(feed.read(1.0)) as reading:
             assert await anext(reading) == {"reset": True, "set": {"a": {"n": 0}}, "gone": []}
             for n in range(1000):
                 feed.put("a", {"n": n})
@@ -65,7 +65,7 @@ def test_many_changes_while_nobody_looks_are_one_difference() -> None:
 def test_differences_keep_their_distance_and_silence_is_broken() -> None:
     async def main() -> None:
         clock, feed = LoopClock(START), Feed()
-        async with aclosing(feed.read(1.0, lambda: None)) as reading:
+        async with aclosing(feed.read(1.0)) as reading:
             await anext(reading)
             feed.put("a", {"n": 1})
             await anext(reading)
@@ -84,7 +84,7 @@ def test_equal_values_are_no_news() -> None:
     async def main() -> None:
         feed = Feed()
         feed.put("a", {"n": 1})
-        async with aclosing(feed.read(0.0, lambda: None)) as reading:
+        async with aclosing(feed.read(0.0)) as reading:
             await anext(reading)
             feed.replace({"a": {"n": 1}})
             waiting = asyncio.ensure_future(anext(reading))

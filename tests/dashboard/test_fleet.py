@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -20,6 +20,7 @@ from clusterwright.runtime.traces import Decision
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START
+from clusterwright.verdicts.judge import Judge
 from offline.faults_of_neighbours import REFUSED, config, extended, patched_from_outside
 
 KEY = ObjectKey("default", "c")
@@ -33,14 +34,30 @@ def whole(name: str = "c") -> list[Json]:
     ]
 
 
-def fleet_of(p: Plane) -> Fleet:
+@asynccontextmanager
+async def judged(p: Plane, *, always: bool = False) -> AsyncIterator[Judge]:
+    """A judge of the plane at work."""
+    assert p.manager is not None
+    judge = Judge(p.manager.cache, p.clock, always=always)
+    task = asyncio.create_task(judge.run())
+    try:
+        yield judge
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await judge.households.close()
+
+
+@asynccontextmanager
+async def fleet_of(p: Plane) -> AsyncIterator[Fleet]:
     assert p.manager is not None
     traces = p.manager.traces
 
     def history(kind: str, key: ObjectKey) -> tuple[Decision, ...]:
         return traces.of("cluster" if kind == "Cluster" else "", key)
 
-    return Fleet(p.manager.cache, p.clock, history)
+    async with judged(p) as judge:
+        yield Fleet(judge, history)
 
 
 async def until(differences: AsyncIterator[Json], holds: Any) -> Json:
@@ -58,21 +75,18 @@ async def until(differences: AsyncIterator[Json], holds: Any) -> Json:
 
 def test_rows_come_change_and_go() -> None:
     async def main() -> None:
-        async with plane(LoopClock(START)) as p:
-            fleet = fleet_of(p)
-            async with aclosing(fleet.follow_all()) as rows:
-                await until(rows, lambda known: known == {})
-                await p.apply(whole())
-                seen = await until(rows, lambda known: known.get("default/c", {}).get("verdict", {}).get("state") == "progressing")
-                assert seen["default/c"]["phase"] in {"Pending", "Provisioning", "Provisioned"}
+        async with plane(LoopClock(START)) as p, fleet_of(p) as fleet, aclosing(fleet.follow_all()) as rows:
+            await until(rows, lambda known: known == {})
+            await p.apply(whole())
+            seen = await until(rows, lambda known: known.get("default/c", {}).get("verdict", {}).get("state") == "progressing")
+            assert seen["default/c"]["phase"] in {"Pending", "Provisioning", "Provisioned"}
 
-                await p.until_available("c", workers=1)
-                fine = await until(rows, lambda known: known.get("default/c", {}).get("verdict", {}).get("state") == "fine")
-                assert fine["default/c"]["workers"] == {"wanted": 1, "ready": 1}
+            await p.until_available("c", workers=1)
+            fine = await until(rows, lambda known: known.get("default/c", {}).get("verdict", {}).get("state") == "fine")
+            assert fine["default/c"]["workers"] == {"wanted": 1, "ready": 1}
 
-                await p.client.delete(Cluster, KEY)
-                await until(rows, lambda known: known == {})
-            await fleet.close()
+            await p.client.delete(Cluster, KEY)
+            await until(rows, lambda known: known == {})
 
     run_virtual(main())
 
@@ -83,10 +97,8 @@ def test_a_cluster_is_told_whole_and_without_its_secrets() -> None:
             await p.apply([*whole(), *whole("other")])
             await p.until_available("c", workers=1)
             await p.until_available("other", workers=1)
-            fleet = fleet_of(p)
-            async with aclosing(fleet.follow(KEY)) as told:
+            async with fleet_of(p) as fleet, aclosing(fleet.follow(KEY)) as told:
                 known = await until(told, lambda known: len([k for k in known if k.startswith("object Machine/")]) == 2)
-            await fleet.close()
 
             objects = {k.removeprefix("object ").partition("/")[0] for k in known if k.startswith("object ")}
             assert objects >= {"Cluster", "DevCluster", "KubeadmControlPlane", "MachineDeployment", "MachineSet", "Machine", "DevMachine"}
@@ -97,7 +109,7 @@ def test_a_cluster_is_told_whole_and_without_its_secrets() -> None:
             moments = [v for k, v in known.items() if k.startswith("moment ")]
             assert {m["sort"] for m in moments} >= {"created", "condition", "event", "decision"}
             everything = msgspec.json.encode(known).decode()
-            secrets = [o for o in fleet.objects_of(KEY) if o["kind"] == "Secret"]
+            secrets = [o for o in fleet.households.objects_of(KEY) if o["kind"] == "Secret"]
             assert secrets
             for value in (v for s in secrets for v in (s.get("data") or {}).values() if len(v) > 20):
                 assert value not in everything
@@ -107,8 +119,7 @@ def test_a_cluster_is_told_whole_and_without_its_secrets() -> None:
 
 def test_nothing_is_looked_at_while_nobody_looks() -> None:
     async def main() -> None:
-        async with plane(LoopClock(START)) as p:
-            fleet = fleet_of(p)
+        async with plane(LoopClock(START)) as p, fleet_of(p) as fleet:
             async with aclosing(fleet.follow_all()) as rows:
                 await until(rows, lambda known: known == {})
             await p.apply(whole())
@@ -117,20 +128,16 @@ def test_nothing_is_looked_at_while_nobody_looks() -> None:
 
             async with aclosing(fleet.follow_all()) as rows:
                 await until(rows, lambda known: known.get("default/c", {}).get("verdict", {}).get("state") == "fine")
-            await fleet.close()
 
     run_virtual(main())
 
 
 def test_a_cluster_that_is_not_there_is_told_as_nothing_until_it_is() -> None:
     async def main() -> None:
-        async with plane(LoopClock(START)) as p:
-            fleet = fleet_of(p)
-            async with aclosing(fleet.follow(KEY)) as told:
-                await until(told, lambda known: known == {})
-                await p.apply(whole())
-                await until(told, lambda known: "object Cluster/default/c" in known)
-            await fleet.close()
+        async with plane(LoopClock(START)) as p, fleet_of(p) as fleet, aclosing(fleet.follow(KEY)) as told:
+            await until(told, lambda known: known == {"known": {"isThere": False}})
+            await p.apply(whole())
+            await until(told, lambda known: "object Cluster/default/c" in known)
 
     run_virtual(main())
 
@@ -154,11 +161,10 @@ def test_clusters_are_shown_before_they_are_judged_and_those_in_trouble_are_judg
             await p.until_available("c", workers=1)
             await p.apply([samples.cluster(f"z{n}")[0] for n in range(3)])
             await asyncio.sleep(30)
-            fleet = fleet_of(p)
-            told = fleet.clusters = Told()
-            async with aclosing(fleet.follow_all()) as rows:
-                await until(rows, lambda known: len(known) == 4 and all(v["verdict"]["state"] != "looking" for v in known.values()))
-            await fleet.close()
+            async with fleet_of(p) as fleet:
+                told = fleet.clusters = Told()
+                async with aclosing(fleet.follow_all()) as rows:
+                    await until(rows, lambda known: len(known) == 4 and all(v["verdict"]["state"] != "looking" for v in known.values()))
 
             assert {key for key, _ in told.states[:4]} == {"default/c", "default/z0", "default/z1", "default/z2"}
             assert {state for _, state in told.states[:4]} == {"looking"}
@@ -179,14 +185,11 @@ def test_what_a_runtime_extension_has_to_do_with_a_cluster_is_told_when_it_chang
         return verdict.get("object") == "ExtensionConfig/ext" and words in verdict.get("what", "")
 
     async def main() -> None:
-        async with extended(LoopClock(START)) as p:
-            fleet = fleet_of(p)
-            async with aclosing(fleet.follow_all()) as rows:
-                await p.apply([*patched_from_outside(), samples.topology("c", version="v1.34.1")])
-                await until(rows, lambda known: blames(known, "does not exist"))
-                p.extension.fault = REFUSED  # type: ignore[attr-defined]
-                await p.client.create(config())
-                await until(rows, lambda known: blames(known, "fails") or blames(known, "was never discovered"))
-            await fleet.close()
+        async with extended(LoopClock(START)) as p, fleet_of(p) as fleet, aclosing(fleet.follow_all()) as rows:
+            await p.apply([*patched_from_outside(), samples.topology("c", version="v1.34.1")])
+            await until(rows, lambda known: blames(known, "does not exist"))
+            p.extension.fault = REFUSED  # type: ignore[attr-defined]
+            await p.client.create(config())
+            await until(rows, lambda known: blames(known, "fails") or blames(known, "was never discovered"))
 
     run_virtual(main())

@@ -6,15 +6,18 @@ import argparse
 import asyncio
 import re
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from typing import Final
 
 import msgspec
 
+from clusterwright.api.core import Cluster
 from clusterwright.api.meta import Json, Object, ObjectKey
 from clusterwright.api.scheme import ModelledResource
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.cli import connect, subjects
+from clusterwright.cli.errors import Usage
 from clusterwright.cli.files import read_bundle
 from clusterwright.cli.following import changes, of_cluster
 from clusterwright.cli.program import as_called
@@ -23,6 +26,7 @@ from clusterwright.cli.subjects import Subject
 from clusterwright.conditions.words import plural
 from clusterwright.offline.bundle import BadBundle, Bundle, assemble
 from clusterwright.offline.explain import Answer, explain
+from clusterwright.offline.orphans import namespace_bundle
 from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import SystemClock
@@ -31,12 +35,23 @@ from clusterwright.tables import explanation_as_text
 
 _NET = 30.0
 """Seconds after which a verdict is asked for again though nothing has changed."""
+EXIT_CODES: Final[Mapping[State, int]] = {
+    State.FINE: 0,
+    State.PROGRESSING: 3,
+    State.WAITING: 4,
+    State.BROKEN: 5,
+    State.UNSEEN: 6,
+}
+"""The exit status by verdict; 1 and 2 are errors."""
 _MOST_OTHERS = 5
 _MOST_HISTORY = 20
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Explain a live object, or one in a bundle; 0 also where there is trouble, 1 where the question cannot be answered."""
+    """Explain a live object, or one in a bundle; 0 also where there is trouble, 1 where the question cannot be answered.
+
+    With --exit-code, the status tells the verdict.
+    """
     try:
         subject, rest = subjects.parse(arguments.words)
         if len(rest) > 1:
@@ -45,10 +60,11 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"clusterwright explain: {error}", file=sys.stderr)
         return 2
     try:
+        if arguments.watch and arguments.exit_code:
+            raise Usage("--exit-code cannot be combined with --watch: a watch has no last verdict")
         if arguments.watch:
             return asyncio.run(_watch(arguments, subject))
-        answer = asyncio.run(_explained(arguments, subject))
-        condition = _table_name(answer, rest[0] if rest else "")
+        answer, condition = asyncio.run(explained(arguments, subject, rest[0] if rest else ""))
     except BadBundle as error:
         print(f"clusterwright explain: {error}", file=sys.stderr)
         return 1
@@ -56,12 +72,19 @@ def run(arguments: argparse.Namespace) -> int:
         print(msgspec.json.format(msgspec.json.encode(answer.to_json(condition))).decode())
     else:
         print(as_text(answer, condition, decisions=arguments.decisions))
-    return 0
+    return EXIT_CODES[answer.verdict.state] if arguments.exit_code else 0
 
 
-async def _explained(arguments: argparse.Namespace, subject: Subject) -> Answer:
-    bundle = read_bundle(arguments.source) if arguments.source else assemble(await _live(arguments, subject))
-    return explain(bundle, find_subject(bundle, subject, arguments.namespace))
+async def explained(
+    arguments: argparse.Namespace, subject: Subject, condition: str = "", *, keep_secrets: bool = True
+) -> tuple[Answer, str]:
+    """Return the answer, and the name of the table of a condition as it is written; raises BadBundle, ApiError, Failed.
+
+    `keep_secrets`: passes read values of Secrets; else nothing does.
+    """
+    bundle = read_bundle(arguments.source) if arguments.source else assemble(await _live(arguments, subject, keep_secrets=keep_secrets))
+    answer = explain(bundle, find_subject(bundle, subject, arguments.namespace))
+    return answer, _table_name(answer, condition)
 
 
 async def _watch(arguments: argparse.Namespace, subject: Subject) -> int:
@@ -69,14 +92,14 @@ async def _watch(arguments: argparse.Namespace, subject: Subject) -> int:
     shown: tuple[str, ...] = ()
     async for _ in _occasions(arguments, subject):
         try:
-            answer = await _explained(arguments, subject)
+            answer, _ = await explained(arguments, subject)
         except (NotFound, BadBundle) as error:
             if not shown:
                 raise
             print(f"{SystemClock().now():%H:%M:%S}  gone: {error}", flush=True)
             return 0
         verdict = answer.verdict
-        told = (verdict.state, verdict.object, verdict.what)
+        told = (verdict.state, verdict.object, verdict.brief)  # not what else is said: it counts and tells times
         if told != shown:
             if arguments.output == "json":
                 print(msgspec.json.encode(answer.to_json()).decode(), flush=True)
@@ -105,15 +128,18 @@ async def _occasions(arguments: argparse.Namespace, subject: Subject) -> AsyncGe
                 yield
 
 
-async def _live(arguments: argparse.Namespace, subject: Subject) -> list[Json]:
+async def _live(arguments: argparse.Namespace, subject: Subject, *, keep_secrets: bool) -> list[Json]:
     """Return the bundle of the Cluster that the subject is, or belongs to."""
     arguments.namespace = subject.namespace or arguments.namespace
     if subject.kind == "Cluster":
-        return await gather(arguments, subject.name, keep_secrets=True)
+        return await gather(arguments, subject.name, keep_secrets=keep_secrets)
     connection = connect.resolve(arguments)
     async with connect.connected(connection) as client:
-        found = await _found(client, subject, arguments.namespace or connection.namespace)
-    return await gather(arguments, _cluster_of(found), keep_secrets=True)
+        namespace = arguments.namespace or connection.namespace
+        cluster = _cluster_of(await _found(client, subject, namespace))
+        if await client.find(Cluster, ObjectKey(namespace, cluster)) is None:
+            return await namespace_bundle(client, namespace, SystemClock().now(), keep_secrets=keep_secrets)
+    return await gather(arguments, cluster, keep_secrets=keep_secrets)
 
 
 async def _found(client: Client, subject: Subject, namespace: str) -> Object:

@@ -6,7 +6,7 @@ Help, wrong calls and completion need no more than this, so it imports nothing t
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import SUPPRESS, Action, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, NoReturn
@@ -131,11 +131,30 @@ def _explain(parser: ArgumentParser) -> None:
         help="e.g. cluster/c1, cluster c1, kcp/namespace/c1; with a condition, its table with every guard's value",
     )
     parser.add_argument("--decisions", action="store_true", help="also list the decision of every table")
+    parser.add_argument(
+        "--exit-code",
+        action="store_true",
+        help="exit with 3 if the verdict is progressing, 4: waiting, 5: broken, 6: could not see; default: 0 for every verdict",
+    )
+    parser.add_argument("--schema", action=_PrintSchema, help="print the JSON Schema of -o json, and exit")
     parser.add_argument("-w", "--watch", action="store_true", help="tell whenever the verdict changes")
     parser.add_argument("--from", dest="source", metavar="FILE", help="a bundle instead of a live cluster; - for standard input")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
     _health_port(parser)
     add_connection(parser)
+
+
+class _PrintSchema(Action):
+    """Prints a schema and ends the program."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str = "") -> None:
+        super().__init__(option_strings, SUPPRESS, nargs=0, default=SUPPRESS, help=help)
+
+    def __call__(self, parser: ArgumentParser, namespace: Namespace, values: object, option_string: str | None = None) -> NoReturn:
+        from importlib.resources import files  # only now: help is to be quick
+
+        print(files("clusterwright.offline").joinpath("schemas/explain.json").read_text(), end="")
+        parser.exit()
 
 
 def _health_port(parser: ArgumentParser) -> None:
@@ -202,8 +221,18 @@ def _fault(parser: ArgumentParser) -> None:
         add_connection(action)
 
 
+def _mcp(parser: ArgumentParser) -> None:
+    parser.add_argument("--from", dest="source", metavar="FILE", help="a bundle instead of a live installation")
+    _health_port(parser)
+    add_connection(parser)
+
+
 def _timeline(parser: ArgumentParser) -> None:
     parser.add_argument("words", **_CLUSTER)  # type: ignore[arg-type]
+    parser.add_argument("--since", default="", metavar="WHEN", help="only what is newer: a duration such as 30m, or a time in RFC 3339")
+    parser.add_argument("--kind", default="", metavar="KIND,...", help="only of objects of these kinds")
+    parser.add_argument("--decisions", action="store_true", help="also every row of a decision table that fired")
+    parser.add_argument("--all", action="store_true", help="everything: decisions, and conditions that say that nothing happens")
     parser.add_argument("--from", dest="source", metavar="FILE", help="a bundle instead of a live cluster; - for standard input")
     parser.add_argument("-w", "--watch", action="store_true", help="go on as things happen")
     _health_port(parser)
@@ -376,7 +405,14 @@ COMMANDS: dict[str, Command] = {
     ),
     "delete": Command("delete", "delete a cluster or another object and wait until it is gone", _delete),
     "wait": Command("wait", "wait until an object is as it shall be", _wait),
-    "timeline": Command("timeline", "show what happened to a cluster: conditions, Events and decisions by time", _timeline),
+    "timeline": Command("timeline", "show what happened to a cluster: verdicts, conditions, Events and decisions by time", _timeline),
+    "mcp": Command(
+        "mcp",
+        "answer an assistant's questions about clusters (Model Context Protocol)",
+        _mcp,
+        "Serve the Model Context Protocol on standard input and output: read-only tools that list clusters with verdicts, explain and\n"
+        "describe them, and show what happened. Reads with the rights of the kubeconfig, on any Cluster API installation.",
+    ),
     "fault": Command("fault", "break simulated machines, mend them, list what is broken", _fault),
     "move": Command(
         "move",

@@ -24,6 +24,7 @@ from clusterwright.runtime.keys import PooledKeySource
 from clusterwright.runtime.kubeconfig import SERVICE_ACCOUNT, Connection
 from clusterwright.runtime.logging import configure
 from clusterwright.runtime.rest import RestClient
+from clusterwright.verdicts.witness import add_judge
 from clusterwright.webhooks.certificates import CertificateMissing
 from clusterwright.webhooks.configurations import SERVICE
 from clusterwright.webhooks.running import WebhookOptions, serving
@@ -80,6 +81,8 @@ async def _run(arguments: argparse.Namespace, connection: Connection) -> int:
             told = "create them with `clusterwright install`, or have them created by --install-crds"
             print(f"{arguments.parser.prog}: {connection.server} does not serve {', '.join(missing)}: {told}", file=sys.stderr)
             return 1
+        judge = add_judge(manager, everything=False, folder=place.data_dir)
+        stack.callback(judge.history.close)
         garbage.settle()
         started = running.start(arguments, stack, manager, cloud, stop)
         print(f"clusterwright: controllers against {connection.server}", flush=True)

@@ -7,6 +7,8 @@ import asyncio
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import aclosing
+from datetime import UTC, datetime
+from typing import Final
 
 from clusterwright.api.meta import Json, ObjectKey, Unstructured
 from clusterwright.cli import connect, subjects
@@ -14,41 +16,96 @@ from clusterwright.cli.errors import Failed, Usage
 from clusterwright.cli.files import read_bundle
 from clusterwright.cli.following import changes, of_cluster
 from clusterwright.cli.record import gather
+from clusterwright.cli.upflags import duration
 from clusterwright.offline.bundle import Bundle, assemble
-from clusterwright.offline.timeline import Moment, timeline
+from clusterwright.offline.kinship import name_of
+from clusterwright.offline.timeline import Moment, Sort, timeline
+from clusterwright.offline.verdict_times import moments
+from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import NotFound
+
+_CALM: Final = frozenset({"Deleting", "Paused", "Remediating", "RollingOut", "ScalingUp", "ScalingDown", "Updating"})
+"""Conditions that, while they are not True, say that nothing happens."""
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the moments, oldest first; with --watch continue as things happen. 1: the cluster does not exist."""
     subject = subjects.parse_cluster(arguments.words)
     arguments.namespace = subject.namespace or arguments.namespace
+    _moment(arguments.since, SystemClock().now())  # what cannot be understood is told before anything is read
     if arguments.source:
         if arguments.watch:
-            raise Usage("--from and --watch together mean nothing: a file does not change")
-        _tell(arguments, moments_of(read_bundle(arguments.source), subject.name))
+            raise Usage("--from and --watch cannot be combined: a file does not change")
+        bundle = read_bundle(arguments.source)
+        _tell(arguments, _selected(arguments, moments_of(bundle, subject.name), bundle.moment()))
         return 0
     return asyncio.run(_run(arguments, subject))
 
 
 def moments_of(bundle: Bundle, name: str) -> list[Moment]:
-    """Return what the objects and Events of a bundle, and decisions about them, tell; raises Failed for a Cluster that is not in it."""
-    if not any(o["kind"] == "Cluster" and o["metadata"]["name"] == name for o in bundle.objects):
+    """Return what objects and Events of a bundle tell, decisions about them, and verdicts; raises Failed if the Cluster is not in it."""
+    cluster = next((o for o in bundle.objects if o["kind"] == "Cluster" and o["metadata"]["name"] == name), None)
+    if cluster is None:
         raise Failed(f"cluster {name!r} not found in the file")
     events = [o for o in bundle.objects if o["kind"] == "Event"]
     objects = [Unstructured(o) for o in bundle.objects if o["kind"] != "Event"]
     known = {(o.kind, o.key) for o in objects}
     running = bundle.observation.running
-    return timeline(objects, events, [d for d in (running.traces if running is not None else ()) if (d.kind, d.key) in known])
+    if running is None:
+        return timeline(objects, events)
+    key = Unstructured(cluster).key
+    past = moments(name_of("Cluster", *key), running.verdicts.get(str(key), ()))
+    return sorted([*timeline(objects, events, [d for d in running.traces if (d.kind, d.key) in known]), *past])
+
+
+def selected(
+    found: Iterable[Moment], now: datetime, *, since: str = "", kinds: str = "", decisions: bool = False, everything: bool = False
+) -> list[Moment]:
+    """Return what matters of a timeline; raises Usage where `since` is not a duration or a time."""
+    oldest = _moment(since, now)
+    wanted = {subjects.kind_of(kind) for kind in kinds.split(",") if kind}
+    return [
+        moment
+        for moment in found
+        if moment.at >= oldest
+        and (not wanted or moment.object.partition("/")[0] in wanted)
+        and (everything or decisions or moment.sort is not Sort.DECISION)
+        and (everything or not _is_calm(moment))
+    ]
+
+
+def _is_calm(moment: Moment) -> bool:
+    return moment.sort is Sort.CONDITION and moment.about in _CALM and not moment.text.startswith("became True")
+
+
+def _moment(since: str, now: datetime) -> str:
+    """Return a time, or how long ago, as moments are written; empty for none."""
+    if not since:
+        return ""
+    try:
+        given = datetime.fromisoformat(since)
+    except ValueError:
+        try:
+            given = now - duration(since)
+        except argparse.ArgumentTypeError as error:
+            raise Usage(f"--since {since}: neither a duration such as 30m nor a time in RFC 3339 ({error})") from None
+    return f"{given.astimezone(UTC) if given.tzinfo else given:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _selected(arguments: argparse.Namespace, found: Iterable[Moment], now: datetime) -> list[Moment]:
+    asked = {"since": arguments.since, "kinds": arguments.kind, "decisions": arguments.decisions, "everything": arguments.all}
+    return selected(found, now, **asked)
 
 
 async def _run(arguments: argparse.Namespace, subject: subjects.Subject) -> int:
     connection = connect.resolve(arguments)
     key = ObjectKey(arguments.namespace or connection.namespace, subject.name)
     told: dict[Moment, None] = {}
+    began = SystemClock().now()
 
     async def look() -> None:
-        found = moments_of(assemble(await gather(arguments, str(key))), key.name)
+        bundle = assemble(await gather(arguments, str(key)))
+        found = _selected(arguments, moments_of(bundle, key.name), began)
         _tell(arguments, [moment for moment in found if moment not in told])
         told.update(dict.fromkeys(found))
 
@@ -69,7 +126,7 @@ async def _run(arguments: argparse.Namespace, subject: subjects.Subject) -> int:
 
 
 def _tell(arguments: argparse.Namespace, moments: Iterable[Moment]) -> None:
-    for line in _json(moments) if arguments.output == "json" else _text(moments):
+    for line in _json(moments) if arguments.output == "json" else as_text(moments):
         print(line, flush=True)
 
 
@@ -79,8 +136,10 @@ def _json(moments: Iterable[Moment]) -> Iterator[str]:
         yield json.dumps(line)
 
 
-def _text(moments: Iterable[Moment]) -> Iterator[str]:
+def as_text(moments: Iterable[Moment]) -> Iterator[str]:
+    """Yield a line for each moment."""
     for moment in moments:
         kind, _, rest = moment.object.partition("/")
-        what = " ".join(filter(None, (moment.about, " ".join(moment.text.split()))))
+        about = moment.about if moment.sort is not Sort.VERDICT else ""
+        what = " ".join(filter(None, (about, " ".join(moment.text.split()))))
         yield f"{moment.at}  {moment.sort:<9}  {kind}/{rest.rpartition('/')[2]}  {what}"

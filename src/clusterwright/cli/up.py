@@ -25,8 +25,9 @@ from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.keys import PooledKeySource
 from clusterwright.runtime.kubeconfig import Kubeconfig
 from clusterwright.runtime.logging import configure
-from clusterwright.runtime.manager import Manager
 from clusterwright.runtime.rest import RestClient
+from clusterwright.verdicts.judge import Judge
+from clusterwright.verdicts.witness import add_judge
 from clusterwright.webhooks import embedded
 
 
@@ -88,6 +89,7 @@ async def _run(arguments: argparse.Namespace) -> int:
     data_dir = None if arguments.in_memory else arguments.data_dir
     stop = asyncio.Event()
     started: running.Running | None = None
+    judge: Judge | None = None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     workloads = admission.Workloads()
     link = _Link()
@@ -120,11 +122,14 @@ async def _run(arguments: argparse.Namespace) -> int:
         garbage.settle()
         if not arguments.no_controllers:
             place = running.Place(transport=transport, is_embedded=True, data_dir=data_dir, workloads=workloads, host=host)
-            started = running.start(arguments, stack, *running.build(arguments, stack, place, clock, random, keys), stop)
+            manager, cloud = running.build(arguments, stack, place, clock, random, keys)
+            judge = add_judge(manager, everything=True, folder=data_dir)
+            stack.callback(judge.history.close)
+            started = running.start(arguments, stack, manager, cloud, stop)
         page = started.manager if started is not None else None
         server.server.report = page.report if page is not None else None
-        await webview.open_page(stack, server, page, clock=clock, random=random, keys=keys, told=link.tell)
-        stack.push_async_callback(_cancel, asyncio.create_task(_tell(arguments, RestClient(transport, clock=clock), clock, page, link)))
+        await webview.open_page(stack, server, page, judge, clock=clock, random=random, keys=keys, told=link.tell)
+        stack.push_async_callback(_cancel, asyncio.create_task(_tell(arguments, RestClient(transport, clock=clock), clock, judge, link)))
         # until here Ctrl-C gives up; from here it ends what runs
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
         await stop.wait()
@@ -138,12 +143,12 @@ async def _run(arguments: argparse.Namespace) -> int:
     return 1 if complaint else 0
 
 
-async def _tell(arguments: argparse.Namespace, client: RestClient, clock: SystemClock, manager: Manager | None, link: _Link) -> None:
+async def _tell(arguments: argparse.Namespace, client: RestClient, clock: SystemClock, judge: Judge | None, link: _Link) -> None:
     """Show the demo at the terminal if it is asked for, then every change of a cluster's verdict."""
     objects = demo.manifests(are_real=bool(arguments.engine), version=arguments.kubernetes_version)
     shown = await demo.show(client, clock, _hint(arguments), link.last, objects) if arguments.demo else None
-    if manager is not None and arguments.log_format == "text" and arguments.log_level != "error":
-        await verdicts.Teller(manager.cache, client, clock, lambda line: print(line, flush=True), shown).run()
+    if judge is not None and arguments.log_format == "text" and arguments.log_level != "error":
+        verdicts.Teller(judge, clock, lambda line: print(line, flush=True), shown)
 
 
 class _Link:

@@ -23,12 +23,14 @@ from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.keys import KeySource
 from clusterwright.runtime.manager import Manager
 from clusterwright.runtime.rest import RestClient
+from clusterwright.verdicts.judge import Judge
 
 
 async def open_page(
     stack: AsyncExitStack,
     running: RunningServer,
     manager: Manager | None,
+    judge: Judge | None = None,
     *,
     clock: Clock,
     random: Random,
@@ -37,22 +39,22 @@ async def open_page(
 ) -> None:
     """Serve the page. `told` gets the link that opens it, for one use, and the next one as soon as that was used.
 
-    It looks at the caches of the controllers; where there are none, at caches of its own.
+    It shows the verdicts of the controllers' judge; where there is none, it has a cache and a judge of its own, which works only
+    while somebody looks.
     """
     rest = RestClient(InProcessTransport(running.server), clock=clock)
-    if manager is not None:
-        cache = manager.cache
-    else:
+    if judge is None:
         cache = Cache(rest, random=random)
-        task = asyncio.create_task(cache.run(), name="dashboard-cache")
-        stack.push_async_callback(_cancelled, task)
+        judge = Judge(cache, clock, always=False)
+        stack.push_async_callback(judge.households.close)
+        for name, work in (("dashboard-cache", cache.run()), ("dashboard-judge", judge.run())):
+            stack.push_async_callback(_cancelled, asyncio.create_task(work, name=name))
 
     def history(kind: str, key: ObjectKey) -> Sequence[Decided]:
         names = [e.name for e in registry.ENTRIES if e.kind == kind]
         return [d for name in names for d in manager.traces.of(name, key)] if manager is not None else ()
 
-    fleet = Fleet(cache, clock, history)
-    stack.push_async_callback(fleet.close)
+    fleet = Fleet(judge, history)
     surveyor = Surveyor(rest, connect.reach, clock=clock, random=random, keys=keys)
     door = Door(random, clock.monotonic, lambda token: told(f"{running.url}{PREFIX}/#token={token}"))
     running.http.mount(SEGMENT, Site(door, fleet, Reasons(fleet, surveyor), clock, running.http.port))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Final
 
 from clusterwright.api.meta import Json
@@ -41,14 +41,10 @@ class Feed:
         for key, value in values.items():
             self.put(key, value)
 
-    async def read(self, rest: float, changed: Callable[[], None]) -> AsyncGenerator[Json, None]:
-        """Yield all values first, then differences, at most one in `rest` seconds; an empty one now and then shows that both are alive.
-
-        `changed` is called when reading begins and ends.
-        """
+    async def read(self, rest: float) -> AsyncGenerator[Json, None]:
+        """Yield all values first, then differences, at most one in `rest` seconds; an empty one now and then shows that both are alive."""
         reader = _Reader()
         self._readers.append(reader)
-        changed()
         try:
             yield {"reset": True, "set": dict(self.values), "gone": []}
             while True:
@@ -56,7 +52,6 @@ class Feed:
                 await asyncio.sleep(rest)
         finally:
             self._readers.remove(reader)
-            changed()
 
 
 ALIVE: Final = 15.0

@@ -35,16 +35,17 @@ class Reasons:
         entries = [e for e in registry.ENTRIES if e.kind == kind]
         if not entries:
             raise NoTable(f"{kind} is reconciled by a provider of its own: its conditions are what that provider says")
-        await self._fleet.ready()
+        known = self._fleet.households
+        await known.ready()
         async with self._turn:
-            objects = self._fleet.objects_of(cluster)
-            if not objects and _CLUSTER not in self._fleet.seen:
+            objects = known.objects_of(cluster)
+            if not objects and _CLUSTER not in known.seen:
                 raise NoTable("Clusters cannot be listed at present: try again")
             if not objects:
                 raise NoTable(f"Cluster {cluster} does not exist (any more)")
-            observation = await observation_of(objects, cluster, now, self._surveyor, seen=self._fleet.seen)
+            observation = await observation_of(objects, cluster, now, self._surveyor, seen=known.seen)
             try:
-                bundle = assemble([*objects, *self._fleet.definitions, observation])
+                bundle = assemble([*objects, *known.definitions, observation])
             except BadBundle as error:
                 raise NoTable(f"the objects of Cluster {cluster} cannot be evaluated: {error}") from None
             subject = f"{kind}/{cluster.namespace}/{name}"

@@ -30,6 +30,7 @@ from clusterwright.offline.complaints import (
 )
 from clusterwright.offline.credentials import suspicions
 from clusterwright.offline.detectors import DETECTORS
+from clusterwright.offline.detectors.passes import failing_passes
 from clusterwright.offline.graph import reachable, reverse, sinks
 from clusterwright.offline.kinship import class_of
 from clusterwright.offline.kinship import name_of as node_id
@@ -58,6 +59,9 @@ class Investigation(Beside):
     ) -> None:
         """See Testimony."""
         super().__init__(objects, subject, findings, sight, is_household=is_household)
+        if self._running is not None and self._running.failures:
+            for one in failing_passes(self._known()):  # first, because its words lead to others
+                self._take(one)
         self.look_for_absences()
         self.look_for_neglect()
         self.look_beside()
@@ -91,6 +95,7 @@ class Investigation(Beside):
             workload=self._workload,
             cluster=self.cluster.object if self.cluster is not None else None,
             now=self._now,
+            running=self._running,
             seen=self._seen,
             suspicions=self._suspicions,
         )

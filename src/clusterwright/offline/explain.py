@@ -13,6 +13,7 @@ from clusterwright.controllers.kit import registry
 from clusterwright.offline import topologies
 from clusterwright.offline.advice import advise
 from clusterwright.offline.bundle import BadBundle, Bundle
+from clusterwright.offline.cause_ids import cause_id
 from clusterwright.offline.causes import Investigation
 from clusterwright.offline.complaints import Complaint, Tier
 from clusterwright.offline.kinship import related
@@ -21,6 +22,7 @@ from clusterwright.offline.passes import Pass, findings_of, run_passes
 from clusterwright.offline.testimony import Finding, Sight
 from clusterwright.offline.timeline import Moment, of_decisions
 from clusterwright.offline.verdict import State, Verdict, judge, link
+from clusterwright.offline.verdict_times import since_left
 from clusterwright.tables import Explanation, explanation_as_json
 
 MOST_CAUSES = 20
@@ -106,6 +108,8 @@ def explain(bundle: Bundle, subject: str) -> Answer:
     answer.causes = [_cause(investigation, node) for node in found[:MOST_CAUSES]]
     answer.verdict = judge(investigation, found, now)
     if observation.running is not None:
+        answer.verdict = since_left(answer.verdict, observation.running.verdicts)
+    if observation.running is not None:
         answer.history = list(of_decisions(d for d in observation.running.traces if f"{d.kind}/{d.key}" == subject))
         answer.notes += [f"The controllers may not {right}" for right in observation.running.rights]
     if found:
@@ -151,4 +155,11 @@ def _cause(investigation: Investigation, node: Node) -> Json:
     worst = node.worst or Complaint(Tier.UNKNOWN, "")
     advice = advise(investigation, node, worst)
     step = f"{advice.next}: {advice.command}" if advice.command else advice.next
-    return {"object": node.id.partition("#")[0], "what": worst.text, "since": worst.since or None, "who": advice.who, "next": step}
+    return {
+        "object": node.id.partition("#")[0],
+        "cause": cause_id(worst),
+        "what": worst.text,
+        "since": worst.since or None,
+        "who": advice.who,
+        "next": step,
+    }

@@ -10,6 +10,7 @@ from clusterwright.api.meta import Condition, Json, Unstructured
 from clusterwright.conditions import get
 from clusterwright.offline.complaints import Complaint, references
 from clusterwright.offline.kinship import name_of
+from clusterwright.offline.observation import Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,8 @@ class Known:
     """Objects of the workload cluster, where it was looked at."""
     cluster: Unstructured | None = None
     now: datetime | None = None
+    running: Running | None = None
+    """The controllers' report on themselves, where they could be asked."""
     seen: frozenset[str] = frozenset()
     """Kinds of which all objects are known."""
     suspicions: Mapping[str, str] = field(default_factory=dict)

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from clusterwright.api.meta import ObjectKey
+from clusterwright.offline.workings import Failing, Past, Queue
 
 API_VERSION = "clusterwright.dev/v1alpha1"
 
@@ -149,6 +150,12 @@ class Running(msgspec.Struct, frozen=True):
     traces: tuple[Decided, ...] = ()
     """What was decided about the objects of the namespace, oldest first."""
     features: Mapping[str, bool] = {}
+    failures: tuple[Failing, ...] = ()
+    """The objects whose last passes failed."""
+    queues: tuple[Queue, ...] = ()
+    """The queues of controllers that are not idle."""
+    verdicts: Mapping[str, tuple[Past, ...]] = {}
+    """By `namespace/name` of a Cluster: how it was, oldest first."""
 
     def why_idle(self, kind: str) -> str:
         """Why nobody reconciles a kind; empty: somebody does, or it is not known."""

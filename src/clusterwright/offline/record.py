@@ -22,6 +22,7 @@ from clusterwright.offline.detectors.certificate_authorities import mistake
 from clusterwright.offline.listing import beside, everything
 from clusterwright.offline.neglect import observed_generation, spec_changed, unreconciled
 from clusterwright.offline.observation import API_VERSION
+from clusterwright.offline.workings import about
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, NotFound
 
@@ -67,9 +68,9 @@ async def record(
     documents += await _cluster_class(client, subject)
     documents += [shown(o.json) for o in await beside(client, all_there)]
     jsons = [o.json for o in kept]
-    running = await ask_controllers(client, cluster.namespace) if running is None else running
+    running = await ask_controllers(client, cluster.namespace, cluster.name) if running is None else running
     if running is not None:
-        running["traces"] = [t for t in running["traces"] if kinship.name_of(t["kind"], t["namespace"], t["name"]) in related]
+        running = about(running, related)
     if any(unreconciled(o, now) is not None or not o.at("status") for o in kept if o.kind not in _SILENT):
         documents += await _managers(client)
     observation = await observation_of(jsons, cluster, now, surveyor, running, seen=all_there.seen, unseen=all_there.unseen, shown=shown)
@@ -109,10 +110,15 @@ async def observation_of(
     return observation
 
 
-async def ask_controllers(client: Client, namespace: str) -> Json | None:
-    """Return what controllers in the process of the API server say of themselves; None: there are none, or it may not be known."""
+async def ask_controllers(client: Client, namespace: str, cluster: str = "") -> Json | None:
+    """Return what controllers in the process of the API server say of themselves; None: there are none, or it may not be known.
+
+    `cluster` is the one whose verdicts are wanted; empty: all of the namespace.
+    """
     try:
-        told = msgspec.json.decode(await client.raw_get("/traces", query=(("namespace", namespace),)))
+        told = msgspec.json.decode(
+            await client.raw_get("/traces", query=(("namespace", namespace), *([("cluster", cluster)] if cluster else [])))
+        )
     except (ApiError, *UNREADABLE):
         return None
     return told if isinstance(told, dict) and "controllers" in told else None

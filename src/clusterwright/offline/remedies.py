@@ -178,6 +178,13 @@ REMEDIES: Final[dict[str, Remedy]] = {
     "address.exhausted": Remedy(
         "whoever keeps {pool}", "enlarge the pool, or free addresses of it", "kubectl -n {namespace} get {resource} -o yaml"
     ),
+    # passes and queues
+    "pass.fails": Remedy(
+        "the author of {object}, or whoever runs the controller {controller}",
+        "correct what the error names; the controller then succeeds with its next pass",
+        "kubectl -n {namespace} edit {resource}",
+    ),
+    "queue.waits": Remedy("nobody: the controller {controller} is busy", "nothing: it goes on by itself"),
     # references, classes, the API server
     "reference.group": Remedy(
         "the author of {object}", "set {path} to {group}, which has {kind}", "kubectl -n {namespace} edit {resource}"

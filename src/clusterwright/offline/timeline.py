@@ -1,4 +1,4 @@
-"""What happened to a cluster, in the order of time: condition changes, Events, beginnings and ends, decisions. Pure."""
+"""The history of a cluster in the order of time: condition changes, Events, beginnings and ends, decisions. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clusterwright.offline.kinship import name_of
 
 
 class Sort(StrEnum):
-    """What kind of thing happened."""
+    """The kind of thing that happened."""
 
     CREATED = "created"
     DELETING = "deleting"
@@ -22,6 +22,7 @@ class Sort(StrEnum):
     EVENT = "event"
     WARNING = "warning"
     DECISION = "decision"
+    VERDICT = "verdict"
 
 
 @dataclass(frozen=True, slots=True, order=True)

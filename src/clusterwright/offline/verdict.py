@@ -11,8 +11,10 @@ from typing import Final
 from clusterwright.api.meta import Condition, Json, Unstructured
 from clusterwright.conditions import InvalidConditions, conditions_of, get
 from clusterwright.offline.advice import Advice, advise
+from clusterwright.offline.cause_ids import PROGRESS, UNSEEN, cause_id
 from clusterwright.offline.causes import Investigation
 from clusterwright.offline.complaints import Complaint, Tier, condition_path, has_delivered, since
+from clusterwright.offline.detectors.passes import WAITS
 from clusterwright.offline.neglect import ago
 from clusterwright.offline.nodes import Node
 
@@ -44,6 +46,8 @@ class Verdict:
     evidence: tuple[str, ...] = ()
     """From the subject to the cause, each with what it says."""
     now: datetime | None = None
+    cause: str = ""
+    """The stable identifier of the cause (`cause_ids`); empty where all is well."""
 
     @property
     def brief(self) -> str:
@@ -73,6 +77,7 @@ class Verdict:
         """Return the verdict as plain data."""
         return {
             "state": str(self.state),
+            "cause": self.cause or None,
             "headline": self.headline,
             "object": self.object or None,
             "field": self.field or None,
@@ -112,7 +117,9 @@ def judge(investigation: Investigation, causes: Sequence[Node], now: datetime | 
         what = "; ".join(f"could not read {kind}s: {why}" for kind, why in unseen.items())
         who = "whoever grants rights: " + ", ".join(f"list {kind}s" for kind in unseen)
         advice = "ask for the right to read them, or ask somebody who has it"
-        return Verdict(investigation.subject, State.UNSEEN, what, who=who, next=advice, command="kubectl auth can-i --list", now=now)
+        return Verdict(
+            investigation.subject, State.UNSEEN, what, who=who, next=advice, command="kubectl auth can-i --list", now=now, cause=UNSEEN
+        )
     if judged and investigation.is_being_set_up and not (investigation.cluster and investigation.cluster.deleting):
         return _of_cause(investigation, judged[0][0], State.PROGRESSING, now)  # what all the others wait for
     for node, complaint in _under_way(investigation):
@@ -120,7 +127,18 @@ def judge(investigation: Investigation, causes: Sequence[Node], now: datetime | 
         who = f"nobody: the controller of {node.kind} is at it"
         evidence = (f"{node.id}: {what}",)
         return Verdict(
-            investigation.subject, State.PROGRESSING, what, node.id, complaint.path, complaint.since, who, advice, "", evidence, now
+            investigation.subject,
+            State.PROGRESSING,
+            what,
+            node.id,
+            complaint.path,
+            complaint.since,
+            who,
+            advice,
+            "",
+            evidence,
+            now,
+            PROGRESS,
         )
     if judged:
         return _of_cause(investigation, judged[0][0], State.PROGRESSING, now)
@@ -134,6 +152,8 @@ def state_of(investigation: Investigation, node: Node, now: datetime | None) -> 
     if worst.tier is Tier.MISSING:  # named in vain for as long as whoever names it is there
         named = [_span(_made(investigation.nodes[r]), now) for r in node.referrers if r in investigation.nodes]
         span = max((s for s in (span, *named) if s is not None), default=None)
+    if worst.cause == WAITS:
+        return State.PROGRESSING
     if worst.tier in {Tier.PAUSED, Tier.DELETING, Tier.HELD}:
         return State.WAITING
     if worst.tier in _BAD:
@@ -203,7 +223,18 @@ def _of_cause(investigation: Investigation, node: Node, state: State, now: datet
     evidence = tuple(link(investigation, name) for name in investigation.path_to(node.id))
     name = node.id.partition("#")[0]
     return Verdict(
-        investigation.subject, state, worst.text, name, worst.path, worst.since, advice.who, advice.next, advice.command, evidence, now
+        investigation.subject,
+        state,
+        worst.text,
+        name,
+        worst.path,
+        worst.since,
+        advice.who,
+        advice.next,
+        advice.command,
+        evidence,
+        now,
+        cause_id(worst),
     )
 
 
@@ -289,7 +320,7 @@ def _lacking(investigation: Investigation, now: datetime | None) -> Verdict | No
         node, what, path = changed[0], "was just changed", "spec"
     who = "nobody: its controllers are at it"
     advice = "nothing: it goes on by itself"
-    return Verdict(investigation.subject, State.PROGRESSING, what, node.id, path, begun, who, advice, now=now)
+    return Verdict(investigation.subject, State.PROGRESSING, what, node.id, path, begun, who, advice, now=now, cause=PROGRESS)
 
 
 def _is_unseen(node: Node) -> bool:

@@ -7,7 +7,7 @@ a write of ours ended without an answer, and until a list has been made that beg
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from random import Random
 from typing import Any, Literal, TypeVar
@@ -39,6 +39,7 @@ class Cache:
         self._informers: dict[GroupVersionKind, Informer] = {}
         self._watchers: dict[GroupVersionKind, Watcher] = {}
         self._group: asyncio.TaskGroup | None = None
+        self._on_added: list[Callable[[Informer], None]] = []
         rest.observer = self
 
     async def informer(self, kind: Kind) -> Informer:
@@ -55,7 +56,15 @@ class Cache:
             self._rest, resource, informer, random=Random(self._random.getrandbits(64)), namespace=namespace, metrics=self._metrics
         )
         self._start(gvk)
+        for added in self._on_added:
+            added(informer)
         return informer
+
+    def when_added(self, added: Callable[[Informer], None]) -> None:
+        """Call back with every informer that there is, and with each that is added."""
+        for informer in list(self._informers.values()):
+            added(informer)
+        self._on_added.append(added)
 
     def serving(self, kind: Kind, namespace: str) -> Informer | None:
         """Return the informer that can answer for this kind and namespace (empty: all) right now."""

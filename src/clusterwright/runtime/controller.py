@@ -22,6 +22,7 @@ from clusterwright.runtime.cache import Cache
 from clusterwright.runtime.cancellation import heed_cancellation
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError, Terminal, is_expected
+from clusterwright.runtime.failures import Failures
 from clusterwright.runtime.informer import Entry, Informer
 from clusterwright.runtime.logging import Logger, bound, get_logger, is_foreseen, leaves
 from clusterwright.runtime.metrics import RuntimeMetrics
@@ -82,6 +83,7 @@ class Controller:
         metrics: RuntimeMetrics | None = None,
         tracer: Tracer | None = None,
         shards: Shards | None = None,
+        failures: Failures | None = None,
         longest_wait: Callable[[], float] = lambda: float("inf"),
     ) -> None:
         self.name = name
@@ -98,6 +100,7 @@ class Controller:
         self._resync = resync
         self._informer: Informer | None = None
         self._shards = shards
+        self._failures = failures
         self._longest_wait = longest_wait
         self._slots: dict[ObjectKey, int] = {}
         """In which slot the last pass over a key was: who is gone can no longer be asked."""
@@ -258,7 +261,7 @@ class Controller:
         slot = self._slots.pop(key, None) if entry is None else self._shards.slot(gvk, key, entry.raw)
         if slot is None or not self._shards.enter(slot):
             self._slots.pop(key, None)
-            self.queue.succeed(key)
+            self._succeeded(key)
             self.reports.leave(key)
             return
         try:
@@ -307,7 +310,7 @@ class Controller:
         except Exception as error:  # one key's failure, whatever it is, must not stop the others
             return self._failed(key, log, error)
         if self.reports.wait(key) is None:  # or a report that fails each time would be tried without backoff
-            self.queue.succeed(key)
+            self._succeeded(key)
         if result is None:
             return "report"
         self._look_again(key)
@@ -327,6 +330,7 @@ class Controller:
         if all(isinstance(part, Terminal) for part in parts):
             self._count("terminal")
             self.queue.succeed(key)
+            self._note(key, error, None)
             self._look_again(key)
             log.error("Reconcile failed for good", cause=error)
             return "error"
@@ -340,8 +344,18 @@ class Controller:
         if all(is_expected(part) for part in parts):
             log.info("Reconcile must wait", error=str(error), **fields)
         else:
+            self._note(key, error, delay)
             log.error("Reconcile failed", cause=error, **fields)
         return "error"
+
+    def _succeeded(self, key: ObjectKey) -> None:
+        self.queue.succeed(key)
+        if self._failures is not None:
+            self._failures.forget(self.name, key)
+
+    def _note(self, key: ObjectKey, error: BaseException, retry_in: float | None) -> None:
+        if self._failures is not None:
+            self._failures.failed(self.name, self.kind.__name__, key, error, retry_in)
 
     def _count(self, what: str) -> None:
         if self._metrics:

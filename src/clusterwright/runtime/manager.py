@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 from clusterwright.api.copying import replace
 from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey
@@ -23,11 +24,13 @@ from clusterwright.api.wire import Request, Response, Transport
 from clusterwright.runtime import garbage
 from clusterwright.runtime.access import Gate
 from clusterwright.runtime.aside import Aside, Here, Place
+from clusterwright.runtime.backlogs import waiting
 from clusterwright.runtime.cache import Cache, CachedClient
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.controller import DEADLINE, Controller, Resync
 from clusterwright.runtime.endpoints import Check, Endpoints, Insight, Probes
 from clusterwright.runtime.events import Recorder
+from clusterwright.runtime.failures import Failures
 from clusterwright.runtime.fence import Fence, Fenced
 from clusterwright.runtime.leases import LeaderElector, LeaseTimes
 from clusterwright.runtime.logging import bound_fields, get_logger
@@ -45,6 +48,8 @@ from clusterwright.runtime.transports import Measured, Throttled
 from clusterwright.runtime.workqueue import Backoff
 
 _log = get_logger("manager")
+Witness = Callable[[Mapping[str, str]], Any]
+"""Returns plain data about the objects that a query asks for (`runtime.traces.SELECTORS`)."""
 GRACE_PERIOD = 30.0
 RESYNC = 600.0
 """Seconds after which every object is looked at again though nothing happened, unless told otherwise."""
@@ -141,6 +146,8 @@ class Manager:
         self.client = CachedClient(self.rest, self.cache)
         self.events = Recorder(self.client, clock, self.options.component)
         self.traces = Traces(clock)
+        self.failures = Failures(clock)
+        self._witnesses: dict[str, Witness] = {}
         self.controllers: list[Controller] = []
         self.features: Mapping[str, bool] = {}
         self.idle: dict[str, tuple[str, str]] = {}
@@ -195,6 +202,7 @@ class Manager:
             metrics=self.metrics,
             tracer=self._tracer,
             shards=None if everywhere else self._shards,
+            failures=self.failures,
             longest_wait=self._outages.longest_wait,
         )
         self.controllers.append(controller)
@@ -212,6 +220,24 @@ class Manager:
     def add_readiness(self, name: str, check: Check) -> None:
         """Something else that must hold for this process to be ready; the check answers True, or what is missing."""
         self._readiness[name] = check
+
+    def add_witness(self, name: str, witness: Witness) -> None:
+        """Something else that `report` says, under this name."""
+        self._witnesses[name] = witness
+
+    def holds(self, kind: GroupVersionKind, key: ObjectKey, raw: bytes) -> bool:
+        """Return whether an object is in the share of this process."""
+        return self._shards is None or self._shards.slot(kind, key, raw) in self._shards.held
+
+    def when_shared(self, changed: Callable[[], None]) -> None:
+        """Call back whenever this process has another share of the work."""
+        if (shards := self._shards) is not None:
+
+            async def lost(slots: frozenset[int]) -> None:
+                changed()
+
+            shards.on_gain.append(lambda slots: changed())
+            shards.on_loss.append(lost)
 
     def when_given_up(self, tell: Callable[[Callable[[GroupVersionKind, ObjectKey], bool]], Awaitable[None]]) -> None:
         """Have `tell` awaited before others may take over a share of ours, with a predicate: whether an object is of that share."""
@@ -240,14 +266,23 @@ class Manager:
     def report(self, query: Mapping[str, str]) -> Json:
         """Return what is said of this process to those who explain; raises UnknownSelector.
 
-        Which controllers run, which do not and why, what they may not do, and the decisions that the query asks for.
+        Which controllers run, which do not and why, what they may not do, and of the objects that the query asks for: the decisions,
+        the errors in which their passes end, and how many others are ahead of them in the queues.
         """
+        traces = self.traces.selected(query)  # knows what can be asked for
+        return {**self.workings(query), "traces": traces, **{name: witness(query) for name, witness in self._witnesses.items()}}
+
+    def workings(self, query: Mapping[str, str]) -> Json:
+        """Return the report without what was decided before."""
+        of = {name: value for name, value in query.items() if name != "cluster"}
         return {
             "features": dict(self.features),
             "controllers": {controller.name: controller.kind.__name__ for controller in self.controllers},
             "idle": {name: {"kind": kind, "why": why} for name, (kind, why) in self.idle.items()},
             "rights": [f"{right} ({what})" for right, what in sorted(self.rights.missing.items())],
-            "traces": self.traces.selected(query),
+            "failures": [failure.to_json() for failure in self.failures.selected(**of)],
+            # before controllers run, nobody comes to what waits
+            "queues": [q for c in self.controllers if (q := waiting(c, query)) is not None] if self._started else [],
         }
 
     def stop(self) -> None:

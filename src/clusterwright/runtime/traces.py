@@ -22,7 +22,7 @@ _log = get_logger("decisions")
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a controller decided about an object: in `passes` passes in a row, the first at `at`, the last at `until`."""
+    """A decision of a controller about an object: in `passes` passes in a row, the first at `at`, the last at `until`."""
 
     at: datetime
     until: datetime
@@ -46,8 +46,8 @@ class Decision:
         }
 
 
-SELECTORS: Final = frozenset({"controller", "kind", "namespace", "name"})
-"""By what decisions can be asked for."""
+SELECTORS: Final = frozenset({"controller", "kind", "namespace", "name", "cluster"})
+"""By what can be asked for. `cluster` selects histories of verdicts and nothing else."""
 
 
 class UnknownSelector(ValueError):
@@ -55,7 +55,7 @@ class UnknownSelector(ValueError):
 
 
 Report = Callable[[Mapping[str, str]], Json]
-"""What a process says of its controllers, with the decisions that a query asks for; raises UnknownSelector."""
+"""Reports on the controllers of a process, with the decisions that a query asks for; raises UnknownSelector."""
 
 
 def no_report(query: Mapping[str, str]) -> Json:
@@ -113,4 +113,5 @@ class Traces:
         """Return the history that a query asks for, as it is served; raises UnknownSelector."""
         if unknown := sorted(query.keys() - SELECTORS):
             raise UnknownSelector(f"{', '.join(unknown)}: not known; known: {', '.join(sorted(SELECTORS))}")
-        return [decision.to_json() for decision in self.history(**query)]
+        of = {name: value for name, value in query.items() if name != "cluster"}
+        return [decision.to_json() for decision in self.history(**of)]

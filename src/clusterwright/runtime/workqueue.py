@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -22,6 +23,8 @@ from clusterwright.runtime.metrics import RuntimeMetrics
 
 _LOW_TURN = 16
 _MAX_REASONS = 5
+MOST_TOLD = 2000
+"""The number of waiting keys whose places are told."""
 
 
 class Priority(IntEnum):
@@ -65,6 +68,20 @@ class _Waiting:
     reasons: list[str]
     added: float
     is_report: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """The keys of a queue at a moment."""
+
+    length: int
+    oldest: float
+    """Seconds that the oldest of the waiting keys has waited."""
+    processing: int
+    ahead: dict[ObjectKey, int]
+    """By waiting key: how many keys are handed out before it, if nothing changes."""
+    at_work: tuple[ObjectKey, ...]
+    """The keys whose pass is under way."""
 
 
 class ShutDown(Exception):
@@ -261,6 +278,22 @@ class WorkQueue:
     def is_idle(self) -> bool:
         """Whether nothing is ready and nothing is being worked on; delayed keys do not count."""
         return not self._dirty and not self._processing
+
+    def backlog(self, wanted: Callable[[ObjectKey], bool] = lambda key: True, *, most: int = MOST_TOLD) -> Backlog:
+        """Return what waits now; of the keys that are `wanted`, at most the first `most`."""
+        ahead: dict[ObjectKey, int] = {}
+        place, oldest, now = 0, 0.0, asyncio.get_running_loop().time()
+        for priority in (Priority.NORMAL, Priority.LOW):
+            for key in self._ready[priority]:
+                waiting = self._dirty.get(key)
+                if waiting is None or waiting.priority != priority or key in self._processing or key in ahead:
+                    continue
+                oldest = max(oldest, now - waiting.added)
+                if not waiting.is_report and len(ahead) < most and wanted(key):
+                    ahead[key] = place
+                place += 1
+        at_work = tuple(key for key in self._processing if wanted(key))
+        return Backlog(place, oldest, len(self._processing), ahead, at_work)
 
     @property
     def delayed(self) -> dict[ObjectKey, tuple[float, str]]:

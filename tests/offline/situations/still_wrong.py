@@ -8,7 +8,6 @@ STILL_WRONG: Final = frozenset(
     {
         "bootstrap config in the place of its template",
         "condition of a failure that is true",
-        "conversion webhook down",
         "degraded condition that is true",
         "deployment of a misspelt Cluster beside one that is well",
         "deployment of no Cluster",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from clusterwright.api.bootstrap import BootstrapTokenDiscovery, KubeadmConfig
-from clusterwright.api.core import Cluster, ClusterNetwork, Machine, MachinePool, MachineSet
+from clusterwright.api.core import Cluster, ClusterNetwork, ContractVersionedObjectReference, Machine, MachinePool, MachineSet
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.api.wellknown import CONTROL_PLANE_LABEL, CORE_GROUP
 from clusterwright.conditions import is_true
@@ -107,8 +107,8 @@ class ClusterFacts(owners.ClusterFacts):
     provisioned: bool
     initialized: bool
     """Whether the first control-plane node is up; only the condition says so."""
-    has_control_plane_provider: bool
-    """Whether a control-plane object makes the certificates."""
+    control_plane_ref: ContractVersionedObjectReference | None
+    """The control-plane object; it makes the certificates."""
     network: ClusterNetwork | None
 
     @staticmethod
@@ -122,7 +122,7 @@ class ClusterFacts(owners.ClusterFacts):
             endpoint=host_port(endpoint.host, endpoint.port) if endpoint is not None and endpoint.host and endpoint.port else "",
             provisioned=flags is not None and flags.infrastructure_provisioned is True,
             initialized=is_true(cluster.status.conditions, "ControlPlaneInitialized"),
-            has_control_plane_provider=is_defined(cluster.spec.control_plane_ref),
+            control_plane_ref=defined(cluster.spec.control_plane_ref),
             network=cluster.spec.cluster_network,
         )
 

@@ -2,7 +2,7 @@
 import { STATES, badge, el, follow, show, since, span, statusOf } from "./elements.js";
 
 const TABS = { objects: "Objects", timeline: "Timeline", waterfall: "Provisioning" };
-const SORTS = { created: "+", deleting: "−", condition: "◆", event: "·", warning: "!", decision: "▸" };
+const SORTS = { created: "+", deleting: "−", condition: "◆", event: "·", warning: "!", decision: "▸", verdict: "●" };
 
 export function clusterView(main, frame, [namespace, name, tab]) {
   document.title = `${name} – Clusterwright`;
@@ -46,7 +46,8 @@ export function clusterView(main, frame, [namespace, name, tab]) {
   function drawVerdict() {
     const v = values.get("verdict");
     if (!v) {
-      show(verdict, el("h2", {}, "This cluster is not there (any more)"));
+      // only the server knows whether it exists: until it has said so, nothing is claimed
+      show(verdict, el("h2", {}, values.get("known")?.isThere === false ? "Cluster not found: it may have been deleted" : "Loading…"));
       return;
     }
     const facts = [["What", v.object ? el("span", {}, el("code", {}, v.object), ` ${v.what}`) : v.what], ["Field", v.field && el("code", {}, v.field)], ["For", v.since && since(v.since)],

@@ -10,6 +10,7 @@ from clusterwright.offline.detectors.certificate_authorities import certificate_
 from clusterwright.offline.detectors.class_patches import class_patches
 from clusterwright.offline.detectors.drains import drains
 from clusterwright.offline.detectors.machines import machines
+from clusterwright.offline.detectors.passes import queues
 from clusterwright.offline.detectors.provider_ids import provider_ids
 from clusterwright.offline.detectors.references_gone_wrong import references_gone_wrong
 from clusterwright.offline.detectors.replica_writers import replica_writers
@@ -29,4 +30,5 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     resource_sets,
     addresses,
     replica_writers,
+    queues,
 )

@@ -1,0 +1,214 @@
+"""`clusterwright mcp`: a server of the Model Context Protocol on standard input and output, for assistants that look into clusters.
+
+It reads with the rights of the caller's kubeconfig, on any Cluster API installation, or reads a bundle. It changes nothing, and no value
+of a Secret is in what it answers: objects are taken as `clusterwright record` writes them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final
+
+from clusterwright import __version__
+from clusterwright.api.meta import Json, ObjectKey
+from clusterwright.cli import connect, subjects
+from clusterwright.cli.describe import look
+from clusterwright.cli.errors import Usage, told
+from clusterwright.cli.explain import as_text, explained
+from clusterwright.cli.files import read_bundle
+from clusterwright.cli.layout import render
+from clusterwright.cli.mcpserver import LONGEST, Answer, Server, Tool, ToolFailed
+from clusterwright.cli.record import gather
+from clusterwright.cli.subjects import Subject
+from clusterwright.cli.timeline import as_text as timeline_text
+from clusterwright.cli.timeline import moments_of, selected
+from clusterwright.offline import glance
+from clusterwright.offline.bundle import BadBundle, Bundle, assemble
+from clusterwright.offline.testimony import Sight
+from clusterwright.offline.world import World
+from clusterwright.runtime.clock import SystemClock
+from clusterwright.runtime.keys import sample_keys
+
+MOST_MOMENTS: Final = 200
+_KEPT: Final = ("subject", "verdict", "causes", "chain", "notes", "rows")
+"""Fields of an explanation that are answered. Others have whole objects in them."""
+_INSTRUCTIONS: Final = (
+    "Explains Kubernetes clusters that Cluster API manages. Begin with `clusters` to see which there are and how they are, then ask "
+    "`explain` for one that is not fine: it names the cause, the person to act, and a command that helps. Everything is read-only."
+)
+_CLUSTER: Final[Json] = {"type": "string", "description": "the name of the Cluster"}
+_NAMESPACE: Final[Json] = {"type": "string", "description": "its namespace; default: that of the kubeconfig's context"}
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until standard input ends."""
+    if arguments.source == "-":
+        raise Usage("--from -: standard input is where the questions come from; name a file")
+    return asyncio.run(_serve(arguments))
+
+
+async def _serve(arguments: argparse.Namespace) -> int:
+    out = sys.stdout.buffer
+
+    def send(line: bytes) -> None:
+        out.write(line + b"\n")
+        out.flush()
+
+    tools = Tools(arguments)
+    server = Server("clusterwright", __version__, _INSTRUCTIONS, tools.listed(), send)
+    await server.serve(_lines())
+    return 0
+
+
+async def _lines() -> AsyncIterator[bytes]:
+    """Yield the lines of standard input; of one that is too long only so much that this is seen."""
+    loop = asyncio.get_running_loop()
+    source = sys.stdin.buffer
+    while True:
+        line = await loop.run_in_executor(None, source.readline, LONGEST + 2)
+        if not line:
+            return
+        while not line.endswith(b"\n") and (rest := await loop.run_in_executor(None, source.readline, LONGEST)):
+            line = line[: LONGEST + 1] + rest[-1:]
+        yield line
+
+
+class Tools:
+    """The questions, asked of a live installation or of a bundle."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._arguments = arguments
+
+    def listed(self) -> list[Tool]:
+        """Return all tools."""
+        condition: Json = {"type": "string", "description": "a condition whose decision table is wanted, too"}
+        kind: Json = {"type": "string", "description": "e.g. Cluster, Machine, KubeadmControlPlane; default: Cluster"}
+        return [
+            Tool(
+                name="clusters",
+                title="List clusters with verdicts",
+                description="Every Cluster with a verdict (fine, progressing, waiting, broken, could not see), its cause and since when.",
+                properties={"namespace": {"type": "string", "description": "only of this namespace; default: of all"}},
+                call=self._clusters,
+            ),
+            Tool(
+                name="explain",
+                title="Explain an object",
+                description="Why a Cluster, or an object of one, is in its state: cause, time, responsible person, next step, evidence.",
+                properties={"name": {"type": "string", "description": "of the object"}, "kind": kind, "namespace": _NAMESPACE}
+                | {"condition": condition},
+                required=("name",),
+                call=self._explain,
+            ),
+            Tool(
+                name="describe",
+                title="Describe a cluster",
+                description="A Cluster as a tree of its objects, each with the condition that sums it up.",
+                properties={"name": _CLUSTER, "namespace": _NAMESPACE},
+                required=("name",),
+                call=self._describe,
+            ),
+            Tool(
+                name="timeline",
+                title="Show what happened to a cluster",
+                description=f"What happened to a Cluster: conditions, Events and verdicts by time; the newest {MOST_MOMENTS}.",
+                properties={
+                    "name": _CLUSTER,
+                    "namespace": _NAMESPACE,
+                    "since": {"type": "string", "description": "only what is newer: a duration such as 30m or 2h, or a time in RFC 3339"},
+                    "decisions": {"type": "boolean", "description": "also which rows of decision tables fired"},
+                },
+                required=("name",),
+                call=self._timeline,
+            ),
+        ]
+
+    # ------------------------------------------------------------------------------------------------- tools
+
+    async def _clusters(self, given: Mapping[str, Any]) -> Answer:
+        namespace = given.get("namespace", "")
+        with _failures():
+            if self._arguments.source:
+                bundle = self._bundle()
+                unseen = {t.kind: t.error for t in bundle.observation.unseen}
+                fleet = glance.Fleet(bundle.objects, Sight(bundle.moment(), frozenset(bundle.observation.seen), unseen))
+            else:
+                async with connect.connected(connect.resolve(self._arguments)) as client:
+                    fleet = await glance.read(client, namespace, SystemClock().now())
+        found = {key: fleet.verdict(key) for key in fleet.clusters if namespace in ("", key.namespace)}
+        data = [{"namespace": key.namespace, "name": key.name, **verdict.to_json()} for key, verdict in found.items()]
+        text = "\n".join(f"{key}: {verdict.headline}" for key, verdict in found.items())
+        return Answer(text or "no clusters found", {"clusters": data})
+
+    async def _explain(self, given: Mapping[str, Any]) -> Answer:
+        with _failures():
+            subject = Subject(subjects.kind_of(given.get("kind") or "Cluster"), given.get("namespace", ""), given["name"])
+            answer, condition = await explained(self._own(given), subject, given.get("condition", ""), keep_secrets=False)
+        data = answer.to_json(condition)
+        return Answer(as_text(answer, condition), {k: v for k, v in data.items() if k in (*_KEPT, "tables")})
+
+    async def _describe(self, given: Mapping[str, Any]) -> Answer:
+        with _failures():
+            if self._arguments.source:
+                bundle = self._bundle()
+                key = _key(bundle, given)
+                tree, now = await look(World(bundle, bundle.moment(), sample_keys()).client, key), bundle.moment()
+            else:
+                connection = connect.resolve(self._arguments)
+                key, now = ObjectKey(self._namespace(given) or connection.namespace, given["name"]), SystemClock().now()
+                async with connect.connected(connection) as client:
+                    tree = await look(client, key)
+        text = render(tree, now)
+        return Answer(text, {"cluster": str(key), "tree": text.splitlines()})
+
+    async def _timeline(self, given: Mapping[str, Any]) -> Answer:
+        with _failures():
+            if self._arguments.source:
+                bundle = self._bundle()
+            else:
+                own = self._own(given)
+                namespace = self._namespace(given) or connect.resolve(own).namespace
+                bundle = assemble(await gather(own, f"{namespace}/{given['name']}"))
+            since = given.get("since", "")
+            found = selected(moments_of(bundle, given["name"]), bundle.moment(), since=since, decisions=bool(given.get("decisions")))
+        newest = found[-MOST_MOMENTS:]
+        left_out = len(found) - len(newest)
+        text = "\n".join([*([f"{left_out} older ones are left out"] if left_out else []), *timeline_text(newest)])
+        return Answer(text or "nothing happened", {"moments": [m.to_json() for m in newest], "leftOut": left_out})
+
+    # ------------------------------------------------------------------------------------------------ sources
+
+    def _bundle(self) -> Bundle:
+        return read_bundle(self._arguments.source)
+
+    def _namespace(self, given: Mapping[str, Any]) -> str:
+        return str(given.get("namespace") or self._arguments.namespace)
+
+    def _own(self, given: Mapping[str, Any]) -> argparse.Namespace:
+        """Return the flags of the server, with the namespace of a question: commands may change theirs."""
+        return argparse.Namespace(**{**vars(self._arguments), "namespace": self._namespace(given)})
+
+
+def _key(bundle: Bundle, given: Mapping[str, Any]) -> ObjectKey:
+    for obj in bundle.objects:
+        metadata = obj["metadata"]
+        is_named = obj["kind"] == "Cluster" and metadata["name"] == given["name"]
+        if is_named and given.get("namespace") in (None, "", metadata.get("namespace")):
+            return ObjectKey(metadata.get("namespace") or "", metadata["name"])
+    raise BadBundle(f"cluster/{given['name']} is not in the bundle")
+
+
+class _failures:  # noqa: N801  # used as a word
+    """Turn errors that commands tell their users into the failure of a tool."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, BadBundle):
+            raise ToolFailed(str(error)) from None
+        if isinstance(error, Exception) and (found := told(error)) is not None:
+            raise ToolFailed(found[0]) from None
