@@ -13,7 +13,7 @@ from clusterwright.controllers.cluster import plan
 from clusterwright.controllers.cluster.conditions import OWNED, TABLES
 from clusterwright.controllers.cluster.conditions_v1beta1 import OWNED_V1BETA1, V1BETA1_READY, V1BETA1_TABLES
 from clusterwright.controllers.cluster.kubeconfig import RECONCILE_KUBECONFIG, Make, look_again, look_at_secrets, make_kubeconfig
-from clusterwright.controllers.cluster.plan import Deletion, Take
+from clusterwright.controllers.cluster.plan import Copy, Deletion
 from clusterwright.controllers.cluster.providers import Lookup, Role, understand
 from clusterwright.controllers.cluster.snapshot import ClusterDone, ClusterSnapshot, find_cluster_class, list_descendants
 from clusterwright.controllers.cluster.status import control_plane_replicas, known_phase, phase, worker_replicas
@@ -92,7 +92,7 @@ class Clusters(Kind[Cluster, Unowned, ClusterSnapshot, ClusterDone]):
             return
         run.become(plan.with_failures(run.object, run.seen.infrastructure, run.seen.control_plane))
         for table in (plan.RECONCILE_INFRASTRUCTURE, plan.RECONCILE_CONTROL_PLANE):
-            run.become(plan.taken(run.done, run.decide(table).chosen(Take)))
+            run.become(plan.copied(run.done, run.decide(table).chosen(Copy)))
         await (self._delete(run) if run.seen.deleting else self._ensure_kubeconfig(run))
 
     async def _delete(self, run: ClusterPass) -> None:

@@ -20,7 +20,7 @@ from clusterwright.controllers.kit.conditions import CHECK_LOGS, decided
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.adoption import own_secret
-from clusterwright.controllers.kubeadmcontrolplane.hands import Run
+from clusterwright.controllers.kubeadmcontrolplane.machine_writer import Run
 from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.kubeadm import certificates as pki

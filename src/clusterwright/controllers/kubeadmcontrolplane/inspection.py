@@ -19,7 +19,7 @@ from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.conditions import COMPONENTS_HEALTHY, ETCD_CLUSTER_HEALTHY, component_facts, etcd_facts
 from clusterwright.controllers.kubeadmcontrolplane.conditions_v1beta1 import COMPONENTS_V1BETA1, ETCD_V1BETA1, mark
 from clusterwright.controllers.kubeadmcontrolplane.etcd.matching import match_members
-from clusterwright.controllers.kubeadmcontrolplane.hands import Hands, Run, say, say_decided
+from clusterwright.controllers.kubeadmcontrolplane.machine_writer import MachineWriter, Run, say, say_decided
 from clusterwright.controllers.kubeadmcontrolplane.machines.comparison import UP_TO_DATE
 from clusterwright.controllers.kubeadmcontrolplane.machines.health import (
     LABELS_AND_TAINTS_SET,
@@ -120,8 +120,8 @@ INSPECT: Table[ConnectionFacts] = Table(
 # fmt: on
 
 
-async def _connection(hands: Hands, run: Run) -> tuple[ConnectionFacts, Client | None, Exception | None]:
-    seen, deps = run.done, hands.deps
+async def _connection(writer: MachineWriter, run: Run) -> tuple[ConnectionFacts, Client | None, Exception | None]:
+    seen, deps = run.done, writer.deps
     said = seen.condition(names.INITIALIZED)
     health = deps.workload.health(seen.cluster.key)
     facts = ConnectionFacts(
@@ -143,14 +143,14 @@ async def _connection(hands: Hands, run: Run) -> tuple[ConnectionFacts, Client |
     return replace(facts, connected=True), client, None
 
 
-async def inspect(hands: Hands, run: Run) -> bool:
+async def inspect(writer: MachineWriter, run: Run) -> bool:
     """Refresh the health conditions of the control plane and its Machines, and write the Machines. False: the pass ends here.
 
     Raises PassFailed where the Machines cannot be written.
     """
     for machine in run.done.owned:
         say_decided(run, machine.name, names.UP_TO_DATE, UP_TO_DATE.decide(machine))
-    facts, client, cause = await _connection(hands, run)
+    facts, client, cause = await _connection(writer, run)
     decision = run.decide_on(INSPECT, facts, cause)
     look = decision.chosen(Look)
     match look:
@@ -159,12 +159,12 @@ async def inspect(hands: Hands, run: Run) -> bool:
         case Look.KEEP:
             say_unknown(run, decision.outcome, only_unset=True)
         case Look.INSPECT if client is not None:
-            await _inspect(hands, run, client)
+            await _inspect(writer, run, client)
         case Look.INSPECT | None:
             pass
         case never:
             assert_never(never)
-    await hands.patch(run, [m.name for m in run.done.owned], names.MACHINE_OWNED_CONDITIONS)
+    await writer.patch(run, [m.name for m in run.done.owned], names.MACHINE_OWNED_CONDITIONS)
     return look in {Look.NOT_YET, Look.INSPECT}
 
 
@@ -188,12 +188,12 @@ def say_unknown(run: Run, outcome: Outcome | None, *, only_unset: bool = False) 
 # ------------------------------------------------------------------------------------------------- looking
 
 
-async def _inspect(hands: Hands, run: Run, client: Client) -> None:
+async def _inspect(writer: MachineWriter, run: Run, client: Client) -> None:
     """Look at Nodes, Pods and etcd, and set every condition that follows.
 
     Where what there was to find out stands in the conditions of the Machines already, they are taken as they are.
     """
-    fresh = not hands.deps.workload.health(run.seen.cluster.key).inspected
+    fresh = not writer.deps.workload.health(run.seen.cluster.key).inspected
     try:
         labelled = await client.list(Node, labels={NODE_ROLE_CONTROL_PLANE_LABEL: ""})
     except ApiError as error:
@@ -203,18 +203,18 @@ async def _inspect(hands: Hands, run: Run, client: Client) -> None:
                 _say_pods(run, PodFacts(machine=machine, nodes_error=str(error)), {})
             _say_members(run, EtcdFacts(), nodes_listed=False)
     else:
-        found = await _looked(hands, run, client, labelled, fresh=fresh)
+        found = await _looked(writer, run, client, labelled, fresh=fresh)
         run.done = replace(run.done, inspection=found)
     _put_together(run, fresh=fresh)
 
 
-async def _looked(hands: Hands, run: Run, client: Client, labelled: Sequence[Node], *, fresh: bool) -> Inspection:
+async def _looked(writer: MachineWriter, run: Run, client: Client, labelled: Sequence[Node], *, fresh: bool) -> Inspection:
     by_name = {n.metadata.name: n for n in labelled}
     nodes: dict[str, Node] = {}
     for machine in run.done.owned:
         await _look_at_machine(run, client, machine, by_name, nodes, fresh=fresh)
     managed = run.done.managed_etcd
-    etcd = await _ask_etcd(hands, run, nodes) if managed else EtcdFacts()
+    etcd = await _ask_etcd(writer, run, nodes) if managed else EtcdFacts()
     matching = match_members(etcd.members, run.done.owned, nodes, run.seen.now) if managed else None
     if fresh:
         _say_members(run, etcd, nodes_listed=True)
@@ -304,7 +304,7 @@ def _put_together(run: Run, *, fresh: bool) -> None:
 # ---------------------------------------------------------------------------------------------------- etcd
 
 
-async def _ask_etcd(hands: Hands, run: Run, nodes: Mapping[str, Node]) -> EtcdFacts:
+async def _ask_etcd(writer: MachineWriter, run: Run, nodes: Mapping[str, Node]) -> EtcdFacts:
     """Status, members and alarms from one member: a healthy one if there is any; one that leaves only if all do."""
     hosts = [m for m in run.done.owned if m.has_node]
     candidates = [m for m in [m for m in hosts if not m.deleting] or hosts if m.node in nodes]
@@ -312,7 +312,7 @@ async def _ask_etcd(hands: Hands, run: Run, nodes: Mapping[str, Node]) -> EtcdFa
     if not ordered:
         return EtcdFacts()
     try:
-        etcd = await hands.deps.workload.etcd(run.seen.cluster.key, ordered)
+        etcd = await writer.deps.workload.etcd(run.seen.cluster.key, ordered)
     except (EtcdError, ApiError) as error:
         return EtcdFacts(asked=True, connect_error=root_cause(error))
     try:
@@ -326,17 +326,17 @@ async def _ask_etcd(hands: Hands, run: Run, nodes: Mapping[str, Node]) -> EtcdFa
             return EtcdFacts(asked=True, alarms_error=root_cause(error))
     finally:
         await etcd.close()
-    return EtcdFacts(asked=True, members=with_alarms(members, alarms), silent=await _silent(hands, run, candidates))
+    return EtcdFacts(asked=True, members=with_alarms(members, alarms), silent=await _silent(writer, run, candidates))
 
 
-async def _silent(hands: Hands, run: Run, machines: Sequence[ControlPlaneMachine]) -> dict[str, str]:
+async def _silent(writer: MachineWriter, run: Run, machines: Sequence[ControlPlaneMachine]) -> dict[str, str]:
     """Of the members whose Pods are not known to be healthy, those that do not answer: others list them for as long as they are members."""
     found: dict[str, str] = {}
     for machine in machines:
         if run.done.machine(machine.name).is_true(names.ETCD_POD):
             continue
         try:
-            await (await hands.deps.workload.etcd(run.seen.cluster.key, [machine.node])).close()
+            await (await writer.deps.workload.etcd(run.seen.cluster.key, [machine.node])).close()
         except (EtcdError, ApiError) as error:
             found[machine.node] = root_cause(error)
     return found

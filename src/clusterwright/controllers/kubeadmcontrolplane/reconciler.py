@@ -27,15 +27,14 @@ from clusterwright.controllers.kubeadmcontrolplane.addons import kubeadm_config
 from clusterwright.controllers.kubeadmcontrolplane.certificates import look_after_certificates, look_after_kubeconfig
 from clusterwright.controllers.kubeadmcontrolplane.conditions import CONCLUSIONS, OWNED
 from clusterwright.controllers.kubeadmcontrolplane.conditions_v1beta1 import CONCLUSIONS_V1BETA1, OWNED_V1BETA1, mark
-from clusterwright.controllers.kubeadmcontrolplane.due import next_moment
-from clusterwright.controllers.kubeadmcontrolplane.etcd import leaving
+from clusterwright.controllers.kubeadmcontrolplane.deadlines import next_deadline
+from clusterwright.controllers.kubeadmcontrolplane.etcd import removal
 from clusterwright.controllers.kubeadmcontrolplane.etcd.membership import MembershipError
 from clusterwright.controllers.kubeadmcontrolplane.guards import first_to_leave, stray_member
-from clusterwright.controllers.kubeadmcontrolplane.hands import Hands, Run, annotate, say_decided
 from clusterwright.controllers.kubeadmcontrolplane.inspection import inspect, say_unknown
+from clusterwright.controllers.kubeadmcontrolplane.machine_writer import MachineWriter, Run, annotate, say_decided
 from clusterwright.controllers.kubeadmcontrolplane.machines import remediation
 from clusterwright.controllers.kubeadmcontrolplane.machines.in_place import begin_update
-from clusterwright.controllers.kubeadmcontrolplane.machines.in_step import keep_in_step
 from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
 from clusterwright.controllers.kubeadmcontrolplane.machines.remediation import (
     REMEDIATE,
@@ -44,13 +43,14 @@ from clusterwright.controllers.kubeadmcontrolplane.machines.remediation import (
     RemediationFacts,
     Remedy,
 )
+from clusterwright.controllers.kubeadmcontrolplane.machines.sync import sync_machines
 from clusterwright.controllers.kubeadmcontrolplane.observing import Observer, owner_cluster
-from clusterwright.controllers.kubeadmcontrolplane.plan import Deletion, Leaving, Preparation
+from clusterwright.controllers.kubeadmcontrolplane.plan import Deletion, MemberRemoval, Preparation
 from clusterwright.controllers.kubeadmcontrolplane.rollout import scale
 from clusterwright.controllers.kubeadmcontrolplane.snapshot import ClusterFacts, ControlPlaneDone, ControlPlaneSnapshot
 from clusterwright.controllers.kubeadmcontrolplane.status import counted
-from clusterwright.controllers.kubeadmcontrolplane.wakes import WorkloadWatches
 from clusterwright.controllers.kubeadmcontrolplane.workload import WorkloadUnavailable, workload_client
+from clusterwright.controllers.kubeadmcontrolplane.workload_watches import WorkloadWatches
 from clusterwright.controllers.unconfirmed import Unconfirmed
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.client import Client
@@ -77,9 +77,9 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
-        self._hands = Hands(deps, Patcher(deps.client, deps.clock, deps.random), Applier(deps.client), Unconfirmed())
+        self._writer = MachineWriter(deps, Patcher(deps.client, deps.clock, deps.random), Applier(deps.client), Unconfirmed())
         self._providers = Providers(deps)
-        self._observer = Observer(deps, self._providers, self._hands.patcher)
+        self._observer = Observer(deps, self._providers, self._writer.patcher)
         self._watches = WorkloadWatches(deps)
 
     async def owner(self, obj: KubeadmControlPlane) -> ClusterFacts | None:
@@ -104,8 +104,8 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
     def forget(self, key: ObjectKey) -> None:
         """The control plane is gone."""
         self._providers.forget(key)
-        self._hands.applier.forget(key)
-        self._hands.unconfirmed.forget(key)
+        self._writer.applier.forget(key)
+        self._writer.unconfirmed.forget(key)
         self._watches.forget(key)
 
     async def act(self, run: Run) -> None:
@@ -115,14 +115,14 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
         except ApiError as error:
             run.fail(error)
         await self._detect_initialization(run)
-        moment = None if run.seen.deleting else next_moment(run.done)
+        moment = None if run.seen.deleting else next_deadline(run.done)
         if moment is not None:
             self._deps.enqueue_after(run.object.key, min(moment - run.seen.now, _LONGEST), "time has come")
 
     async def _advance(self, run: Run) -> None:
         """Each step is a table; the first whose choice ends the pass is the last."""
-        if await self._prepare(run) and await inspect(self._hands, run) and await self._leave(run) and await self._remediate(run):
-            await scale(self._hands, run)
+        if await self._prepare(run) and await inspect(self._writer, run) and await self._leave(run) and await self._remediate(run):
+            await scale(self._writer, run)
 
     def conclude(self, run: Run) -> None:
         """Conditions in both forms, counters; while components are not healthy, a look now and then."""
@@ -156,7 +156,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
                 ready = (
                     await look_after_certificates(self._deps, run)
                     and await look_after_kubeconfig(self._deps, run)
-                    and await keep_in_step(self._hands, run)
+                    and await sync_machines(self._writer, run)
                 )
                 if ready:
                     run.become(with_v1beta1(run.object, conditions_v1beta1.machines_ready(run.done), run.seen.now))
@@ -170,21 +170,21 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
 
     async def _leave(self, run: Run) -> bool:
         decision = run.decide(plan.LEAVE)
-        choice = decision.chosen(Leaving)
+        choice = decision.chosen(MemberRemoval)
         match choice:
-            case Leaving.REMOVE_MEMBER:
+            case MemberRemoval.REMOVE_MEMBER:
                 stray = stray_member(run.done)
                 assert stray is not None
-                await leaving.remove_stray(self._hands, run, stray)
-            case Leaving.LET_GO:
+                await removal.remove_stray(self._writer, run, stray)
+            case MemberRemoval.RELEASE_MACHINE:
                 machine = first_to_leave(run.done)
                 assert machine is not None
-                await leaving.let_go(self._hands, run, machine)
-            case Leaving.FINISH_UPDATES:
+                await removal.release_machine(self._writer, run, machine)
+            case MemberRemoval.FINISH_UPDATES:
                 for machine in run.done.owned:
                     if machine.is_marked_for_update and not machine.is_update_pending:
-                        await begin_update(self._hands, run, machine.name)
-            case Leaving.WAIT | None:
+                        await begin_update(self._writer, run, machine.name)
+            case MemberRemoval.WAIT | None:
                 pass
             case never:
                 assert_never(never)
@@ -209,7 +209,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
         if remedy is not None:
             return await self._delete_unhealthy(run, facts, facts.machine, remedy)
         say_decided(run, facts.machine.name, names.OWNER_REMEDIATED, decision)
-        await self._hands.patch(run, [facts.machine.name], (names.OWNER_REMEDIATED,))
+        await self._writer.patch(run, [facts.machine.name], (names.OWNER_REMEDIATED,))
         return not decision.error
 
     async def _forget_recovered(self, run: Run) -> None:
@@ -225,7 +225,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
             if obj is not machine.object:
                 run.done = run.done.with_machine(replace(machine, object=obj))
                 touched.append(machine.name)
-        await self._hands.patch(run, touched, (names.OWNER_REMEDIATED,))
+        await self._writer.patch(run, touched, (names.OWNER_REMEDIATED,))
 
     async def _remediation_facts(self, run: Run) -> tuple[RemediationFacts, Exception | None]:
         seen = run.done
@@ -248,7 +248,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
         if facts.machine is None or facts.in_progress or not seen.initialized:
             return facts, None
         if seen.managed_etcd:
-            facts = replace(facts, member=await leaving.member_name(self._hands, run, facts.machine))
+            facts = replace(facts, member=await removal.member_name(self._writer, run, facts.machine))
         try:
             await workload_client(self._deps, seen.cluster.key)
         except (NotConnected, WorkloadUnavailable) as error:
@@ -261,7 +261,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
         said = remediation.deleted()
         if remedy is Remedy.FORWARD_AND_DELETE:
             try:
-                await leaving.forward_leadership(self._hands, run, machine)
+                await removal.forward_leadership(self._writer, run, machine)
             except MembershipError as error:
                 failure = PassFailed(str(error))
                 said = remediation.leads_on(str(error))
@@ -277,12 +277,12 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
         known, now = run.done.machine(machine.name), run.seen.now
         run.done = run.done.with_machine(replace(known, object=with_v1beta1(with_condition(known.object, condition, now), old, now)))
         if failure is not None:
-            await self._hands.patch(run, [machine.name], (names.OWNER_REMEDIATED,))
+            await self._writer.patch(run, [machine.name], (names.OWNER_REMEDIATED,))
             raise failure
         data = RemediationData(machine=machine.name, time=now, retry_count=facts.retry_count)
         annotate(run, {REMEDIATION_IN_PROGRESS_ANNOTATION: data.dump()})
         with suppress(PassFailed):  # it is deleted, whatever stands on it
-            await self._hands.patch(run, [machine.name], (names.OWNER_REMEDIATED,))
+            await self._writer.patch(run, [machine.name], (names.OWNER_REMEDIATED,))
         run.vote(names.AT_ONCE)
         return False
 
@@ -294,7 +294,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
             if not run.done.managed_etcd:
                 _forget_etcd_health(run)
             with suppress(PassFailed):
-                await inspect(self._hands, run)
+                await inspect(self._writer, run)
             run.errors.clear()  # what cannot be looked at keeps nobody from being deleted
         found = run.seen.descendants
         match run.decide(plan.DELETE, found.cause if isinstance(found, Unreadable) else None).chosen(Deletion):
@@ -312,7 +312,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
         for machine in run.done.owned:
             try:
                 if KCP_PRE_TERMINATE_HOOK in machine.annotations:
-                    await leaving.remove_hook(self._hands, run, machine.name)
+                    await removal.remove_hook(self._writer, run, machine.name)
                 if not machine.deleting:
                     await self._deps.client.delete(Machine, machine.key, uid=machine.uid)
             except NotFound:

@@ -63,7 +63,7 @@ EXTERNAL_RETRY = timedelta(seconds=30)
 _ADOPTED_LABELS = (MACHINE_SET_NAME_LABEL, MACHINE_POOL_NAME_LABEL, CONTROL_PLANE_NAME_LABEL)
 
 
-class Take(Enum):
+class Copy(Enum):
     """What a Machine takes over, in memory."""
 
     BOOTSTRAP_FLAG = "status.initialization.bootstrapDataSecretCreated"
@@ -241,12 +241,12 @@ BOOTSTRAP: Table[MachineSnapshot] = Table(
     Row("missing-deleting", config_missing & deleting,                     KEEP),
     Row("missing",          config_missing,                                KEEP,           requeue=EXTERNAL_RETRY),
     Row("unreadable",       config_unreadable,                             KEEP,           error=config_error),
-    Row("taken-before",     secret_name_set,                               _V1BETA1_TRUE,  act=Take.BOOTSTRAP_FLAG),
+    Row("taken-before",     secret_name_set,                               _V1BETA1_TRUE,  act=Copy.BOOTSTRAP_FLAG),
     Row("garbled",          ~config_flag_valid,                            KEEP,           error=config_garbled),
     Row("config-deleting",  config_deleting,                               _MIRROR_CONFIG),
     Row("waiting",          ~config_says_created,                          _MIRROR_CONFIG),
     Row("nameless",         ~config_names_secret,                          _MIRROR_CONFIG, error=config_nameless),
-    Row("created",          OTHERWISE,                                     _MIRROR_CONFIG, act=Take.BOOTSTRAP_DATA),
+    Row("created",          OTHERWISE,                                     _MIRROR_CONFIG, act=Copy.BOOTSTRAP_DATA),
     v1beta1="BootstrapReady",
     exactly_one=[(no_config_ref, config_found, config_unreadable, config_missing)],
     about="The first secret name that the bootstrap config reports is taken over for good.",
@@ -338,7 +338,7 @@ _MIRROR_INFRA: Transition[MachineSnapshot] = computed(
 INFRASTRUCTURE: Table[MachineSnapshot] = Table(
     "InfrastructureReady (v1beta1)",
     Row("missing-deleting", infra_missing & deleting,                  KEEP),
-    Row("lost",             infra_missing & provisioned,               KEEP,          act=Take.FAILURE, error=infra_gone),
+    Row("lost",             infra_missing & provisioned,               KEEP,          act=Copy.FAILURE, error=infra_gone),
     Row("missing",          infra_missing,                             KEEP,          requeue=EXTERNAL_RETRY),
     Row("unreadable",       infra_unreadable,                          KEEP,          error=infra_error),
     Row("garbled",          ~infra_flag_valid,                         KEEP,          error=infra_garbled),
@@ -346,7 +346,7 @@ INFRASTRUCTURE: Table[MachineSnapshot] = Table(
     Row("waiting",          ~infra_says_provisioned & ~provisioned,    _MIRROR_INFRA),
     Row("no-provider-id",   ~infra_reports_provider_id,                _MIRROR_INFRA),
     Row("details-garbled",  ~infra_details_valid,                      _MIRROR_INFRA, error=infra_details_garbled),
-    Row("provisioned",      OTHERWISE,                                 _MIRROR_INFRA, act=Take.INFRASTRUCTURE),
+    Row("provisioned",      OTHERWISE,                                 _MIRROR_INFRA, act=Copy.INFRASTRUCTURE),
     v1beta1="InfrastructureReady",
     exactly_one=[(infra_found, infra_unreadable, infra_missing)],
     about="What is taken over is refreshed forever; that the Machine was provisioned is never taken back.",
@@ -396,7 +396,7 @@ def _judge_node(s: MachineDone) -> Outcome:
             return Outcome("Unknown", "NodeConditionsFailed", health.message)
 
 
-def _take_node(s: MachineDone) -> Machine:
+def _copy_node(s: MachineDone) -> Machine:
     if not isinstance(s.node, NodeFound):
         return s.machine
     machine, node = s.machine, s.node.node
@@ -418,9 +418,9 @@ NODE: Table[MachineDone] = Table(
     Row("missing-deleting", node_missing & deleting,                KEEP),
     Row("lost",             node_missing & node_ref,                false("NodeNotFound", severity="Error"), error=no_matching_node),
     Row("provisioning",     node_missing,                           false("NodeProvisioning", "Waiting for a node with matching ProviderID to exist", "Warning")),
-    Row("unsynced",         ~node_synced,                           KEEP, act=Take.NODE, error=node_sync_error),
-    Row("infra-going",      ~infra_stays,                           false("Deleting", severity="Info"), act=Take.NODE),
-    Row("judged",           OTHERWISE,                              _HEALTH, act=Take.NODE),
+    Row("unsynced",         ~node_synced,                           KEEP, act=Copy.NODE, error=node_sync_error),
+    Row("infra-going",      ~infra_stays,                           false("Deleting", severity="Info"), act=Copy.NODE),
+    Row("judged",           OTHERWISE,                              _HEALTH, act=Copy.NODE),
     v1beta1="NodeHealthy",
     exactly_one=[(out_of_reach, node_unreadable, node_found, node_missing)],
 )
@@ -429,20 +429,20 @@ NODE: Table[MachineDone] = Table(
 TABLES = (BOOTSTRAP, INFRASTRUCTURE, NODE)
 
 
-def taken(s: MachineDone, what: Take | None) -> Machine:
+def copied(s: MachineDone, what: Copy | None) -> Machine:
     """Return the Machine after taking over."""
     match what:
         case None:
             return s.machine
-        case Take.BOOTSTRAP_FLAG:
+        case Copy.BOOTSTRAP_FLAG:
             return initialized(s.machine, bootstrap_data_secret_created=True)
-        case Take.BOOTSTRAP_DATA:
+        case Copy.BOOTSTRAP_DATA:
             return _take_secret(s)
-        case Take.FAILURE:
+        case Copy.FAILURE:
             return _fail(s)
-        case Take.INFRASTRUCTURE:
+        case Copy.INFRASTRUCTURE:
             return _take_over(s)
-        case Take.NODE:
-            return _take_node(s)
+        case Copy.NODE:
+            return _copy_node(s)
         case never:
             assert_never(never)

@@ -23,6 +23,7 @@ from clusterwright.controllers.machine import inplace, plan, remote
 from clusterwright.controllers.machine.conditions import AVAILABLE, OF_THE_NODE, OWNED, OWNED_V1BETA1, STAGES, STATES
 from clusterwright.controllers.machine.deletion import Deletion, MachinePass
 from clusterwright.controllers.machine.inplace import Update
+from clusterwright.controllers.machine.node_watches import NodeWatches
 from clusterwright.controllers.machine.snapshot import (
     GRACE_PERIOD,
     ClusterFacts,
@@ -35,7 +36,6 @@ from clusterwright.controllers.machine.snapshot import (
     OwnerFacts,
 )
 from clusterwright.controllers.machine.status import PHASE, BadExpiry, with_certificates_expiry, with_phase, with_v1beta1_ready
-from clusterwright.controllers.machine.wakes import Wakes
 from clusterwright.controllers.owned_machines import UPDATE_MACHINE_HOOK
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import ApiError
@@ -59,8 +59,8 @@ class Machines(Kind[Machine, ClusterFacts, MachineSnapshot, MachineDone]):
         self._deps = deps
         self._client = deps.client
         self._providers = Providers(deps)
-        self._wakes = Wakes(deps.enqueue, deps.workload.unwatch)
-        self._deletion = Deletion(deps, self._wakes)
+        self._watches = NodeWatches(deps.enqueue, deps.workload.unwatch)
+        self._deletion = Deletion(deps, self._watches)
         self._sync = remote.NodeSync(
             _patterns(deps.options.get("additional-sync-machine-labels") or ()),
             _patterns(deps.options.get("additional-sync-machine-annotations") or ()),
@@ -70,7 +70,7 @@ class Machines(Kind[Machine, ClusterFacts, MachineSnapshot, MachineDone]):
 
     def forget(self, key: ObjectKey) -> None:
         """The Machine is gone."""
-        self._wakes.forget(key)
+        self._watches.forget(key)
         self._providers.forget(key)
 
     async def owner(self, obj: Machine) -> ClusterFacts:
@@ -128,12 +128,12 @@ class Machines(Kind[Machine, ClusterFacts, MachineSnapshot, MachineDone]):
 
     async def _find_node(self, run: MachinePass) -> None:
         had_node, cluster = run.object.status.node_ref is not None, run.seen.cluster.key
-        self._wakes.learn(run.object, cluster)
-        found = await remote.observe_node(self._deps.workload, self._wakes, run.done, self._sync)
+        self._watches.learn(run.object, cluster)
+        found = await remote.observe_node(self._deps.workload, self._watches, run.done, self._sync)
         run.done = replace(run.done, node=found)
         _advance(run, plan.NODE, _cause(found))
         if run.object.status.node_ref is not None and not had_node:
-            self._wakes.learn(run.object, cluster)
+            self._watches.learn(run.object, cluster)
             run.record("Normal", "SuccessfulSetNodeRef", run.object.status.node_ref.name)
 
     # ------------------------------------------------------------------------------------------------------ updates
@@ -215,7 +215,7 @@ class Machines(Kind[Machine, ClusterFacts, MachineSnapshot, MachineDone]):
 def _advance(run: MachinePass, table: Table[MachineDone], cause: Exception | None) -> None:
     """Let a phase's table decide, take over what it says, and set its v1beta1 condition."""
     decision = run.decide(table, cause)
-    run.become(plan.taken(run.done, decision.chosen(plan.Take)))
+    run.become(plan.copied(run.done, decision.chosen(plan.Copy)))
     run.become(decided(run.object, table, decision, run.seen.now))
 
 

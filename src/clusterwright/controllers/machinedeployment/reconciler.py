@@ -312,7 +312,7 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
             after = convert(applied.object.json, MachineSet)
             sets = tuple(after if s.metadata.name == name else s for s in run.done.machine_sets or ())
             run.done = replace(run.done, machine_sets=sets)
-        if replicas != before and not applied.mended:
+        if replicas != before and not applied.repaired:
             way = "up" if replicas > before else "down"
             run.record("Normal", "SuccessfulScale", f"Scaled {way} MachineSet {name}: {before} -> {replicas}")
 

@@ -17,9 +17,9 @@ from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.machinehealthcheck import plan
 from clusterwright.controllers.machinehealthcheck.conditions import MACHINE_OWNED, OWNED, OWNED_V1BETA1, TABLES
 from clusterwright.controllers.machinehealthcheck.evaluation import ClusterFacts, MachineFacts, Target, is_exempt, next_check
+from clusterwright.controllers.machinehealthcheck.node_watches import NodeWatches
 from clusterwright.controllers.machinehealthcheck.remediation import request_for, request_kind, template_of
 from clusterwright.controllers.machinehealthcheck.snapshot import HealthCheckDone, HealthCheckSnapshot, Request, TargetSnapshot
-from clusterwright.controllers.machinehealthcheck.wakes import Wakes
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import AlreadyExists, ApiError, NotFound
 from clusterwright.runtime.patch import Patcher
@@ -41,11 +41,11 @@ class MachineHealthChecks(Kind[MachineHealthCheck, ClusterFacts, HealthCheckSnap
         self._deps = deps
         self._client = deps.client
         self._patcher = Patcher(deps.client, deps.clock, deps.random)
-        self._wakes = Wakes(deps.enqueue)
+        self._watches = NodeWatches(deps.enqueue)
 
     def forget(self, key: ObjectKey) -> None:
         """The check is gone."""
-        self._wakes.forget(key)
+        self._watches.forget(key)
 
     async def owner(self, obj: MachineHealthCheck) -> ClusterFacts:
         """Return the Cluster that the check names; it must be there."""
@@ -69,11 +69,11 @@ class MachineHealthChecks(Kind[MachineHealthCheck, ClusterFacts, HealthCheckSnap
         own = {CLUSTER_NAME_LABEL: check.spec.cluster_name}
         found = await self._client.list(Machine, namespace=check.metadata.namespace, labels=own)
         machines = [MachineFacts.of(m) for m in found if selector.matches(m.metadata.labels) and not is_exempt(m)]
-        self._wakes.learn(check.key, cluster.key, machines, template_of(check))
+        self._watches.learn(check.key, cluster.key, machines, template_of(check))
         if cluster.initialized.status != "True":
             return [Target(m) for m in machines]
         client = await self._deps.workload.client(cluster.key)
-        await self._deps.workload.watch(cluster.key, "machinehealthcheck", Node, self._wakes.node_changed(cluster.key))
+        await self._deps.workload.watch(cluster.key, "machinehealthcheck", Node, self._watches.node_changed(cluster.key))
         targets = []
         for machine in machines:
             ref = machine.status.node_ref
@@ -114,8 +114,8 @@ class MachineHealthChecks(Kind[MachineHealthCheck, ClusterFacts, HealthCheckSnap
         if template is None or not target.allowed:
             return target
         kind = request_kind(template[0])
-        await self._deps.dynamic.ensure(template[0], self._wakes.of_template)
-        await self._deps.dynamic.ensure(kind, self._wakes.of_request)
+        await self._deps.dynamic.ensure(template[0], self._watches.of_template)
+        await self._deps.dynamic.ensure(kind, self._watches.of_request)
         request = await self._client.find(kind, target.machine.key)
         if target.evaluation.is_healthy and request is not None and request.metadata.deletion_timestamp is None:
             with suppress(NotFound):

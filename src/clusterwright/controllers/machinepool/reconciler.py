@@ -27,7 +27,8 @@ from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.machinepool import machines, nodes, plan
 from clusterwright.controllers.machinepool.conditions import MACHINE_OWNED, OWNED, OWNED_V1BETA1, READY, UP_TO_DATE
-from clusterwright.controllers.machinepool.plan import Deletion, Refs, Take
+from clusterwright.controllers.machinepool.node_watches import NodeWatches, pools_by_label
+from clusterwright.controllers.machinepool.plan import Copy, Deletion, Refs
 from clusterwright.controllers.machinepool.snapshot import (
     ClusterFacts,
     MachineFacts,
@@ -37,7 +38,6 @@ from clusterwright.controllers.machinepool.snapshot import (
     infrastructure_provisioned,
 )
 from clusterwright.controllers.machinepool.status import PHASE, with_counters, with_phase
-from clusterwright.controllers.machinepool.wakes import Wakes, pools_by_label
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, NotFound
@@ -63,13 +63,13 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolDone]):
         self._client = deps.client
         self._providers = Providers(deps)
         self._patcher = Patcher(deps.client, deps.clock, deps.random)
-        self._wakes = Wakes(deps.enqueue)
+        self._watches = NodeWatches(deps.enqueue)
         self._applier = Applier(deps.client)
 
     def forget(self, key: ObjectKey) -> None:
         """The pool is gone."""
         self._providers.forget(key)
-        self._wakes.forget(key)
+        self._watches.forget(key)
         self._applier.forget(key)
 
     async def owner(self, obj: MachinePool) -> ClusterFacts:
@@ -99,12 +99,12 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolDone]):
     async def act(self, run: PoolPass) -> None:
         """Every phase, whatever befalls the others."""
         run.become(plan.with_owner_and_label(run.object, run.seen.cluster))
-        self._wakes.learn(run.object, run.seen.cluster.key)
+        self._watches.learn(run.object, run.seen.cluster.key)
         if run.seen.deleting:
             await _phase(run, "failed to reconcile delete", self._delete)
             return
         run.become(plan.with_failure(run.object, run.seen.bootstrap))
-        _take(run, plan.BOOTSTRAP)
+        _copy(run, plan.BOOTSTRAP)
         await _phase(run, "failed to reconcile infrastructure", self._infrastructure)
         await _phase(run, "failed to get Machines for MachinePool", self._list_machines)
         await _phase(run, "failed to reconcile nodeRefs", self._node_refs)
@@ -115,8 +115,8 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolDone]):
     async def _infrastructure(self, run: PoolPass) -> None:
         """Take over what the infrastructure says, and let Machines stand for its machines. Raises ApiError."""
         run.become(plan.with_failure(run.object, run.seen.infrastructure))
-        took, infra = _take(run, plan.INFRASTRUCTURE), run.seen.infrastructure
-        if took is not Take.PROVISIONED or not isinstance(infra, Found):
+        what, infra = _copy(run, plan.INFRASTRUCTURE), run.seen.infrastructure
+        if what is not Copy.PROVISIONED or not isinstance(infra, Found):
             return
         unlisted: ApiError | None = None
         client = await self._deps.workload.client(run.seen.cluster.key)
@@ -134,8 +134,8 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolDone]):
             return
         if infrastructure_provisioned(infra):
             run.become(plan.with_replicas(run.done))
-            _take(run, plan.SIZE)
-            self._wakes.learn(run.object, run.seen.cluster.key)
+            _copy(run, plan.SIZE)
+            self._watches.learn(run.object, run.seen.cluster.key)
 
     async def _mirror_machines(self, run: PoolPass, infra: Found) -> None:
         """A Machine for every machine of the infrastructure that shows them. Raises ApiError and MalformedField."""
@@ -181,7 +181,7 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolDone]):
         """Find the Nodes of the pool, and say on them whose they are. Raises ApiError."""
         cluster = run.seen.cluster
         if cluster.initialized:
-            await self._deps.workload.watch(cluster.key, "machinepool", Node, self._wakes.node_changed(cluster.key))
+            await self._deps.workload.watch(cluster.key, "machinepool", Node, self._watches.node_changed(cluster.key))
         match run.decide(plan.NODE_REFS).chosen(Refs):
             case None:
                 return
@@ -297,12 +297,12 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolDone]):
         run.conclude(READY)
 
 
-def _take(run: PoolPass, table: Table[PoolSnapshot]) -> Take | None:
+def _copy(run: PoolPass, table: Table[PoolSnapshot]) -> Copy | None:
     """Let a table decide its condition and what the pool takes over."""
     decision = run.decide(table)
-    what = decision.chosen(Take)
-    taken = plan.taken(run.done, what)
-    run.become(decided(taken, table, decision, run.seen.now) if table.v1beta1 else taken)
+    what = decision.chosen(Copy)
+    copied = plan.copied(run.done, what)
+    run.become(decided(copied, table, decision, run.seen.now) if table.v1beta1 else copied)
     return what
 
 

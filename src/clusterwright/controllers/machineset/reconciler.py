@@ -38,8 +38,8 @@ from clusterwright.controllers.machineset.creation import REFUSED, CreationFaile
 from clusterwright.controllers.machineset.deletion_order import UnknownOrder, in_order
 from clusterwright.controllers.machineset.desired import FIELD_MANAGER, METADATA_MANAGER, Maker
 from clusterwright.controllers.machineset.guards import moves, surplus
-from clusterwright.controllers.machineset.hands import Hands, Run
 from clusterwright.controllers.machineset.inplace import InPlace
+from clusterwright.controllers.machineset.machine_writer import MachineWriter, Run
 from clusterwright.controllers.machineset.observing import Observer
 from clusterwright.controllers.machineset.plan import DELETE, SCALE, Deletion, Scale
 from clusterwright.controllers.machineset.preflight import Verdict, verdict
@@ -62,7 +62,7 @@ class Sync(Enum):
     """How far the Machines are in step with the template."""
 
     DONE = "all are"
-    MENDED = "who owns which field had to be mended before"
+    REPAIRED = "who owns which field had to be repaired before"
     FAILED = "one could not be brought in step"
 
 
@@ -71,8 +71,8 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
-        self._hands = Hands(deps)
-        self._in_place = InPlace(deps, self._hands)
+        self._writer = MachineWriter(deps)
+        self._in_place = InPlace(deps, self._writer)
         self._providers = Providers(deps)
         self._applier = Applier(deps.client)
         self._observer = Observer(deps, self._providers)
@@ -109,12 +109,12 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
             await self._remediate(run)
         except ApiError as error:
             run.fail(error)
-        in_step = await self._sync(run, maker)
-        goes_on = in_step is Sync.FAILED and run.seen.features.get("InPlaceUpdates")  # others are updated all the same
-        if in_step is Sync.DONE or goes_on:
+        synced = await self._sync(run, maker)
+        goes_on = synced is Sync.FAILED and run.seen.features.get("InPlaceUpdates")  # others are updated all the same
+        if synced is Sync.DONE or goes_on:
             await self._in_place.trigger(run, maker)
         await self._in_place.give_up(run)
-        if in_step is Sync.DONE or (goes_on and surplus(run.done) and moves(run.done)):
+        if synced is Sync.DONE or (goes_on and surplus(run.done) and moves(run.done)):
             await self._scale(run, maker)
 
     def conclude(self, run: Run) -> None:
@@ -138,7 +138,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
     async def _delete_all(self, run: Run) -> None:
         match run.decide(DELETE).chosen(Deletion):
             case Deletion.DELETE:
-                await self._hands.delete(run, [m for m in run.done.machines or () if not is_deleting(m)])
+                await self._writer.delete(run, [m for m in run.done.machines or () if not is_deleting(m)])
             case Deletion.RELEASE:
                 run.become(without_finalizer(run.object, MACHINE_SET_FINALIZER))
             case None:
@@ -180,7 +180,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
             case Remedy.REPLACE:
                 await self._defer_rest(run, found)
                 await self._say(run, found.chosen, *remediation.replaced())
-                await self._hands.delete(run, found.chosen)
+                await self._writer.delete(run, found.chosen)
             case None:
                 pass
             case never:
@@ -195,7 +195,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
         now, failures = run.seen.now, list[ApiError]()
         for machine in machines:
             try:
-                await self._hands.patch(run, machine.key, lambda m: with_v1beta1(with_condition(m, condition, now), old, now))
+                await self._writer.patch(run, machine.key, lambda m: with_v1beta1(with_condition(m, condition, now), old, now))
             except ApiError as error:
                 failures.append(error)
         if failures:
@@ -209,13 +209,13 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
                 m = replace(m, status=replace(m.status, conditions=delete_condition(m.status.conditions, OWNER_REMEDIATED)))
             return m
 
-        await self._hands.patch(run, machine.key, change)
+        await self._writer.patch(run, machine.key, change)
 
     # --------------------------------------------------------------------------------------------------- sync
 
     async def _sync(self, run: Run, maker: Maker) -> Sync:
         """Apply the template to every Machine and to what belongs to it. Unless that succeeds, no Machine is added or deleted."""
-        key, mended, uids, kept = run.object.key, False, set[str](), set[str]()
+        key, repaired, uids, kept = run.object.key, False, set[str](), set[str]()
         try:
             for machine in run.done.machines or ():
                 await asyncio.sleep(0)  # there may be thousands of them, and none may need a request
@@ -226,21 +226,23 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
                 applied = await self._sync_machine(run, maker, machine)
                 if applied is None:
                     continue
-                mended |= applied.mended
+                repaired |= applied.repaired
                 kept.add(machine.metadata.name)
                 async for neighbour in self._neighbours(machine):
                     uids.add(neighbour.metadata.uid)
                     intent = desired.metadata_intent(maker, neighbour)
-                    mended |= (await self._applier.ensure(key, neighbour, intent, METADATA_MANAGER, heir_of=FIELD_MANAGER)).mended
+                    repaired |= (
+                        await self._applier.ensure(key, neighbour, intent, METADATA_MANAGER, previous_manager=FIELD_MANAGER)
+                    ).repaired
         except (ApiError, ContractUnknown) as error:
             run.fail(f"failed to keep Machines in step: {error}", error)
             return Sync.FAILED
         finally:
             run.done = replace(run.done, kept=frozenset(kept))
         self._applier.keep_only(key, uids)
-        if mended:
+        if repaired:
             run.vote(_SOON)
-            return Sync.MENDED
+            return Sync.REPAIRED
         return Sync.DONE
 
     async def _sync_machine(self, run: Run, maker: Maker, machine: Machine) -> Applied | None:
@@ -249,14 +251,14 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
         if original is None or original.object.metadata.uid != machine.metadata.uid:
             return None
         if original.object.metadata.resource_version != machine.metadata.resource_version:
-            self._hands.took_over(run, original.object)  # it may just have been deleted, to be replaced
+            self._writer.replace_machine(run, original.object)  # it may just have been deleted, to be replaced
         known = Unstructured(msgspec.json.decode(original.raw))
         intent = desired.updated_machine(maker, known.json)
         applied = await self._applier.ensure(run.object.key, known, intent, FIELD_MANAGER)
         if applied.object is not None:
-            self._hands.took_over(run, convert(applied.object.json, Machine))
+            self._writer.replace_machine(run, convert(applied.object.json, Machine))
         if any(r.kind == "Cluster" and not r.controller for r in machine.metadata.owner_references):
-            await self._hands.patch(run, machine.key, _without_cluster)
+            await self._writer.patch(run, machine.key, _without_cluster)
         return applied
 
     async def _neighbours(self, machine: Machine) -> AsyncIterator[Unstructured]:
@@ -273,7 +275,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
         wanted = template.deletion or MachineDeletionSpec()
         seconds = wanted.node_deletion_timeout_seconds
         deletion = replace(wanted, node_deletion_timeout_seconds=desired.NODE_DELETION_TIMEOUT if seconds is None else seconds)
-        await self._hands.patch(
+        await self._writer.patch(
             run,
             machine.key,
             lambda m: replace(
@@ -300,7 +302,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
                 case Scale.MOVE:
                     await self._in_place.move(run, self._in_order(run))
                 case Scale.DELETE:
-                    await self._hands.delete(run, [m for m in self._in_order(run)[: seen.surplus] if not is_deleting(m)])
+                    await self._writer.delete(run, [m for m in self._in_order(run)[: seen.surplus] if not is_deleting(m)])
                 case Scale.CREATE | None:
                     pass
                 case never:

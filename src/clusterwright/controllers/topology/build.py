@@ -7,8 +7,8 @@ from typing import Any
 from clusterwright.api.core import Cluster, ClusterClass, MachineDeployment, MachinePool
 from clusterwright.api.wellknown import TOPOLOGY_OWNED_LABEL
 from clusterwright.controllers.kit import watching
+from clusterwright.controllers.topology.mapping import clusters_of_class
 from clusterwright.controllers.topology.reconciler import make
-from clusterwright.controllers.topology.wakes import clusters_of_class
 from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake, providers
 from clusterwright.runtime.mapping import itself
 from clusterwright.runtime.reconcile import Watch

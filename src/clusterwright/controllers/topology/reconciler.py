@@ -31,12 +31,12 @@ from clusterwright.controllers.topology.conditions import TOPOLOGY_RECONCILED, T
 from clusterwright.controllers.topology.current import CurrentReader
 from clusterwright.controllers.topology.failures import TopologyFailed, failing
 from clusterwright.controllers.topology.lifecycle import Lifecycle
+from clusterwright.controllers.topology.mapping import clusters_of_template
 from clusterwright.controllers.topology.object_writing import Record, Rotated, gvk_of
 from clusterwright.controllers.topology.repair import Repairer
 from clusterwright.controllers.topology.rotations import Rotations
 from clusterwright.controllers.topology.snapshot import State, TopologyDone, TopologySnapshot
 from clusterwright.controllers.topology.status import with_upgrade_plan
-from clusterwright.controllers.topology.wakes import clusters_of_template
 from clusterwright.controllers.topology.writing import Writer
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import NotFound

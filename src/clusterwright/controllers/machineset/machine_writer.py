@@ -18,21 +18,21 @@ from clusterwright.runtime.patch import Patcher
 Run = Pass[MachineSet, MachineSetSnapshot, MachineSetDone]
 
 
-class Hands:
+class MachineWriter:
     """Deletes and changes Machines of a MachineSet under way."""
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
         self._patcher = Patcher(deps.client, deps.clock, deps.random)
 
-    def took_over(self, run: Run, machine: Machine) -> None:
+    def replace_machine(self, run: Run, machine: Machine) -> None:
         """A Machine is now as the API server answered."""
         machines = tuple(machine if m.metadata.name == machine.metadata.name else m for m in run.done.machines or ())
         run.done = replace(run.done, machines=machines)
 
     def changed(self, run: Run, machine: Machine) -> None:
         """A Machine is now as the API server answered, and no longer what the template made it."""
-        self.took_over(run, machine)
+        self.replace_machine(run, machine)
         run.done = replace(run.done, kept=run.done.kept - {machine.metadata.name})
 
     async def delete(self, run: Run, machines: Iterable[Machine]) -> None:
@@ -52,7 +52,7 @@ class Hands:
             return
         owned = (OWNER_REMEDIATED,)
         after = change(original.object)
-        self.took_over(run, after)
+        self.replace_machine(run, after)
         answer = await self._patcher.patch(original, after, owned_conditions=owned, owned_v1beta1_conditions=owned)
         if answer is not None:
-            self.took_over(run, convert(answer.json, Machine))
+            self.replace_machine(run, convert(answer.json, Machine))

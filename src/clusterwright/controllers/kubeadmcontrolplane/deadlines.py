@@ -20,13 +20,13 @@ _INSTANT = timedelta(seconds=1)
 """Bounds are exclusive and times have whole seconds: a second later it is certain."""
 
 
-def next_moment(snapshot: ControlPlaneDone) -> datetime | None:
+def next_deadline(snapshot: ControlPlaneDone) -> datetime | None:
     """Return the next moment at which a pass over the same world would decide otherwise; None if time does not matter."""
-    moments = (m + _INSTANT for m in _moments(snapshot))
+    moments = (m + _INSTANT for m in _deadlines(snapshot))
     return min((m for m in moments if m > snapshot.now), default=None)
 
 
-def _moments(snapshot: ControlPlaneDone) -> Iterator[datetime]:
+def _deadlines(snapshot: ControlPlaneDone) -> Iterator[datetime]:
     if snapshot.renewal is not None:
         yield snapshot.renewal
     rollout = snapshot.spec.get("rollout") or {}

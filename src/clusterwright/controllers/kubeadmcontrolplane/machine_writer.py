@@ -30,7 +30,7 @@ Run = Pass[KubeadmControlPlane, ControlPlaneSnapshot, ControlPlaneDone]
 
 
 def say(run: Run, name: str, type: str, outcome: Outcome | None, v1beta1: Outcome | None = None) -> None:
-    """Set a condition of a Machine, in both forms, to be written by `Hands.patch`; None keeps it."""
+    """Set a condition of a Machine, in both forms, to be written by `MachineWriter.patch`; None keeps it."""
     machine = run.done.machine(name)
     obj = with_v1beta1_outcome(with_outcome(machine.object, type, outcome, run.seen.now), type, v1beta1, run.seen.now)
     if obj is not machine.object:
@@ -50,7 +50,7 @@ def annotate(run: Run, annotations: Mapping[str, str | None]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Hands:
+class MachineWriter:
     """Writes Machines of a control plane under way, and what belongs to them."""
 
     deps: Dependencies
@@ -58,7 +58,7 @@ class Hands:
     applier: Applier
     unconfirmed: Unconfirmed
 
-    def took_over(self, run: Run, name: str, answer: Unstructured) -> None:
+    def replace_machine(self, run: Run, name: str, answer: Unstructured) -> None:
         """A Machine is now as the API server answered; this pass's findings on it stay."""
         raw = msgspec.json.encode(answer.json)
         original: Original[Machine] = Original(decode(Machine, raw), raw)
@@ -88,7 +88,7 @@ class Hands:
                     failures.append(f"failed to patch Machine {name}: {error}")
                 continue
             if answer is not None:
-                self.took_over(run, name, answer)
+                self.replace_machine(run, name, answer)
         if failures:
             raise PassFailed("; ".join(failures))
 
