@@ -40,7 +40,7 @@ PLACES = (
     "tests/kubeadm/test_cloudinit.py",
     "tests/kubeadm/test_documents.py",
     "tests/kubeadm/test_ignition.py",
-    "tests/runtime/test_aside.py",
+    "tests/runtime/test_lease_thread.py",
     "tests/runtime/test_http.py",
     "tests/runtime/test_insight.py",
     "tests/runtime/test_leases.py",

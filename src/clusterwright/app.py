@@ -166,8 +166,8 @@ def build_manager(
     extensions: Extensions | None = None,
     workloads: Workloads | None = None,
     selected: Collection[str] | None = None,
-    apart: Transport | None = None,
-    aside: Transport | None = None,
+    unfenced: Transport | None = None,
+    lease_transport: Transport | None = None,
     post: Post | None = None,
 ) -> Manager:
     """Return all controllers on one API server. With a `cloud`, the in-memory provider among them, and its clusters reached in process.
@@ -180,7 +180,7 @@ def build_manager(
     `post` carries what is asked of runtime extensions; None: HTTPS does.
     """
     options = options or Options()
-    manager = Manager(transport, clock=clock, random=random, options=options, apart=apart, aside=aside)
+    manager = Manager(transport, clock=clock, random=random, options=options, unfenced=unfenced, lease_transport=lease_transport)
     cache = ClusterCache(
         client=manager.client,
         clock=clock,

@@ -9,9 +9,13 @@ from typing import Any
 from clusterwright.api import codec
 from clusterwright.api.controlplane import KubeadmControlPlane
 from clusterwright.api.core import Machine
-from clusterwright.api.meta import Condition, ObjectKey, Unstructured
+from clusterwright.api.meta import Condition, OwnerReference, Unstructured
 from clusterwright.controllers.kubeadmcontrolplane.machines.machine import NO_DIFFERENCE, ControlPlaneMachine, Differences
-from clusterwright.controllers.kubeadmcontrolplane.snapshot import ClusterFacts, ControlPlaneSnapshot
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import ClusterFacts, ControlPlaneDone
+
+CLUSTER = ClusterFacts(
+    reference=OwnerReference(api_version="cluster.x-k8s.io/v1beta2", kind="Cluster", name="c1"), namespace="ns", paused=False
+)
 
 
 def _stamp(at: datetime | None) -> str | None:
@@ -53,7 +57,7 @@ def owned(
 
 def control_plane(
     *machines: ControlPlaneMachine, now: datetime, replicas: int | None = None, spec: Mapping[str, Any] | None = None, **seen: Any
-) -> ControlPlaneSnapshot:
+) -> ControlPlaneDone:
     """A control plane that is initialized, with these Machines and as many replicas."""
     body = {"replicas": len(machines) if replicas is None else replicas, "version": "v1.34.1", **(spec or {})}
     obj = codec.convert(
@@ -64,5 +68,5 @@ def control_plane(
         },
         KubeadmControlPlane,
     )
-    facts = seen.pop("cluster", ClusterFacts(key=ObjectKey("ns", "c1")))
-    return ControlPlaneSnapshot(now=now, object=obj, spec=body, cluster=facts, owned=machines, **seen)
+    facts = seen.pop("cluster", CLUSTER)
+    return ControlPlaneDone(now=now, object=obj, spec=body, cluster=facts, owned=machines, **seen)

@@ -292,6 +292,14 @@ def matches(selector: LabelSelector | None, labels: Labels) -> bool:
     return selector is None or parsed(selector).matches(labels)
 
 
+def selects(selector: LabelSelector, labels: Labels) -> bool:
+    """Return whether a selector matches the labels; an invalid one matches nothing."""
+    try:
+        return parsed(selector).matches(labels)
+    except InvalidSelector:
+        return False
+
+
 def as_labels(selector: LabelSelector) -> dict[str, str]:
     """Return the labels that a selector of nothing but equality requires: a MachineSet is found by the labels it gives.
 

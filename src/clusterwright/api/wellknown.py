@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 CORE_GROUP = "cluster.x-k8s.io"
+INFRASTRUCTURE_GROUP = "infrastructure.cluster.x-k8s.io"
+BOOTSTRAP_GROUP = "bootstrap.cluster.x-k8s.io"
+CONTROL_PLANE_GROUP = "controlplane.cluster.x-k8s.io"
+ADDONS_GROUP = "addons.cluster.x-k8s.io"
 """The API group of Clusters and Machines."""
 
 # Labels

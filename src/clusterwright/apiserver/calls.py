@@ -61,7 +61,7 @@ class Call:
         """Do work on the worker if the call is heavy, else here. The work must only use its arguments."""
         if not self.heavy:
             return work(*arguments, **named)
-        return await effort.aside(self.server.worker, partial(work, *arguments, **named))
+        return await effort.in_worker(self.server.worker, partial(work, *arguments, **named))
 
     async def metered(self, work: Callable[..., R], *arguments: Any) -> R:
         """Do metered work: on the worker if the call is heavy or the work turns out to be, else here."""

@@ -69,7 +69,7 @@ def evaluate(program: Program, *values: Any) -> Any:
         allowance.left = budget[0]
 
 
-async def aside(worker: Executor | None, work: Callable[[], R]) -> R:
+async def in_worker(worker: Executor | None, work: Callable[[], R]) -> R:
     """Do work that reads only its own data on the worker's thread, or here if no worker was given."""
     return work() if worker is None else await asyncio.get_running_loop().run_in_executor(worker, work)
 
@@ -96,7 +96,7 @@ def light(work: Callable[..., R], *arguments: Any) -> R:
 async def heavy(worker: Executor | None, work: Callable[..., R], *arguments: Any) -> R:
     """Do work on the worker, or here if there is none. Raises StatusError if it costs too much."""
     try:
-        return await aside(worker, partial(_limited, work, *arguments))
+        return await in_worker(worker, partial(_limited, work, *arguments))
     except TooMuch:
         raise bad_request("the object costs too much to validate: shorten the texts that must match patterns") from None
 

@@ -59,16 +59,16 @@ async def _run(arguments: argparse.Namespace, connection: Connection) -> int:
         stack.push_async_callback(keys.close)
         transport = HttpTransport(connection, clock, os.environ, fence=fence)
         stack.push_async_callback(transport.close)
-        apart = HttpTransport(connection, clock, os.environ)
-        stack.push_async_callback(apart.close)
+        unfenced = HttpTransport(connection, clock, os.environ)
+        stack.push_async_callback(unfenced.close)
         # a process with a kubeconfig for `default` is not a Pod, and must not leave objects there
         namespace = connection.namespace if connection.token_file.startswith(str(SERVICE_ACCOUNT)) else ""
         service = ObjectKey(namespace or SERVICE.namespace, SERVICE.name)
-        webhooks = await _webhooks(arguments, stack, RestClient(apart, clock=clock), clock, workloads, service)
+        webhooks = await _webhooks(arguments, stack, RestClient(unfenced, clock=clock), clock, workloads, service)
         place = running.Place(
             transport=transport,
-            apart=apart,
-            aside=HttpTransport(connection, clock, os.environ) if arguments.leader_elect or arguments.shard else None,
+            unfenced=unfenced,
+            lease_transport=HttpTransport(connection, clock, os.environ) if arguments.leader_elect or arguments.shard else None,
             fence=fence,
             is_embedded=False,
             data_dir=None if arguments.in_memory else arguments.data_dir,

@@ -64,8 +64,8 @@ async def gather(reader: Reader, key: ObjectKey) -> list[Json]:
     wanted: list[tuple[type[Object], str]] = [(KubeadmConfig, key.name), (Secret, key.name), (Secret, config.status.data_secret_name)]
     owner = await find_owner(reader, config, {})
     if owner is not None:
-        cluster = owner.cluster.name
-        wanted += [(type(owner.object), owner.object.metadata.name), (Cluster, cluster), (ConfigMap, f"{cluster}{NAME_SUFFIX}")]
+        cluster = owner.spec.cluster_name
+        wanted += [(type(owner), owner.metadata.name), (Cluster, cluster), (ConfigMap, f"{cluster}{NAME_SUFFIX}")]
         wanted += [(Secret, secret_name(cluster, purpose)) for purpose in Purpose if purpose is not Purpose.KUBECONFIG]
     wanted += [(Secret, f.content_from.secret.name) for f in config.spec.files if f.content_from is not None]
     wanted += [(Secret, u.passwd_from.secret.name) for u in config.spec.users if u.passwd_from is not None]

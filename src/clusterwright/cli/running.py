@@ -105,9 +105,9 @@ class Place:
     """Where controllers run."""
 
     transport: Transport
-    apart: Transport | None = None
+    unfenced: Transport | None = None
     """To the same API server, for what the fence does not concern."""
-    aside: Transport | None = None
+    lease_transport: Transport | None = None
     """The same, for renewals of Leases on a thread of their own."""
     fence: Fence | None = None
     is_embedded: bool
@@ -186,8 +186,8 @@ def build(
     )
     manager = app.build_manager(
         place.transport,
-        apart=place.apart,
-        aside=place.aside,
+        unfenced=place.unfenced,
+        lease_transport=place.lease_transport,
         clock=clock,
         random=random,
         keys=keys,

@@ -48,7 +48,7 @@ class Applied:
     """
 
     object: Unstructured | None = None
-    mended: bool = False
+    repaired: bool = False
 
 
 class Applier:
@@ -81,11 +81,11 @@ class Applier:
         """An object was made with all that `intent` says: there is nothing to apply until `manager` wants something else."""
         self._note(owner, created, intent, manager)
 
-    async def ensure(self, owner: ObjectKey, known: Unstructured, intent: Json, manager: str, *, heir_of: str = "") -> Applied:
+    async def ensure(self, owner: ObjectKey, known: Unstructured, intent: Json, manager: str, *, previous_manager: str = "") -> Applied:
         """Apply the intent unless it is in force; raises ApiError. `known` is the object as a cache shows it.
 
-        `heir_of`: another manager of ours, that has made the object with its labels and annotations. They are taken over from it when
-        they have to change for the first time; most never do.
+        `previous_manager`: another manager of ours that has made the object with its labels and annotations. They are taken over from it
+        when they have to change for the first time; most never do.
         """
         metadata, digest = known.metadata, field_ownership.digest(intent)
         before = self._in_force.get(owner, {}).get((metadata.uid, manager))
@@ -99,14 +99,14 @@ class Applier:
         repair = field_ownership.repaired(fresh.json, manager)
         if repair is not None:
             await self._client.patch(fresh.gvk, fresh.key, repair, type="json")
-            return Applied(mended=True)
+            return Applied(repaired=True)
         is_tracked = bool((fresh.json.get("metadata") or {}).get("managedFields"))
-        is_held = bool(heir_of) and field_ownership.is_held(fresh.json, intent, heir_of, manager, CREATORS)
+        is_held = bool(previous_manager) and field_ownership.is_held(fresh.json, intent, previous_manager, manager, CREATORS)
         if is_tracked and (is_held or field_ownership.is_in_force(fresh.json, intent, manager)):
             self._note(owner, known, intent, manager)
             return Applied()
-        if heir_of:
-            await take_over(self._client, fresh, heir_of, manager)
+        if previous_manager:
+            await take_over(self._client, fresh, previous_manager, manager)
         return Applied(await self.create(owner, intent, manager))
 
     def _note(self, owner: ObjectKey, obj: Unstructured, intent: Json, manager: str) -> None:

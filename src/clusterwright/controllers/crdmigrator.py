@@ -17,11 +17,13 @@ from clusterwright.api.crds import crds
 from clusterwright.api.meta import GroupVersionKind, Json, Unstructured
 from clusterwright.api.wellknown import CRD_MIGRATION_OBSERVED_GENERATION_ANNOTATION
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
+from clusterwright.controllers.kit.owners import Unowned
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.kit.snapshots import Snapshot
-from clusterwright.controllers.wiring import Tools
+from clusterwright.controllers.wiring import PassTools
 from clusterwright.runtime.errors import Conflict, Invalid, NotFound
+from clusterwright.runtime.reconcile import Reconciler
 
 Phase = Literal["StorageVersionMigration", "CleanupManagedFields"]
 PHASES: Final[tuple[Phase, ...]] = get_args(Phase)
@@ -67,15 +69,15 @@ class Definition(Snapshot[CustomResourceDefinitionMeta]):
         return frozenset(f"{spec['group']}/{version['name']}" for version in spec["versions"] if version.get("served"))
 
 
-def make(tools: Tools, skip: Collection[Phase] = ()) -> KindReconciler[CustomResourceDefinitionMeta, None, Definition]:
+def make(tools: PassTools, skip: Collection[Phase] = ()) -> Reconciler:
     """Return the reconciler of our CRDs; it does not do the phases in `skip`."""
     return KindReconciler(tools, SHAPE, CrdMigrator(tools, skip))
 
 
-class CrdMigrator(Kind[CustomResourceDefinitionMeta, Any, Definition]):
+class CrdMigrator(Kind[CustomResourceDefinitionMeta, Unowned, Definition, Definition]):
     """Brings the objects of our own CRDs up to date, once per generation of the CRD."""
 
-    def __init__(self, tools: Tools, skip: Collection[Phase]) -> None:
+    def __init__(self, tools: PassTools, skip: Collection[Phase]) -> None:
         self._client = tools.client
         self._clock = tools.clock
         self._phases = frozenset(PHASES) - frozenset(skip)
@@ -87,15 +89,11 @@ class CrdMigrator(Kind[CustomResourceDefinitionMeta, Any, Definition]):
         """Return whether the CRD is ours and there is a phase to do."""
         return obj.metadata.name in self._names and bool(self._phases)
 
-    async def owner(self, obj: CustomResourceDefinitionMeta) -> CustomResourceDefinitionMeta:
-        """Return the CRD: it belongs to nothing."""
-        return obj
+    async def owner(self, obj: CustomResourceDefinitionMeta) -> Unowned:
+        """Return no owner."""
+        return Unowned()
 
-    def is_paused(self, owner: CustomResourceDefinitionMeta) -> bool:
-        """Return False: a CRD is never paused."""
-        return False
-
-    async def observe(self, obj: CustomResourceDefinitionMeta, owner: CustomResourceDefinitionMeta) -> Definition | None:
+    async def observe(self, obj: CustomResourceDefinitionMeta, owner: Unowned) -> Definition | None:
         """Read the whole CRD; None if it is being deleted, or a pass has finished its generation."""
         found = await self._client.live.find(_CRD, obj.key)
         if found is None or found.metadata.deletion_timestamp is not None:
@@ -103,7 +101,7 @@ class CrdMigrator(Kind[CustomResourceDefinitionMeta, Any, Definition]):
         observed = found.metadata.annotations.get(CRD_MIGRATION_OBSERVED_GENERATION_ANNOTATION)
         return None if observed == str(found.metadata.generation) else Definition(now=self._clock.now(), object=obj, crd=found)
 
-    async def act(self, run: Pass[CustomResourceDefinitionMeta, Definition]) -> None:
+    async def act(self, run: Pass[CustomResourceDefinitionMeta, Definition, Definition]) -> None:
         """Do the phases."""
         seen = run.seen
         migrates, cleans = "StorageVersionMigration" in self._phases and seen.is_mixed, "CleanupManagedFields" in self._phases
@@ -113,7 +111,7 @@ class CrdMigrator(Kind[CustomResourceDefinitionMeta, Any, Definition]):
         for obj in objects if cleans else ():
             await self._forget_owners(seen.gvk, obj, seen.served)
 
-    def conclude(self, run: Pass[CustomResourceDefinitionMeta, Definition]) -> None:
+    def conclude(self, run: Pass[CustomResourceDefinitionMeta, Definition, Definition]) -> None:
         """Note the generation on the CRD, unless something failed."""
         if not run.errors:
             metadata = run.object.metadata

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clusterwright.api.core import Cluster
 from clusterwright.api.core.machine import MachineSpec
-from clusterwright.api.meta import ObjectKey
-from clusterwright.controllers.kit.adopt import Providers, owned_metadata, owner_reference
+from clusterwright.api.meta import ObjectKey, OwnerReference
+from clusterwright.controllers.kit.adopt import Providers, owned_metadata
 from clusterwright.controllers.kit.lookup import Missing, Unreadable
 from clusterwright.controllers.kit.passing import PassFailed
 
@@ -22,13 +21,12 @@ class Templates:
 
 
 async def look_at_templates(
-    providers: Providers, referrer: ObjectKey, spec: MachineSpec, cluster: Cluster, *, all_of_them: bool
+    providers: Providers, referrer: ObjectKey, spec: MachineSpec, owner: OwnerReference, *, all_of_them: bool
 ) -> Templates:
-    """Look for infrastructure and bootstrap template, and make the Cluster their owner. What is no template is not looked at.
+    """Look for infrastructure and bootstrap template, and make `owner`, the Cluster, their owner. A reference to another kind is skipped.
 
     `all_of_them`: the second also where the first cannot be read.
     """
-    owner = owner_reference(cluster, controller=False)
     missing: list[str] = []
     names: list[str] = []
     failures: list[PassFailed] = []

@@ -15,6 +15,7 @@ from clusterwright.api.wellknown import (
 )
 from clusterwright.conditions import Reasons, Reporter, Strategy, aggregate, get, has, is_false, is_true, names_with_limit, reporter
 from clusterwright.controllers.kit.conditions import CHECK_LOGS
+from clusterwright.controllers.kit.lookup import core_subject
 from clusterwright.tables import OTHERWISE, Guard, Message, Row, Subject, Table, Transition, false, true, unknown
 
 INTERNAL_ERROR: Final[Transition[Any]] = unknown("InternalError", CHECK_LOGS)
@@ -161,7 +162,7 @@ none_judged: Guard[Owner] = Guard("no Machine reports UpToDate or is older than 
 
 def _about(which: Callable[[Machine], bool]) -> Callable[[Owner], tuple[Subject, ...]]:
     """Whom a guard asked: the Machines that are as described."""
-    return lambda o: tuple(Subject("cluster.x-k8s.io", "Machine", m.metadata.namespace, m.metadata.name) for m in _machines(o) if which(m))
+    return lambda o: tuple(core_subject("Machine", m.key) for m in _machines(o) if which(m))
 
 
 def _is_not(type: str) -> Callable[[Machine], bool]:

@@ -19,7 +19,7 @@ def may_have_taken_effect(error: BaseException | None) -> bool:
     return False
 
 
-async def taken_back(client: Client, machine: Json, made: Iterable[Unstructured], error: Exception) -> list[str]:
+async def deleted_leftovers(client: Client, machine: Json, made: Iterable[Unstructured], error: Exception) -> list[str]:
     """Delete what was made for a Machine that was refused; after a failure that may have taken effect it stays. Answers what failed."""
     errors: list[str] = []
     if not await _was_refused(client, machine, error):

@@ -25,7 +25,7 @@ def of_machines(machines: Iterable[Machine], most: int = MOST) -> tuple[StatusVe
     def age(machine: Machine) -> tuple[datetime, str]:
         return machine.metadata.creation_timestamp or _BEGINNING, machine.metadata.name
 
-    return aggregated((StatusVersion(version=_version(m), replicas=1) for m in sorted(machines, key=age)), most)
+    return aggregated((StatusVersion(version=version_of(m), replicas=1) for m in sorted(machines, key=age)), most)
 
 
 def of_kubelets(kubelets: Iterable[str], most: int = MOST) -> tuple[StatusVersion, ...]:
@@ -60,7 +60,8 @@ def as_reported(versions: Iterable[StatusVersion]) -> tuple[StatusVersion, ...]:
     return tuple(StatusVersion(version=v.version, replicas=v.replicas or None) for v in usable)[:MOST_OF_CLUSTER]
 
 
-def _version(machine: Machine) -> str:
+def version_of(machine: Machine) -> str:
+    """Return the version of the Machine's kubelet, or `spec.version` where that is not known."""
     info = machine.status.node_info
     kubelet = info.kubelet_version if info is not None else ""
     return kubelet if 0 < len(kubelet) <= _LONGEST else machine.spec.version

@@ -43,53 +43,30 @@ class DynamicWatches(Protocol):
         """
 
 
-class Tools(Protocol):
-    """What every pass needs, whoever's it is. `Dependencies` are more."""
-
-    @property
-    def client(self) -> Client: ...  # noqa: D102
-    @property
-    def clock(self) -> Clock: ...  # noqa: D102
-    @property
-    def random(self) -> Random: ...  # noqa: D102
-    @property
-    def events(self) -> EventRecorder: ...  # noqa: D102
-    @property
-    def trace(self) -> Callable[[ObjectKey, Mapping[str, str]], None]: ...  # noqa: D102
-    @property
-    def reports(self) -> Reports: ...  # noqa: D102
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassTools:
-    """`Tools` alone, for a pass that needs no more."""
+    """The tools that every pass needs. `Dependencies` add more."""
 
     client: Client
     clock: Clock
     random: Random
     events: EventRecorder
     reports: Reports
+    """Takes the writes that a pass leaves for a moment; the controller sends them."""
     trace: Callable[[ObjectKey, Mapping[str, str]], None] = lambda _key, _rows: None
+    """Records which row of which table fired for an object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dependencies:
+class Dependencies(PassTools):
     """Everything a reconciler may use. Time, entropy and keys come from here and from nowhere else."""
 
-    client: Client
-    clock: Clock
-    random: Random
     keys: KeySource
-    events: EventRecorder
     workload: WorkloadClusters
     dynamic: DynamicWatches
     features: Mapping[str, bool]
     enqueue: Callable[[ObjectKey, str], None]
     """Wake a key of this controller, with a reason for traces."""
-    trace: Callable[[ObjectKey, Mapping[str, str]], None]
-    """Which row of which table fired for an object."""
-    reports: Reports
-    """Takes the writes that a pass leaves for a moment; the controller sends them."""
     extensions: Extensions = field(default_factory=NoExtensions)
     """Runtime extensions; who may not use them (feature gate RuntimeSDK) does not ask."""
     runtime: RuntimeClient | None = None

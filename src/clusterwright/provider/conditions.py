@@ -1,4 +1,4 @@
-"""How far the machine, or the cluster infrastructure, of a provider has come: snapshots of passes, and what they say. Pure."""
+"""How far the machine, or the cluster infrastructure, of a provider has come: what a pass reads and does, and its conditions. Pure."""
 
 from __future__ import annotations
 
@@ -19,17 +19,23 @@ class View(Snapshot[Any]):
     is_cluster_provisioned: bool = False
     has_data: bool = False
     """Whether there is something to boot."""
+
+    @property
+    def is_provisioned(self) -> bool:
+        """Whether the infrastructure was reported to be there; that is never taken back."""
+        latch = self.object.status.initialization
+        return latch is not None and bool(latch.provisioned)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered(View):
+    """The object as this pass leaves it, with the answer of the provider; empty texts: it did not say so."""
+
     failure: str = ""
     stopped: str = ""
     gone: str = ""
     pending: str = ""
-    """How far it has come, if the provider says so."""
-
-    @property
-    def is_provisioned(self) -> bool:
-        """Whether it was said that it is there; that is never taken back."""
-        latch = self.object.status.initialization
-        return latch is not None and bool(latch.provisioned)
+    """How far it has come."""
 
 
 @guard("it is deleted")
@@ -53,32 +59,32 @@ def has_data(v: View) -> bool:
 
 
 @guard("the provider failed")
-def failed(v: View) -> bool:
+def failed(v: Answered) -> bool:
     return bool(v.failure)
 
 
 @guard("the provider says that it has stopped")
-def stopped(v: View) -> bool:
+def stopped(v: Answered) -> bool:
     return bool(v.stopped)
 
 
 @guard("the provider says that it is gone")
-def gone(v: View) -> bool:
+def gone(v: Answered) -> bool:
     return bool(v.gone)
 
 
 @message("<what the provider says>")
-def said(v: View) -> str:
+def said(v: Answered) -> str:
     return v.failure or v.gone or v.stopped
 
 
 @message("<how far the provider says that it is>")
-def progress(v: View) -> str:
+def progress(v: Answered) -> str:
     return v.pending
 
 
 # fmt: off
-READY: Table[View] = Table(
+READY: Table[Answered] = Table(
     "Ready",
     Row("not-removed",    deleting & failed,    false("DeletionFailed", said)),
     Row("deleting",       deleting,             false("Deleting")),
@@ -92,7 +98,7 @@ READY: Table[View] = Table(
     about="How far the machine of a provider has come.",
 )
 
-CLUSTER_READY: Table[View] = Table(
+CLUSTER_READY: Table[Answered] = Table(
     "Ready",
     Row("not-removed",    deleting & failed,    false("DeletionFailed", said)),
     Row("deleting",       deleting,             false("Deleting")),

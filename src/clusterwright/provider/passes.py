@@ -16,7 +16,7 @@ from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind
 from clusterwright.provider.bootstrap import data_secret_name
 from clusterwright.provider.clusters import InfraClusters, Site
-from clusterwright.provider.conditions import CLUSTER_READY, READY, View
+from clusterwright.provider.conditions import CLUSTER_READY, READY, Answered, View
 from clusterwright.provider.failures import Attempts, ProvisionFailed
 from clusterwright.provider.machines import Gone, InfraMachines, Pending, Server
 from clusterwright.runtime.clock import Clock
@@ -33,8 +33,13 @@ class Belonging:
     machine: Machine | None
     cluster: Cluster | None
 
+    @property
+    def paused(self) -> bool:
+        """Whether the Cluster is paused."""
+        return self.cluster is not None and bool(self.cluster.spec.paused)
 
-class _Steps(Kind[Any, Belonging, View], Generic[D]):
+
+class _Steps(Kind[Any, Belonging, View, Answered], Generic[D]):
     """The steps that both kinds have: make, look, remove."""
 
     def __init__(self, provider: InfraMachines[Any] | InfraClusters[Any], clock: Clock) -> None:
@@ -49,9 +54,6 @@ class _Steps(Kind[Any, Belonging, View], Generic[D]):
     def forget(self, key: ObjectKey) -> None:
         self._attempts.forget(key)
 
-    def is_paused(self, owner: Belonging) -> bool:
-        return owner.cluster is not None and bool(owner.cluster.spec.paused)
-
     @abstractmethod
     def may_act(self, seen: View) -> bool:
         """Return whether everything is there that making it needs."""
@@ -63,10 +65,10 @@ class _Steps(Kind[Any, Belonging, View], Generic[D]):
     def remove(self, seen: View) -> Awaitable[bool]: ...
 
     @abstractmethod
-    def told(self, seen: View, answer: D) -> View:
-        """Return the snapshot with what the provider said."""
+    def answered(self, done: Answered, answer: D) -> Answered:
+        """Return what was done, with the answer of the provider."""
 
-    async def act(self, run: Pass[Any, View]) -> None:
+    async def act(self, run: Pass[Any, View, Answered]) -> None:
         provider, seen, key = self._provider, run.seen, run.object.key
         try:
             if seen.deleting:
@@ -76,20 +78,20 @@ class _Steps(Kind[Any, Belonging, View], Generic[D]):
                 return
             answer = await self.provision(seen)
         except ProvisionFailed as error:
-            run.seen = replace(seen, failure=str(error))
+            run.done = replace(run.done, failure=str(error))
             run.record("Warning", "DeletionFailed" if seen.deleting else "ProvisioningFailed", str(error))
             run.vote(self._attempts.failed(key, seen.now))
             return
         self._attempts.forget(key)
         is_pending = answer is None or isinstance(answer, Pending)
         if isinstance(answer, Pending):
-            run.seen = replace(seen, pending=answer.message)
+            run.done = replace(run.done, pending=answer.message)
         elif answer is not None:
-            run.seen = self.told(seen, answer)
+            run.done = self.answered(run.done, answer)
         if not provider.makes:
-            run.vote(provider.look if is_pending or run.seen.stopped else provider.look_when_up)
+            run.vote(provider.look if is_pending or run.done.stopped else provider.look_when_up)
 
-    async def _remove(self, run: Pass[Any, View]) -> None:
+    async def _remove(self, run: Pass[Any, View, Answered]) -> None:
         try:
             is_gone = await self.remove(run.seen)
         except NotFound:  # what was to be deleted went meanwhile; the next look, of a cache that knows of it, sees what is left
@@ -142,11 +144,11 @@ class MachineSteps(_Steps[Server | Gone]):
         """Ask the provider to take it away."""
         return self._machines.remove(seen.object, seen.machine)
 
-    def told(self, seen: View, answer: Server | Gone) -> View:
-        """Return the snapshot with the machine in the contract's fields."""
+    def answered(self, done: Answered, answer: Server | Gone) -> Answered:
+        """Write the machine into the fields of the contract."""
         if isinstance(answer, Gone):
-            return replace(seen, gone=answer.message or "the machine is gone")
-        obj = seen.object
+            return replace(done, gone=answer.message or "the machine is gone")
+        obj = done.object
         status = replace(
             obj.status,
             initialization=DevInitializationStatus(provisioned=True),
@@ -154,9 +156,9 @@ class MachineSteps(_Steps[Server | Gone]):
             failure_domain=answer.failure_domain or obj.status.failure_domain,
         )
         obj = replace(obj, spec=replace(obj.spec, provider_id=answer.provider_id), status=status)
-        return replace(seen, object=obj, stopped=answer.stopped)
+        return replace(done, object=obj, stopped=answer.stopped)
 
-    def conclude(self, run: Pass[Any, View]) -> None:
+    def conclude(self, run: Pass[Any, View, Answered]) -> None:
         """Say how far it has come."""
         run.conclude(READY)
 
@@ -192,9 +194,9 @@ class ClusterSteps(_Steps[Site]):
         """Ask the provider to take it away."""
         return self._clusters.remove(seen.object, seen.cluster)
 
-    def told(self, seen: View, answer: Site) -> View:
-        """Return the snapshot with the infrastructure in the contract's fields. An endpoint that is set stays."""
-        obj = seen.object
+    def answered(self, done: Answered, answer: Site) -> Answered:
+        """Write the infrastructure into the fields of the contract. An endpoint that is set stays."""
+        obj = done.object
         status = replace(
             obj.status, initialization=DevInitializationStatus(provisioned=True), failure_domains=tuple(answer.failure_domains)
         )
@@ -202,8 +204,8 @@ class ClusterSteps(_Steps[Site]):
         spec = obj.spec
         if answer.host and not (present and present.host):
             spec = replace(spec, control_plane_endpoint=APIEndpoint(host=answer.host, port=answer.port))
-        return replace(seen, object=replace(obj, spec=spec, status=status), stopped=answer.stopped)
+        return replace(done, object=replace(obj, spec=spec, status=status), stopped=answer.stopped)
 
-    def conclude(self, run: Pass[Any, View]) -> None:
+    def conclude(self, run: Pass[Any, View, Answered]) -> None:
         """Say how far it has come."""
         run.conclude(CLUSTER_READY)

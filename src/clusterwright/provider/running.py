@@ -14,11 +14,11 @@ from clusterwright.api.meta import Object, ObjectKey
 from clusterwright.api.scheme import gvk_of
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, MACHINE_POOL_NAME_LABEL
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
-from clusterwright.controllers.kit.watching import of_cluster, owned, owners
+from clusterwright.controllers.kit.watching import of_cluster, owned
 from clusterwright.controllers.wiring import PassTools
 from clusterwright.kubeadm.naming import label_value
 from clusterwright.provider.clusters import InfraClusters
-from clusterwright.provider.conditions import READY
+from clusterwright.provider.conditions import READY, Answered
 from clusterwright.provider.machines import InfraMachines
 from clusterwright.provider.passes import ClusterSteps, MachineSteps
 from clusterwright.runtime import logging
@@ -28,7 +28,8 @@ from clusterwright.runtime.controller import Controller
 from clusterwright.runtime.http import HttpTransport
 from clusterwright.runtime.kubeconfig import Kubeconfig, default_paths, in_cluster
 from clusterwright.runtime.manager import Manager
-from clusterwright.runtime.reconcile import Mapper, Watch
+from clusterwright.runtime.mapping import owners
+from clusterwright.runtime.reconcile import Mapper, Reconciler, Watch
 
 Provider = type[InfraMachines[Any]] | type[InfraClusters[Any]]
 
@@ -40,9 +41,9 @@ def add(manager: Manager, provider: Provider, *given: Any, name: str = "") -> No
     """
     kind = provider.kind
     name = name or kind.__name__.lower()
-    shape: Shape[Any] = Shape(kind=kind, finalizer=provider.finalizer, owned=("Paused", READY.name))
+    shape: Shape[Any] = Shape(kind=kind, done=Answered, finalizer=provider.finalizer, owned=("Paused", READY.name))
 
-    def make(controller: Controller) -> KindReconciler[Any, Any, Any]:
+    def make(controller: Controller) -> Reconciler:
         tools = PassTools(
             client=manager.client,
             clock=manager.clock,
@@ -53,7 +54,7 @@ def add(manager: Manager, provider: Provider, *given: Any, name: str = "") -> No
         )
         made = provider(manager.client, *given)
         made.wake = controller.enqueue
-        steps: Kind[Any, Any, Any] = (
+        steps: Kind[Any, Any, Any, Any] = (
             MachineSteps(made, manager.clock) if isinstance(made, InfraMachines) else ClusterSteps(made, manager.clock)
         )
         return KindReconciler(tools, shape, steps)

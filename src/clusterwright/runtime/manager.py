@@ -23,7 +23,6 @@ from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey
 from clusterwright.api.wire import Request, Response, Transport
 from clusterwright.runtime import garbage
 from clusterwright.runtime.access import Gate
-from clusterwright.runtime.aside import Aside, Here, Place
 from clusterwright.runtime.backlogs import waiting
 from clusterwright.runtime.cache import Cache, CachedClient
 from clusterwright.runtime.clock import Clock
@@ -32,6 +31,7 @@ from clusterwright.runtime.endpoints import Check, Endpoints, Insight, Probes
 from clusterwright.runtime.events import Recorder
 from clusterwright.runtime.failures import Failures
 from clusterwright.runtime.fence import Fence, Fenced
+from clusterwright.runtime.lease_thread import LeasePlace, LeaseThread, OnThisLoop
 from clusterwright.runtime.leases import LeaderElector, LeaseTimes
 from clusterwright.runtime.logging import bound_fields, get_logger
 from clusterwright.runtime.metrics import Registry, RuntimeMetrics
@@ -111,8 +111,8 @@ class MetricsAddress:
 class Manager:
     """One process's controllers on one API server.
 
-    `apart` reaches the same API server for what the fence does not concern: leases, and questions about callers. `aside`, if
-    there is one, is for renewals of leases only, which then have a thread of their own; it is closed in the end.
+    `unfenced` reaches the same API server for requests that the fence must not hold up: leases, and questions about callers.
+    `lease_transport`, if there is one, renews leases on a thread of its own; it is closed in the end.
     """
 
     def __init__(
@@ -123,8 +123,8 @@ class Manager:
         random: Random,
         options: Options | None = None,
         registry: Registry | None = None,
-        apart: Transport | None = None,
-        aside: Transport | None = None,
+        unfenced: Transport | None = None,
+        lease_transport: Transport | None = None,
     ) -> None:
         self.options = options or Options()
         self.clock = clock
@@ -134,10 +134,12 @@ class Manager:
         self.rights = Rights(self._stands_still)
         self.fence = self.options.fence or Fence(clock)
         self._outages = Outages(clock)
-        self._measured = Measured(apart or transport, self.metrics, clock, self._outages)
-        self._apart = RestClient(Listening(self._measured, self.rights), clock=clock, user_agent=self.options.component)
-        self._aside = Aside(aside, clock, self.options.component, self._heard) if aside is not None else None
-        self._leases: Place = self._aside or Here(self._apart)
+        self._measured = Measured(unfenced or transport, self.metrics, clock, self._outages)
+        self._unfenced = RestClient(Listening(self._measured, self.rights), clock=clock, user_agent=self.options.component)
+        self._lease_thread = (
+            LeaseThread(lease_transport, clock, self.options.component, self._heard) if lease_transport is not None else None
+        )
+        self._leases: LeasePlace = self._lease_thread or OnThisLoop(self._unfenced)
         paced: Transport = Listening(Measured(Fenced(transport, self.fence), self.metrics, clock, self._outages), self.rights)
         if self.options.qps:
             paced = Throttled(paced, clock, qps=self.options.qps, burst=self.options.burst, metrics=self.metrics)
@@ -157,7 +159,7 @@ class Manager:
         self._elector: LeaderElector | None = None
         self._shards: Shards | None = None
         if self.options.shards is not None:
-            self._shards = Shards(self._apart, clock, Random(random.getrandbits(64)), self.options.shards, self.fence, self._leases)
+            self._shards = Shards(self._unfenced, clock, Random(random.getrandbits(64)), self.options.shards, self.fence, self._leases)
             self._shards.on_gain.append(self._gained)
             self.metrics.slots.set(lambda: float(len(self._shards.held) if self._shards is not None else 0), str(self.options.shards.group))
         self._keeping: asyncio.Task[None] | None = None
@@ -316,8 +318,8 @@ class Manager:
         """Run until `stop`, cancellation, loss of leadership (LeadershipLost), or an error of a part."""
         async with AsyncExitStack() as stack:
             await self._serve(stack)
-            if self._aside is not None:
-                await stack.enter_async_context(self._aside)
+            if self._lease_thread is not None:
+                await stack.enter_async_context(self._lease_thread)
             try:
                 async with asyncio.TaskGroup() as group:
                     main = group.create_task(self._main(group), name="manager")
@@ -330,7 +332,7 @@ class Manager:
     async def _serve(self, stack: AsyncExitStack) -> None:
         options, at = self.options, self.options.metrics
         is_guarded = options.health_guarded if at is None else at.is_guarded
-        gate = Gate(self._apart, self.clock) if is_guarded else None
+        gate = Gate(self._unfenced, self.clock) if is_guarded else None
         insight = Insight(registry=self.registry, report=self.report, gate=gate)
         if options.health_port is not None:
             probes = Probes(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from clusterwright.api.wellknown import WATCH_FILTER_LABEL
@@ -29,9 +30,33 @@ def has_watch_filter(value: str) -> Predicate | None:
     return lambda old, new: any(obj is not None and obj.metadata.labels.get(WATCH_FILTER_LABEL) == value for obj in (old, new))
 
 
-def changed(what: Callable[[Any], Any]) -> Predicate:
-    """Return what `what` makes of the object is different now; coming and going always count."""
-    return lambda old, new: old is None or new is None or what(old) != what(new)
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A predicate: the facts of an object are different now. An object that appears always counts, one that goes if `going` says so."""
+
+    facts: Callable[[Any], Any]
+    going: bool = True
+
+    def __call__(self, old: Any | None, new: Any | None) -> bool:
+        """Return whether the change counts."""
+        if new is None:
+            return self.going
+        return old is None or self.facts(old) != self.facts(new)
+
+
+def changed(facts: Callable[[Any], Any]) -> Changed:
+    """Count objects that appear, go, or have other facts than before."""
+    return Changed(facts)
+
+
+def appeared_or_changed(facts: Callable[[Any], Any]) -> Changed:
+    """Count objects that appear or have other facts than before; an object that goes does not count."""
+    return Changed(facts, going=False)
+
+
+def gone(old: Any | None, new: Any | None) -> bool:
+    """Count objects that go."""
+    return new is None
 
 
 resource_version_changed: Predicate = changed(lambda obj: obj.metadata.resource_version)

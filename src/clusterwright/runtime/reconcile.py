@@ -60,9 +60,13 @@ class Watch:
 
     `settle`: seconds to wait for more of them first. Changes of what an object is made of come in bursts; one pass that sees them all
     writes once. Objects that go, and whatever else wakes the key, do not wait.
+
+    A pass holds the facts that `when` compares, or the whole object where every change counts. `why` says what a change means to a
+    pass that holds neither; a test over all controllers asks for it.
     """
 
     kind: type[Object] | GroupVersionKind
     map: Mapper
     when: Predicate | None = None
     settle: float = 0.0
+    why: str = ""

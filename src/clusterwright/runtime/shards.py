@@ -27,11 +27,11 @@ import msgspec
 
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
 from clusterwright.api.scheme import Resource
-from clusterwright.runtime.aside import Place
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import AlreadyExists, ApiError, Conflict, NotFound
 from clusterwright.runtime.fence import Fence
 from clusterwright.runtime.informer import Informer
+from clusterwright.runtime.lease_thread import LeasePlace
 from clusterwright.runtime.leases import LEASE, HeldLease, LeaseTimes, micro_time
 from clusterwright.runtime.logging import get_logger
 from clusterwright.runtime.rest import RestClient
@@ -75,7 +75,7 @@ def preferred(slot: int, members: Collection[str]) -> str:
 class Shards:
     """One member. `join`, then `run`, then `depart`; meanwhile passes ask `enter` and say `leave`."""
 
-    def __init__(self, client: RestClient, clock: Clock, random: Random, options: ShardOptions, fence: Fence, keeping: Place) -> None:
+    def __init__(self, client: RestClient, clock: Clock, random: Random, options: ShardOptions, fence: Fence, keeping: LeasePlace) -> None:
         self._client = client
         self._clock = clock
         self._random = random

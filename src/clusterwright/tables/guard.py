@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 S = TypeVar("S")
+S_contra = TypeVar("S_contra", contravariant=True)
 
 
 class Subject(NamedTuple):
@@ -26,51 +27,56 @@ About = Callable[[S], Sequence[Subject]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Guard(Generic[S]):
+class Guard(Generic[S_contra]):
     """A question about snapshot S that has a name; it must be total: no snapshot makes it raise.
 
     `text` is the seed's own wording; `about` says which other objects the answer comes from, so that an explanation can follow
     them. Guards compose with `&`, `|` and `~`; what was composed is kept, so that tables can be checked and explained by their
-    atoms. Two guards are the same only if they are the same object.
+    atoms. Two guards are the same only if they are the same object. A guard on a type is a guard on the types that derive from it.
     """
 
     text: str
-    test: Callable[[S], bool]
+    test: Callable[[S_contra], bool]
     operator: Literal["atom", "and", "or", "not", "true"] = "atom"
-    parts: tuple[Guard[S], ...] = ()
-    about: About[S] | None = None
+    parts: tuple[Guard[S_contra], ...] = ()
+    about: About[S_contra] | None = None
 
-    def __call__(self, snapshot: S) -> bool:
+    def __call__(self, snapshot: S_contra) -> bool:
         """Ask."""
         return self.test(snapshot)
 
-    def __and__(self, other: Guard[S]) -> Guard[S]:
+    def __and__(self, other: Guard[S_contra]) -> Guard[S_contra]:
         mine, its = self.test, other.test
         parts = (self.parts if self.operator == "and" else (self,)) + (other.parts if other.operator == "and" else (other,))
         return Guard(" && ".join(_bracketed(p, "or") for p in parts), lambda s: mine(s) and its(s), "and", parts)
 
-    def __or__(self, other: Guard[S]) -> Guard[S]:
+    def __or__(self, other: Guard[S_contra]) -> Guard[S_contra]:
         mine, its = self.test, other.test
         parts = (self.parts if self.operator == "or" else (self,)) + (other.parts if other.operator == "or" else (other,))
         return Guard(" || ".join(_bracketed(p, "and") for p in parts), lambda s: mine(s) or its(s), "or", parts)
 
-    def __invert__(self) -> Guard[S]:
+    if TYPE_CHECKING:  # Python never calls these for two guards; a type checker takes them where the other guard has the wider type
+
+        def __rand__(self, other: Guard[S_contra]) -> Guard[S_contra]: ...
+        def __ror__(self, other: Guard[S_contra]) -> Guard[S_contra]: ...
+
+    def __invert__(self) -> Guard[S_contra]:
         mine = self.test
         simple = self.operator == "atom" and " " not in self.text
         text = self.text.removeprefix("!") if simple and self.text.startswith("!") else f"!{self.text}" if simple else f"!({self.text})"
         return Guard(text, lambda s: not mine(s), "not", (self,))
 
-    def atoms(self) -> tuple[Guard[S], ...]:
+    def atoms(self) -> tuple[Guard[S_contra], ...]:
         """Return the questions that this guard is made of, each once, in order."""
         if self.operator == "atom":
             return (self,)
-        found: dict[int, Guard[S]] = {}
+        found: dict[int, Guard[S_contra]] = {}
         for part in self.parts:
             for atom in part.atoms():
                 found.setdefault(id(atom), atom)
         return tuple(found.values())
 
-    def subjects(self, snapshot: S) -> tuple[Subject, ...]:
+    def subjects(self, snapshot: S_contra) -> tuple[Subject, ...]:
         """Whom the guard's atoms asked, each once, in order."""
         return tuple(dict.fromkeys(s for atom in self.atoms() if atom.about is not None for s in atom.about(snapshot)))
 
@@ -112,13 +118,13 @@ def guard(text: str, *, about: Any = None) -> Any:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Message(Generic[S]):
+class Message(Generic[S_contra]):
     """A text that depends on the snapshot. `text` is its form, with `<placeholders>`, for documents."""
 
     text: str
-    make: Callable[[S], str]
+    make: Callable[[S_contra], str]
 
-    def __call__(self, snapshot: S) -> str:
+    def __call__(self, snapshot: S_contra) -> str:
         """Return the text for this snapshot."""
         return self.make(snapshot)
 

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 from clusterwright.tables.guard import Guard, Message, Subject
 
 S = TypeVar("S")
+S_contra = TypeVar("S_contra", contravariant=True)
 A = TypeVar("A", bound=Enum)
 
 
@@ -52,7 +53,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, eq=False)
-class Transition(Generic[S]):
+class Transition(Generic[S_contra]):
     """How a row changes its condition: to a fixed or computed outcome, or (`KEEP`) not at all.
 
     `status`, `reason`, `message` describe the outcome, for documents and comparison with the seeds; `make` gives it.
@@ -60,11 +61,11 @@ class Transition(Generic[S]):
 
     status: str
     reason: str
-    message: str | Message[S] = ""
+    message: str | Message[S_contra] = ""
     severity: str = ""
-    make: Callable[[S], Outcome] | None = None
+    make: Callable[[S_contra], Outcome] | None = None
 
-    def outcome(self, snapshot: S) -> Outcome | None:
+    def outcome(self, snapshot: S_contra) -> Outcome | None:
         """Return the outcome for this snapshot; None leaves the condition as it is."""
         if self.make is not None:
             return self.make(snapshot)
@@ -104,11 +105,11 @@ def computed(make: Callable[[S], Outcome], *, status: str, reason: str, message:
 
 
 @dataclass(frozen=True, eq=False)
-class Later(Generic[S]):
+class Later(Generic[S_contra]):
     """A requeue vote that depends on the snapshot, and what it means in words."""
 
     text: str
-    make: Callable[[S], timedelta]
+    make: Callable[[S_contra], timedelta]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,7 @@ class Decision:
 
 
 @dataclass(frozen=True, eq=False)
-class Row(Generic[S]):
+class Row(Generic[S_contra]):
     """One line of a table: if the guard holds, this is so.
 
     `name` is a stable slug (test id, log field, metric label); no code branches on it. `act` is the consequence: a member of the
@@ -155,15 +156,15 @@ class Row(Generic[S]):
     """
 
     name: str
-    guard: Guard[S]
-    transition: Transition[S] | Phase
+    guard: Guard[S_contra]
+    transition: Transition[S_contra] | Phase
     ensure: str = ""
-    requeue: timedelta | Later[S] | None = None
-    error: str | Message[S] = ""
+    requeue: timedelta | Later[S_contra] | None = None
+    error: str | Message[S_contra] = ""
     act: Enum | None = None
-    v1beta1: Transition[S] | None = None
+    v1beta1: Transition[S_contra] | None = None
 
-    def decide(self, table: str, snapshot: S) -> Decision | None:
+    def decide(self, table: str, snapshot: S_contra) -> Decision | None:
         """Return the decision if this row matches."""
         if not self.guard.test(snapshot):
             return None
@@ -183,7 +184,7 @@ class Row(Generic[S]):
         """Return whether the row matches when its atoms have these values."""
         return self.guard.under(values)
 
-    def guards(self) -> tuple[Guard[S], ...]:
+    def guards(self) -> tuple[Guard[S_contra], ...]:
         """Return the atoms that the row asks."""
         return self.guard.atoms()
 
@@ -194,12 +195,12 @@ class Row(Generic[S]):
 
 
 @dataclass(frozen=True, eq=False)
-class Because(Generic[S]):
+class Because(Generic[S_contra]):
     """A line of a collecting row: a reason that may hold together with others."""
 
     name: str
-    guard: Guard[S]
-    message: str | Message[S]
+    guard: Guard[S_contra]
+    message: str | Message[S_contra]
 
     @property
     def message_text(self) -> str:
@@ -208,22 +209,22 @@ class Because(Generic[S]):
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Collect(Generic[S]):
+class Collect(Generic[S_contra]):
     """A row that matches if any of its lines does; its message is one bullet for each line that holds, in order."""
 
     name: str
-    transition: Transition[S]
-    lines: tuple[Because[S], ...]
+    transition: Transition[S_contra]
+    lines: tuple[Because[S_contra], ...]
     requeue: timedelta | None
     bullet: str
 
     def __init__(
-        self, name: str, transition: Transition[S], *lines: Because[S], requeue: timedelta | None = None, bullet: str = "* "
+        self, name: str, transition: Transition[S_contra], *lines: Because[S_contra], requeue: timedelta | None = None, bullet: str = "* "
     ) -> None:
         for attribute, value in (("name", name), ("transition", transition), ("lines", lines), ("requeue", requeue), ("bullet", bullet)):
             object.__setattr__(self, attribute, value)
 
-    def decide(self, table: str, snapshot: S) -> Decision | None:
+    def decide(self, table: str, snapshot: S_contra) -> Decision | None:
         """Return the decision if any line holds."""
         held = [line for line in self.lines if line.guard.test(snapshot)]
         if not held:
@@ -238,7 +239,7 @@ class Collect(Generic[S]):
         """Return whether any line holds when the atoms have these values."""
         return any(line.guard.under(values) for line in self.lines)
 
-    def guards(self) -> tuple[Guard[S], ...]:
+    def guards(self) -> tuple[Guard[S_contra], ...]:
         """Return the atoms that the lines ask."""
         return tuple({id(a): a for line in self.lines for a in line.guard.atoms()}.values())
 
@@ -272,29 +273,29 @@ class Explanation:
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Table(Generic[S]):
+class Table(Generic[S_contra]):
     """Rows in order; the first that matches decides. `name` is the condition (or the phase) that it decides.
 
     `v1beta1`: the table decides the deprecated condition of this type instead.
     """
 
     name: str
-    rows: tuple[Row[S] | Collect[S], ...]
+    rows: tuple[Row[S_contra] | Collect[S_contra], ...]
     about: str = ""
     v1beta1: str = ""
-    exactly_one: tuple[tuple[Guard[S], ...], ...] = field(default=())
-    at_most_one: tuple[tuple[Guard[S], ...], ...] = field(default=())
-    assuming: tuple[Guard[S], ...] = field(default=())
+    exactly_one: tuple[tuple[Guard[S_contra], ...], ...] = field(default=())
+    at_most_one: tuple[tuple[Guard[S_contra], ...], ...] = field(default=())
+    assuming: tuple[Guard[S_contra], ...] = field(default=())
 
     def __init__(
         self,
         name: str,
-        *rows: Row[S] | Collect[S],
+        *rows: Row[S_contra] | Collect[S_contra],
         about: str = "",
         v1beta1: str = "",
-        exactly_one: Sequence[Sequence[Guard[S]]] = (),
-        at_most_one: Sequence[Sequence[Guard[S]]] = (),
-        assuming: Sequence[Guard[S]] = (),
+        exactly_one: Sequence[Sequence[Guard[S_contra]]] = (),
+        at_most_one: Sequence[Sequence[Guard[S_contra]]] = (),
+        assuming: Sequence[Guard[S_contra]] = (),
     ) -> None:
         """Make a table.
 
@@ -316,7 +317,7 @@ class Table(Generic[S]):
         for attribute, value in values:
             object.__setattr__(self, attribute, value)
 
-    def decide(self, snapshot: S) -> Decision:
+    def decide(self, snapshot: S_contra) -> Decision:
         """Return the decision of the first row that matches; NoRowMatches if the table has a gap here."""
         decision = self._first(snapshot)
         observer = _observer.get()
@@ -324,14 +325,14 @@ class Table(Generic[S]):
             observer(self, snapshot)
         return decision
 
-    def _first(self, snapshot: S) -> Decision:
+    def _first(self, snapshot: S_contra) -> Decision:
         for row in self.rows:
             decision = row.decide(self.name, snapshot)
             if decision is not None:
                 return decision
         raise NoRowMatches(self.name)
 
-    def explain(self, snapshot: S) -> Explanation:
+    def explain(self, snapshot: S_contra) -> Explanation:
         """Return the decision with the truth value of every guard of every row."""
         decision = self._first(snapshot)
         rows = []
@@ -343,7 +344,7 @@ class Table(Generic[S]):
                 rows.append(RowExplanation(name, guard.text, held, fired, values, transition, guard.subjects(snapshot)))
         return Explanation(self.name, decision, tuple(rows))
 
-    def subjects(self, snapshot: S) -> tuple[Subject, ...]:
+    def subjects(self, snapshot: S_contra) -> tuple[Subject, ...]:
         """Return the other objects that the row which fires for this snapshot asked, each once: where its cause may lie."""
         return tuple(dict.fromkeys(s for row in self.explain(snapshot).rows if row.fired for s in row.about))
 
@@ -352,7 +353,7 @@ class Table(Generic[S]):
         """Every name that a test must cover."""
         return tuple(n for row in self.rows for n in row.names)
 
-    def row(self, name: str) -> Row[S] | Collect[S]:
+    def row(self, name: str) -> Row[S_contra] | Collect[S_contra]:
         """Return the row of that name, or the collecting row that has a line of that name."""
         for row in self.rows:
             if row.name == name or name in row.names:

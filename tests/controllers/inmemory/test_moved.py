@@ -17,6 +17,7 @@ from clusterwright.cli import samples
 from clusterwright.cli.move import gather, move
 from clusterwright.cli.moving import CannotMove, in_order
 from clusterwright.controllers.inmemory.conditions import Progress
+from clusterwright.controllers.inmemory.facts import ClusterFacts, MachineFacts
 from clusterwright.controllers.inmemory.revival import ADDRESS
 from clusterwright.controllers.inmemory.scene import Scene
 from clusterwright.controllers.inmemory.status import conclude
@@ -126,7 +127,7 @@ def test_it_goes_on_growing_although_the_machine_that_founded_it_is_gone(settled
 def test_a_machine_that_may_not_start_yet_keeps_its_address():
     metadata = {"name": "m", "namespace": "default", "annotations": {ADDRESS: "10.0.0.7"}}
     moved = convert({"metadata": metadata, "spec": {"providerID": "inmemory:////m", "backend": {"inMemory": {}}}}, DevMachine)
-    scene = Scene(moved, Machine(), Cluster(), cast("Any", None), START)
+    scene = Scene(moved, MachineFacts(), ClusterFacts.of(Cluster()), cast("Any", None), START)
 
     concluded, _ = conclude(scene, moved, Progress(cluster_infrastructure_provisioned=False), "")
 

@@ -14,8 +14,6 @@ from clusterwright.api.core import (
     ClusterInitializationStatus,
     ClusterStatus,
     ContractVersionedObjectReference,
-    Machine,
-    MachinePool,
     MachinePoolSpec,
     MachineSpec,
     MachineTemplateSpec,
@@ -23,15 +21,16 @@ from clusterwright.api.core import (
 from clusterwright.api.infrastructure import DevMachine, DevMachinePool, DevMachineSpec, DevMachineStatus
 from clusterwright.api.meta import Condition, ObjectMeta
 from clusterwright.controllers.inmemory import poolplan as plan
+from clusterwright.controllers.inmemory.facts import ClusterFacts, MachineFacts, PoolFacts
 from clusterwright.controllers.inmemory.poolplan import Act, Instance, PoolScene
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
-UP = Cluster(status=ClusterStatus(initialization=ClusterInitializationStatus(infrastructure_provisioned=True)))
+UP = ClusterFacts.of(Cluster(status=ClusterStatus(initialization=ClusterInitializationStatus(infrastructure_provisioned=True))))
 
 
-def a_pool(replicas: int | None, *, secret: str | None = "s", version: str = "v1.34.1") -> MachinePool:
+def a_pool(replicas: int | None, *, secret: str | None = "s", version: str = "v1.34.1") -> PoolFacts:
     spec = MachineSpec(cluster_name="c", version=version, bootstrap=Bootstrap(data_secret_name=secret))
-    return MachinePool(
+    return PoolFacts(
         metadata=ObjectMeta(name="p"), spec=MachinePoolSpec(cluster_name="c", replicas=replicas, template=MachineTemplateSpec(spec=spec))
     )
 
@@ -47,11 +46,11 @@ def an_instance(
         status=status,
     )
     marks = {"cluster.x-k8s.io/delete-machine": ""} if marked else {}
-    machine = Machine(metadata=ObjectMeta(name=name, annotations=marks, deletion_timestamp=NOW if leaves else None))
+    machine = MachineFacts(metadata=ObjectMeta(name=name, annotations=marks, deletion_timestamp=NOW if leaves else None))
     return Instance(infra, machine)
 
 
-def a_scene(replicas: int | None, *instances: Instance, cluster: Cluster = UP, **pool: Any) -> PoolScene:
+def a_scene(replicas: int | None, *instances: Instance, cluster: ClusterFacts = UP, **pool: Any) -> PoolScene:
     obj = DevMachinePool(metadata=ObjectMeta(name="p", namespace="ns", uid="u1"))
     return PoolScene(now=NOW, object=obj, pool=a_pool(replicas, **pool), cluster=cluster, instances=instances)
 
@@ -59,7 +58,7 @@ def a_scene(replicas: int | None, *instances: Instance, cluster: Cluster = UP, *
 @pytest.mark.parametrize(
     ("scene", "act"),
     [
-        pytest.param(a_scene(3, cluster=Cluster()), None, id="waits-for-the-cluster"),
+        pytest.param(a_scene(3, cluster=ClusterFacts.of(Cluster())), None, id="waits-for-the-cluster"),
         pytest.param(a_scene(3, secret=None), None, id="waits-for-bootstrap-data"),
         pytest.param(a_scene(3, an_instance("a")), Act.CREATE, id="too-few"),
         pytest.param(a_scene(None), Act.CREATE, id="one-by-default"),
@@ -133,9 +132,9 @@ def test_once_up_the_pool_counts_as_provisioned_for_good() -> None:
 
 
 def test_strays_are_machines_for_which_nothing_stands() -> None:
-    def a_machine(name: str, **more: Any) -> Machine:
+    def a_machine(name: str, **more: Any) -> MachineFacts:
         ref = ContractVersionedObjectReference(kind=more.pop("kind", "DevMachine"), name=name)
-        return Machine(metadata=ObjectMeta(name=name), spec=MachineSpec(infrastructure_ref=ref, **more))
+        return MachineFacts(metadata=ObjectMeta(name=name), spec=MachineSpec(infrastructure_ref=ref, **more))
 
     machines = [a_machine("there"), a_machine("gone"), a_machine("lost", provider_id="in-memory://lost"), a_machine("other", kind="Vm")]
 

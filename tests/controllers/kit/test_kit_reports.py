@@ -18,6 +18,7 @@ from clusterwright.api.wire import Request, Response, Transport
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.conditions import get, set_condition
+from clusterwright.controllers.kit.owners import Unowned
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.wiring import PassTools
@@ -61,7 +62,7 @@ class Writes(Around):
 
 
 @dataclass
-class Parents(Kind[Parent, Parent, Seen]):
+class Parents(Kind[Parent, Unowned, Seen, Seen]):
     """Says `message` of a Parent, or that it is up; the pass ends early where `error` or `nothing` say so."""
 
     clock: LoopClock
@@ -72,25 +73,22 @@ class Parents(Kind[Parent, Parent, Seen]):
     failing: bool = False
     passes: list[float] = field(default_factory=list)
 
-    async def owner(self, obj: Parent) -> Parent:
-        return obj
+    async def owner(self, obj: Parent) -> Unowned:
+        return Unowned()
 
-    def is_paused(self, owner: Parent) -> bool:
-        return False
-
-    async def observe(self, obj: Parent, owner: Parent) -> Seen | None:
+    async def observe(self, obj: Parent, owner: Unowned) -> Seen | None:
         self.passes.append(round(asyncio.get_running_loop().time(), 2))
         if self.error is not None:
             raise self.error
         return None if self.nothing else Seen(obj, self.clock.now())
 
-    async def act(self, run: Pass[Parent, Seen]) -> None:
+    async def act(self, run: Pass[Parent, Seen, Seen]) -> None:
         if self.failing:
             run.fail("it cannot be done")
 
-    def conclude(self, run: Pass[Parent, Seen]) -> None:
+    def conclude(self, run: Pass[Parent, Seen, Seen]) -> None:
         told = Condition(type="Up", status="True" if self.is_up else "False", reason="R", message=self.message)
-        run.become(with_conditions(run.object, set_condition(conditions_of(run.object), told, generation=1, now=run.seen.now)))
+        run.become(with_conditions(run.object, set_condition(conditions_of(run.object), told, generation=1, now=run.done.now)))
 
 
 class Bench:

@@ -13,6 +13,7 @@ from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.conditions import get
 from clusterwright.controllers.kubeadmconfig.init_lock import InitLock, Lock
+from clusterwright.controllers.kubeadmconfig.snapshot import ClusterFacts
 from support.kubeadmconfig import b64
 
 NS = "default"
@@ -119,7 +120,7 @@ async def test_bootstrap_data_of_this_config_is_adopted(world: Any, what: str) -
 
 
 async def test_a_config_map_that_is_no_lock_is_neither_taken_nor_deleted(world: Any) -> None:
-    cluster = convert(await world.cluster(), Cluster)
+    cluster = ClusterFacts.of(convert(await world.cluster(), Cluster))
     await world.judge.create(
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": NS, "name": "c1-lock"}, "data": {"combination": "1234"}}
     )

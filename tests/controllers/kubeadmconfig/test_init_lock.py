@@ -11,12 +11,13 @@ from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.api.meta import ObjectKey
 from clusterwright.controllers.kubeadmconfig.init_lock import InitLock, Lock, lock_config_map
+from clusterwright.controllers.kubeadmconfig.snapshot import ClusterFacts
 
 NS = "default"
 
 
-async def _cluster(world: Any) -> Cluster:
-    return convert(await world.cluster(), Cluster)
+async def _cluster(world: Any) -> ClusterFacts:
+    return ClusterFacts.of(convert(await world.cluster(), Cluster))
 
 
 async def test_a_free_lock_is_taken(world: Any) -> None:
@@ -27,7 +28,7 @@ async def test_a_free_lock_is_taken(world: Any) -> None:
     assert lock.data == {"lock-information": '{"machineName":"m1"}'}
     assert lock.metadata.labels == {"cluster.x-k8s.io/cluster-name": "c1"}
     (owner,) = lock.metadata.owner_references
-    assert (owner.api_version, owner.kind, owner.name, owner.uid) == ("cluster.x-k8s.io/v1beta2", "Cluster", "c1", cluster.metadata.uid)
+    assert (owner.api_version, owner.kind, owner.name, owner.uid) == ("cluster.x-k8s.io/v1beta2", "Cluster", "c1", cluster.reference.uid)
     assert (owner.controller, owner.block_owner_deletion) == (None, None)
 
 

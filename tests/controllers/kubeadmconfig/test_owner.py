@@ -12,7 +12,7 @@ from clusterwright.api.core import Cluster, Machine, MachinePool
 from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.api.meta import ObjectKey
 from clusterwright.controllers.kubeadmconfig import build
-from clusterwright.controllers.kubeadmconfig.snapshot import BadOwnerReference, Owner, find_owner, owner_chain
+from clusterwright.controllers.kubeadmconfig.snapshot import BadOwnerReference, OwnerFacts, find_owner, owner_chain
 
 NS = "default"
 
@@ -49,7 +49,7 @@ async def test_a_cluster_wakes_the_configs_of_machines_and_pools(world: Any) -> 
 
 
 async def test_the_facts_of_an_owning_machine_are_read(world: Any) -> None:
-    owner = Owner(await _machine(world, control_plane=True, data_secret="my-data-secret", version="v1.19.6"))
+    owner = OwnerFacts.of(await _machine(world, control_plane=True, data_secret="my-data-secret", version="v1.19.6"))
 
     assert (owner.cluster, owner.version, owner.data_secret_name) == (ObjectKey(NS, "c1"), "v1.19.6", "my-data-secret")
     assert owner.is_control_plane
@@ -59,7 +59,7 @@ async def test_the_facts_of_an_owning_machine_are_read(world: Any) -> None:
 async def test_a_pool_with_the_control_plane_label_is_no_control_plane(world: Any) -> None:
     await world.pool(version="v1.30.1")
     await world.judge.patch(MachinePool, ObjectKey(NS, "mp1"), {"metadata": {"labels": {"cluster.x-k8s.io/control-plane": ""}}})
-    owner = Owner(await world.judge.get(MachinePool, ObjectKey(NS, "mp1")))
+    owner = OwnerFacts.of(await world.judge.get(MachinePool, ObjectKey(NS, "mp1")))
 
     assert (owner.is_control_plane, owner.is_machine_pool) == (False, True)
     assert (owner.version, owner.data_secret_name) == ("v1.30.1", "")
@@ -82,8 +82,8 @@ async def test_a_config_without_an_owner_is_left_alone(world: Any) -> None:
 
 
 async def test_node_refs_of_a_machine_are_read(world: Any) -> None:
-    assert not Owner(await _machine(world, "a")).has_node_refs
-    assert Owner(await _machine(world, "b", node="n")).has_node_refs
+    assert not OwnerFacts.of(await _machine(world, "a")).has_node_refs
+    assert OwnerFacts.of(await _machine(world, "b", node="n")).has_node_refs
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ async def test_node_refs_of_a_machine_are_read(world: Any) -> None:
 async def test_node_refs_of_a_pool_are_read(world: Any, replicas: int | None, nodes: int, expected: bool) -> None:
     pool = convert(await world.pool(replicas=replicas, nodes=nodes), MachinePool)
 
-    assert Owner(pool).has_node_refs is expected
+    assert OwnerFacts.of(pool).has_node_refs is expected
 
 
 async def test_a_pool_counts_only_with_its_gate(new_world: Any) -> None:
@@ -123,7 +123,7 @@ async def test_other_owners_are_passed_over(world: Any) -> None:
     owner = await find_owner(world.judge, convert(config, KubeadmConfig), {})
 
     assert owner is not None
-    assert owner.object.metadata.name == "m1"
+    assert owner.metadata.name == "m1"
 
 
 async def test_an_unreadable_reference_is_an_error(world: Any) -> None:
@@ -149,8 +149,8 @@ async def test_the_owners_of_a_machine_are_known_to_the_log(world: Any) -> None:
     machine = await world.judge.get(Machine, ObjectKey(NS, "m1"))
     pool = convert(await world.pool(), MachinePool)
 
-    assert await owner_chain(world.judge, Owner(machine)) == ("KubeadmControlPlane/cp",)
-    assert await owner_chain(world.judge, Owner(pool)) == ()
+    assert await owner_chain(world.judge, machine) == ("KubeadmControlPlane/cp",)
+    assert await owner_chain(world.judge, pool) == ()
 
 
 # --------------------------------------------------------------------------- nothing waits for a timer alone
@@ -186,6 +186,7 @@ INITIALIZED = {
         ({"spec": {"controlPlaneEndpoint": {"host": "h", "port": 1}}}, "", True),
         ({"status": {"initialization": {"infrastructureProvisioned": True}}}, "status", True),
         ({"status": {"conditions": [INITIALIZED]}}, "status", True),
+        ({"spec": {"clusterNetwork": {"serviceDomain": "example.local"}}}, "", True),
         ({"status": {"phase": "Provisioned"}}, "status", False),
         ({"metadata": {"labels": {"a": "b"}}}, "", False),
     ],
@@ -225,9 +226,9 @@ async def test_a_holder_that_is_gone_wakes_the_others(world: Any) -> None:
     await world.machine("m2", control_plane=True)
     await world.delete(Machine, "m1")
 
-    assert build.is_gone(machine, None)
+    assert build.is_control_plane_gone(machine, None)
     assert [k.name for k in await build.gone_to_configs(machine, world.judge)] == ["m2"]
-    assert not build.is_gone(await _machine(world, "w1"), None)
+    assert not build.is_control_plane_gone(await _machine(world, "w1"), None)
 
 
 @pytest.mark.parametrize("name", ["c1-ca", "c1-etcd", "c1-proxy", "c1-sa", "c1-apiserver-etcd-client"])

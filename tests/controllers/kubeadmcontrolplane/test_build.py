@@ -14,7 +14,7 @@ from clusterwright.api.core.shared import ContractVersionedObjectReference
 from clusterwright.api.kubernetes import Node, Pod
 from clusterwright.api.meta import ObjectKey, ObjectMeta, OwnerReference
 from clusterwright.controllers.kubeadmcontrolplane.build import CONTROLLER, control_plane_of_cluster, control_plane_of_machine
-from clusterwright.controllers.kubeadmcontrolplane.wakes import NodeFacts, PodHealth
+from clusterwright.controllers.kubeadmcontrolplane.workload_watches import NodeFacts, PodHealth
 
 GROUP = "controlplane.cluster.x-k8s.io"
 READER: Any = None

@@ -575,6 +575,6 @@ def test_a_machine_that_is_gone_when_its_conditions_are_written_is_no_failure() 
 ])  # fmt: skip
 def test_the_port_of_the_api_server_is_the_one_of_its_config(spec: dict[str, Any], port: int) -> None:
     from clusterwright.api.meta import Unstructured
-    from clusterwright.controllers.kubeadmcontrolplane.addons.tending import api_server_port
+    from clusterwright.controllers.kubeadmcontrolplane.addons.upkeep import api_server_port
 
     assert api_server_port(Unstructured({"spec": spec})) == port

@@ -191,14 +191,14 @@ async def delete_a_healthy_machine_beside_a_dead_member(control_plane: ControlPl
 def test_a_removal_that_costs_the_quorum_is_caught(peace: Peace, monkeypatch: pytest.MonkeyPatch) -> None:
     """The watchman itself: with the projection and the last question taken out, losing two of three ends in a violation."""
     from clusterwright.controllers.kubeadmcontrolplane import guards
-    from clusterwright.controllers.kubeadmcontrolplane.etcd import leaving
+    from clusterwright.controllers.kubeadmcontrolplane.etcd import removal
     from clusterwright.controllers.kubeadmcontrolplane.etcd.membership import Membership
     from clusterwright.controllers.kubeadmcontrolplane.etcd.quorum import Projection
 
     async def unasked(*_: Any) -> None: ...
 
     monkeypatch.setattr(Membership, "_require_quorum", unasked)
-    monkeypatch.setattr(leaving, "project_etcd", lambda *_, **__: Projection(3, 0, 0))
+    monkeypatch.setattr(removal, "project_etcd", lambda *_, **__: Projection(3, 0, 0))
     monkeypatch.setattr(guards, "control_plane_survives", lambda *_, **__: True)
 
     _, violation = peace.play(delete_a_healthy_machine_beside_a_dead_member, monkeypatch)
@@ -211,10 +211,10 @@ def test_with_the_last_question_asked_nothing_is_removed_whatever_the_projection
     peace: Peace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from clusterwright.controllers.kubeadmcontrolplane import guards
-    from clusterwright.controllers.kubeadmcontrolplane.etcd import leaving
+    from clusterwright.controllers.kubeadmcontrolplane.etcd import removal
     from clusterwright.controllers.kubeadmcontrolplane.etcd.quorum import Projection
 
-    monkeypatch.setattr(leaving, "project_etcd", lambda *_, **__: Projection(3, 0, 0))
+    monkeypatch.setattr(removal, "project_etcd", lambda *_, **__: Projection(3, 0, 0))
     monkeypatch.setattr(guards, "control_plane_survives", lambda *_, **__: True)
 
     _, violation = peace.play(delete_a_healthy_machine_beside_a_dead_member, monkeypatch)

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from clusterwright.api.copying import replace
+
 from . import harness as h
 
 API, MEMBER, POD = "APIServerPodHealthy", "EtcdMemberHealthy", "EtcdPodHealthy"
@@ -248,15 +250,14 @@ def test_a_deleting_control_plane_scales_down_to_nothing() -> None:
 
 
 def test_every_blocker_is_a_bullet_in_a_fixed_order() -> None:
-    from clusterwright.api.meta import ObjectKey
     from clusterwright.controllers.kubeadmcontrolplane.conditions import SCALING_UP
-    from clusterwright.controllers.kubeadmcontrolplane.snapshot import Blockers, ClusterFacts
-    from support.control_planes import control_plane
+    from clusterwright.controllers.kubeadmcontrolplane.snapshot import Blockers
+    from support.control_planes import CLUSTER, control_plane
 
     blockers = Blockers(
         topology_version_mismatch=True, has_deleting_machine=True, certificates_missing=True, components_unhealthy=True, etcd_unhealthy=True
     )
-    cluster = ClusterFacts(key=ObjectKey("ns", "c1"), topology_version="v1.35.0")
+    cluster = replace(CLUSTER, topology_version="v1.35.0")
     snapshot = control_plane(now=h.NOW, replicas=3, blockers=blockers, cluster=cluster, features={"ClusterTopology": True})
 
     outcome = SCALING_UP.decide(snapshot).outcome

@@ -1,6 +1,6 @@
 """The observable facts about MachineHealthChecks, one by one, on the embedded API server.
 
-The numbers in the names are those of the list of edge cases; 17 and 18 (which checks a Node wakes) are in `test_wakes`.
+The numbers in the names are those of the list of edge cases; 17 and 18 (which checks a Node starts a pass of) are in `test_node_watches`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from clusterwright.api.core import (
     Cluster,
     ClusterStatus,
-    Machine,
     MachineHealthCheck,
     MachineHealthCheckChecks,
     MachineHealthCheckRemediation,
@@ -21,7 +20,16 @@ from clusterwright.api.core import (
 )
 from clusterwright.api.kubernetes import Node, NodeCondition, NodeStatus
 from clusterwright.api.meta import Condition, ObjectMeta
-from clusterwright.controllers.machinehealthcheck.evaluation import ClusterFacts, Evaluation, Finding, Rule, Target, evaluate, next_check
+from clusterwright.controllers.machinehealthcheck.evaluation import (
+    ClusterFacts,
+    Evaluation,
+    Finding,
+    MachineFacts,
+    Rule,
+    Target,
+    evaluate,
+    next_check,
+)
 from clusterwright.controllers.machinehealthcheck.limits import InvalidLimit, limit_of
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -50,7 +58,7 @@ def limited(limit: int | str | None = None, range: str = "") -> MachineHealthChe
 @given(st.integers(0, 10_000), st.integers(0, 10_000))
 def test_a_machine_is_healthy_undecided_or_unhealthy_and_the_next_look_is_just_after_the_timeout(timeout: int, age: int) -> None:
     ready = NodeCondition(type="Ready", status="False", reason="x", last_transition_time=NOW - timedelta(seconds=age))
-    target = Target(Machine(metadata=ObjectMeta(name="m")), Node(status=NodeStatus(conditions=(ready,))))
+    target = Target(MachineFacts(metadata=ObjectMeta(name="m")), Node(status=NodeStatus(conditions=(ready,))))
 
     found = evaluate(a_check(timeout), UP, target, NOW)
 

@@ -1,7 +1,7 @@
 """The observable facts about MachinePools, one by one, on the embedded API server.
 
 Numbers below 20 are those of the list on Machines' kinds, those above 50 of the list on pools; what a Node or an infrastructure machine
-wakes (14) is in `test_wakes`.
+wakes (14) is in `test_node_watches`.
 """
 
 from __future__ import annotations

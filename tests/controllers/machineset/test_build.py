@@ -11,10 +11,12 @@ from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.core.machineset import MachineDeploymentSpec, MachineSetSpec, MachineSetStatus
 from clusterwright.api.meta import LabelSelector, ObjectKey, ObjectMeta, OwnerReference
+from clusterwright.controllers.kit import owners
 from clusterwright.controllers.machinedeployment import build as deployments
 from clusterwright.controllers.machinedeployment import snapshot as facts
 from clusterwright.controllers.machineset import build as sets
 from clusterwright.controllers.machineset.snapshot import ClusterFacts, DeploymentFacts
+from clusterwright.runtime.predicates import gone
 
 SELECTOR = LabelSelector(match_labels={"a": "1"})
 SET = MachineSet(metadata=ObjectMeta(name="s", namespace="ns"), spec=MachineSetSpec(selector=SELECTOR, replicas=2))
@@ -62,8 +64,8 @@ async def test_a_machine_that_went_makes_room_for_its_siblings() -> None:
 
     assert list(await sets.siblings_of(machine, Listed(SET, full))) == THE_SET  # type: ignore[arg-type]
     assert list(await sets.siblings_of(Machine(), Listed(SET))) == []  # type: ignore[arg-type]
-    assert sets.is_gone(machine, None)
-    assert not sets.is_gone(None, machine)
+    assert gone(machine, None)
+    assert not gone(None, machine)
 
 
 async def test_an_orphaned_machine_set_wakes_those_that_would_have_it_but_not_those_that_select_everything() -> None:
@@ -80,13 +82,13 @@ def test_what_is_asked_of_a_cluster_wakes_and_nothing_else() -> None:
     cluster = Cluster(metadata=ObjectMeta(name="c"))
     labelled = replace(cluster, metadata=ObjectMeta(name="c", labels={"x": "y"}))
     paused = replace(cluster, spec=replace(cluster.spec, paused=True))
-    upgraded = replace(cluster, metadata=ObjectMeta(annotations={"topology.internal.cluster.x-k8s.io/upgrade-step": "v1"}))
+    upgraded = replace(cluster, metadata=ObjectMeta(name="c", annotations={"topology.internal.cluster.x-k8s.io/upgrade-step": "v1"}))
 
     assert ClusterFacts.of(cluster) == ClusterFacts.of(labelled)
     assert ClusterFacts.of(cluster) != ClusterFacts.of(paused)
     assert ClusterFacts.of(cluster) != ClusterFacts.of(upgraded)
-    assert facts.ClusterFacts.of(cluster) == facts.ClusterFacts.of(upgraded)
-    assert facts.ClusterFacts.of(cluster) != facts.ClusterFacts.of(paused)
+    assert owners.ClusterFacts.of(cluster) == owners.ClusterFacts.of(upgraded)
+    assert owners.ClusterFacts.of(cluster) != owners.ClusterFacts.of(paused)
 
 
 def test_a_deployment_that_only_counts_wakes_no_machine_set() -> None:
@@ -102,5 +104,5 @@ def test_what_a_deployment_tells_of_a_machine_wakes_it() -> None:
     going = replace(machine, metadata=ObjectMeta(name="m", annotations={"x": ""}))
     renewed = replace(machine, metadata=ObjectMeta(name="m", resource_version="9"))
 
-    assert facts.machine_facts(machine) != facts.machine_facts(going)
-    assert facts.machine_facts(machine) == facts.machine_facts(renewed)
+    assert facts.MachineFacts.of(machine) != facts.MachineFacts.of(going)
+    assert facts.MachineFacts.of(machine) == facts.MachineFacts.of(renewed)

@@ -13,7 +13,7 @@ from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.auth.tokens import AUDIENCE
 from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.discovery import groups, openapi, openapiv2
-from clusterwright.apiserver.effort import aside
+from clusterwright.apiserver.effort import in_worker
 from clusterwright.apiserver.encoding import rendering
 from clusterwright.apiserver.encoding.negotiation import PLAIN, Form, accepted
 from clusterwright.apiserver.registry import Served
@@ -174,7 +174,7 @@ async def _document(server: Core, key: Hashable, make: Callable[[], R]) -> R:
     """Return a document about the served kinds. The worker makes it, because kinds may be many; it is kept while they are the same."""
     documents = server.registry.documents
     if key not in documents:
-        made = await aside(server.worker, make)
+        made = await in_worker(server.worker, make)
         if made is None:
             return made
         documents[key] = made
@@ -223,7 +223,7 @@ async def _openapi(server: Core, rest: list[str]) -> Response:
     found = served.get(group, {}).get(version)
     if not found:
         return Response(status=404)
-    return await aside(server.worker, lambda: _data(server, openapi.document(group, version, found)))
+    return await in_worker(server.worker, lambda: _data(server, openapi.document(group, version, found)))
 
 
 def _openapi_index(served: Served, generation: int) -> bytes:

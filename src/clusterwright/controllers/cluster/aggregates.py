@@ -119,8 +119,10 @@ def aggregate_table(
     strategy = Strategy(reasons=reasons, negative=frozenset([source]) if negative else frozenset(), target_negative=negative)
 
     def gathered(c: Snapshot) -> Gathered:
-        # every guard of the table asks for it
-        return c.memo.answer(target, (c.listing, c.control_plane), lambda: gather(c))
+        known = c.gathered.get(target)
+        if known is None:  # every guard of the table asks for it
+            known = c.gathered[target] = gather(c)
+        return known
 
     def gather(c: Snapshot) -> Gathered:
         found = reporters(c)

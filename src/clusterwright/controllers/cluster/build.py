@@ -8,20 +8,23 @@ from clusterwright.api.contract import CONTRACT_VERSIONS, crd_name
 from clusterwright.api.core import Cluster, ClusterClass, Machine, MachineDeployment, MachinePool, MachineSet
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import ObjectKey
-from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, MACHINE_POOL_NAME_LABEL
-from clusterwright.conditions import get
 from clusterwright.controllers.cluster.reconciler import DEFAULT_CONNECTION_GRACE, make
+from clusterwright.controllers.cluster.snapshot import ClassFacts, MachineFacts
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.controllers.kit import watching
-from clusterwright.controllers.kit.watching import changed, itself
-from clusterwright.controllers.version_counts import of_machines
 from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake, providers
 from clusterwright.kubeadm.certificates import SECRET_TYPE, CertificateError, Purpose, parse_secret_name
 from clusterwright.runtime.client import Reader
+from clusterwright.runtime.mapping import itself
+from clusterwright.runtime.predicates import changed
 from clusterwright.runtime.reconcile import Watch
 
 _CONTRACT_LABELS = tuple(f"cluster.x-k8s.io/{version}" for version in CONTRACT_VERSIONS)
-_COUNTED = ("Ready", "Available", "UpToDate", "HealthCheckSucceeded", "OwnerRemediated")
+
+
+def contract_labels(crd: CustomResourceDefinitionMeta) -> tuple[str | None, ...]:
+    """Return the versions of a kind that follow each contract; None: none does."""
+    return tuple(crd.metadata.labels.get(label) for label in _CONTRACT_LABELS)
 
 
 async def cluster_of_secret(secret: Secret, reader: Reader) -> Sequence[ObjectKey]:
@@ -51,8 +54,7 @@ async def clusters_of_crd(crd: CustomResourceDefinitionMeta, reader: Reader) -> 
 
     Most CRDs follow no contract, and nobody refers to templates: for those, no Cluster is looked at.
     """
-    follows_contract = any(label in crd.metadata.labels for label in _CONTRACT_LABELS)
-    if not follows_contract or crd.metadata.name.partition(".")[0].endswith("templates"):
+    if all(label is None for label in contract_labels(crd)) or crd.metadata.name.partition(".")[0].endswith("templates"):
         return []
     found = []
     for cluster in await reader.list(Cluster):
@@ -62,31 +64,17 @@ async def clusters_of_crd(crd: CustomResourceDefinitionMeta, reader: Reader) -> 
     return found
 
 
-def contribution(machine: Machine) -> object:
-    """Return all that a Machine adds to its Cluster's status; a change of anything else is none of the Cluster's business."""
-    metadata, status = machine.metadata, machine.status
-    counted = [get(status.conditions, t) for t in _COUNTED]
-    return (
-        metadata.deletion_timestamp is not None,
-        metadata.owner_references,
-        [metadata.labels.get(label) for label in (CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, MACHINE_POOL_NAME_LABEL)],
-        status.node_ref.name if status.node_ref else "",
-        of_machines([machine]),
-        [(c.status, c.message, c.last_transition_time) if c else None for c in counted],
-    )
-
-
 CONTROLLER = ControllerDefinition(
     name="cluster",
     kind=Cluster,
     watches=(
-        Watch(Machine, watching.cluster, changed(contribution), watching.SETTLE),
+        Watch(Machine, watching.cluster, changed(MachineFacts.of), watching.SETTLE),
         Watch(MachineDeployment, watching.cluster, settle=watching.SETTLE),
         Watch(MachineSet, watching.cluster, settle=watching.SETTLE),
         Watch(MachinePool, watching.cluster, settle=watching.SETTLE),
-        Watch(ClusterClass, clusters_of_class, changed(lambda c: c.metadata.generation)),
-        Watch(Secret, cluster_of_secret),
-        Watch(CustomResourceDefinitionMeta, clusters_of_crd, changed(lambda crd: crd.metadata.labels)),
+        Watch(ClusterClass, clusters_of_class, changed(ClassFacts.of)),
+        Watch(Secret, cluster_of_secret, why="the kubeconfig is made from the CA, and made again when it is gone"),
+        Watch(CustomResourceDefinitionMeta, clusters_of_crd, changed(contract_labels), why="labels say how an object of the kind is read"),
     ),
     make=make,
     access=(

@@ -53,7 +53,7 @@ from clusterwright.controllers.cluster.guards import (
     topology,
 )
 from clusterwright.controllers.cluster.providers import Found, Garbled, Lookup
-from clusterwright.controllers.cluster.snapshot import Descendants
+from clusterwright.controllers.cluster.snapshot import ClusterDone, Descendants
 from clusterwright.controllers.kit.conditions import CHECK_LOGS
 from clusterwright.tables import (
     KEEP,
@@ -399,17 +399,17 @@ REMEDIATING: Table[Snapshot] = Table(
 
 
 @guard("Delete errors")
-def delete_failed(c: Snapshot) -> bool:
+def delete_failed(c: ClusterDone) -> bool:
     return c.delete_failed
 
 
-def _deleting(c: Snapshot) -> Outcome:
+def _deleting(c: ClusterDone) -> Outcome:
     decided = c.deletion.outcome if c.deletion else None
     return decided or Outcome("True", "InternalError", "")
 
 
 # fmt: off
-DELETING: Table[Snapshot] = Table(
+DELETING: Table[ClusterDone] = Table(
     "Deleting",
     Row("not-deleting",          ~deleting,                                        false("NotDeleting")),
     Row("delete-failed",         deleting & delete_failed,                         true("InternalError", CHECK_LOGS)),
@@ -436,7 +436,7 @@ _TOPOLOGY_ISSUES: Final = frozenset({"ReconcileFailed", "ClusterClassNotReconcil
 def _available(c: Snapshot) -> Condition:
     gates = c.cluster.spec.availability_gates
     if not gates and c.cluster_class is not None:
-        gates = c.cluster_class.spec.availability_gates
+        gates = c.cluster_class.availability_gates
     types = [*_INPUTS, *(g.condition_type for g in gates)]
     negative = {"Deleting", *(g.condition_type for g in gates if g.polarity == "Negative")}
 
@@ -480,7 +480,7 @@ AVAILABLE: Table[Snapshot] = Table(
 # fmt: on
 
 
-TABLES: Final[tuple[Table[Snapshot], ...]] = (
+TABLES: Final[tuple[Table[ClusterDone], ...]] = (
     REMOTE_CONNECTION_PROBE,
     INFRASTRUCTURE_READY,
     CONTROL_PLANE_INITIALIZED,

@@ -34,6 +34,7 @@ from clusterwright.controllers.cluster.guards import (
 )
 from clusterwright.controllers.cluster.plan import PAST_CONTROL_PLANE, Deletion
 from clusterwright.controllers.cluster.providers import Found, Lookup
+from clusterwright.controllers.cluster.snapshot import ClusterDone
 from clusterwright.tables import KEEP, OTHERWISE, Outcome, Row, Table, Transition, computed, false, guard, true
 
 
@@ -56,12 +57,12 @@ def _mirrored_v1beta1(lookup: Lookup) -> Outcome:
 
 
 @guard("reconcileDelete found no infrastructure left")
-def past_infrastructure(c: Snapshot) -> bool:
+def past_infrastructure(c: ClusterDone) -> bool:
     return c.deletion is not None and c.deletion.act is Deletion.REMOVE_FINALIZER
 
 
 @guard("reconcileDelete found no control plane left")
-def past_control_plane(c: Snapshot) -> bool:
+def past_control_plane(c: ClusterDone) -> bool:
     return c.deletion is not None and c.deletion.act in PAST_CONTROL_PLANE
 
 
@@ -79,7 +80,7 @@ mirror_control_plane_v1beta1: Transition[Snapshot] = computed(
 )
 
 # fmt: off
-V1BETA1_INFRASTRUCTURE_READY: Table[Snapshot] = Table(
+V1BETA1_INFRASTRUCTURE_READY: Table[ClusterDone] = Table(
     "InfrastructureReady (v1beta1)",
     Row("no-ref-deleting",       no_infrastructure_ref & deleting,                 KEEP),
     Row("no-ref",                no_infrastructure_ref & ~deleting,                true("")),
@@ -96,7 +97,7 @@ V1BETA1_INFRASTRUCTURE_READY: Table[Snapshot] = Table(
               ~past_infrastructure | deleting],
 )
 
-V1BETA1_CONTROL_PLANE_READY: Table[Snapshot] = Table(
+V1BETA1_CONTROL_PLANE_READY: Table[ClusterDone] = Table(
     "ControlPlaneReady (v1beta1)",
     Row("no-ref",                no_control_plane_ref,                             KEEP),
     Row("deleted",               control_plane_missing & past_control_plane,       false("Deleted", severity="Info")),
@@ -150,7 +151,7 @@ V1BETA1_READY: Table[Snapshot] = Table(
 )
 # fmt: on
 
-V1BETA1_TABLES: Final[tuple[Table[Snapshot], ...]] = (
+V1BETA1_TABLES: Final[tuple[Table[ClusterDone], ...]] = (
     V1BETA1_INFRASTRUCTURE_READY,
     V1BETA1_CONTROL_PLANE_READY,
     V1BETA1_CONTROL_PLANE_INITIALIZED,

@@ -76,7 +76,7 @@ def adoption(cluster: Cluster, obj: Unstructured) -> Json | None:
 # ------------------------------------------------------------------------- changes to the Cluster itself
 
 
-class Take(Enum):
+class Copy(Enum):
     """What the Cluster takes over from a provider's object, in memory."""
 
     NO_INFRASTRUCTURE = "set status.initialization.infrastructureProvisioned=true"
@@ -85,23 +85,23 @@ class Take(Enum):
     CONTROL_PLANE = "copy its endpoint, unless there is a valid one; set controlPlaneInitialized=true"
 
 
-def taken(seen: Snapshot, what: Take | None) -> Cluster:
+def copied(seen: Snapshot, what: Copy | None) -> Cluster:
     """Return the Cluster after taking over."""
     cluster = seen.cluster
     match what:
         case None:
             return cluster
-        case Take.NO_INFRASTRUCTURE:
+        case Copy.NO_INFRASTRUCTURE:
             return replace(cluster, status=_initialization(cluster.status, infrastructure_provisioned=True))
-        case Take.INFRASTRUCTURE_ENDPOINT:
+        case Copy.INFRASTRUCTURE_ENDPOINT:
             return _with_endpoint(seen, seen.infrastructure)
-        case Take.INFRASTRUCTURE:
+        case Copy.INFRASTRUCTURE:
             cluster, found = _with_endpoint(seen, seen.infrastructure), seen.infrastructure
             status = cluster.status
             if isinstance(found, Found) and not isinstance(found.failure_domains, Garbled):
                 status = replace(status, failure_domains=found.failure_domains)
             return replace(cluster, status=_initialization(status, infrastructure_provisioned=True))
-        case Take.CONTROL_PLANE:
+        case Copy.CONTROL_PLANE:
             cluster = _with_endpoint(seen, seen.control_plane)
             return replace(cluster, status=_initialization(cluster.status, control_plane_initialized=True))
         case never:
@@ -176,7 +176,7 @@ def _field_error(c: Snapshot, lookup: Lookup, field: str, path: str, provider: s
 RECONCILE_INFRASTRUCTURE: Table[Snapshot] = Table(
     "reconcileInfrastructure",
     Row("no-ref-deleting",            no_infrastructure_ref & deleting,                       KEEP),
-    Row("no-ref",                     no_infrastructure_ref,                                  KEEP, act=Take.NO_INFRASTRUCTURE),
+    Row("no-ref",                     no_infrastructure_ref,                                  KEEP, act=Copy.NO_INFRASTRUCTURE),
     Row("missing-deleting",           infrastructure_missing & deleting,                      KEEP, "tolerate"),
     Row("missing-after-provisioned",  infrastructure_missing & provisioned,                   KEEP, error=deleted_after_provisioned),
     Row("missing",                    infrastructure_missing,                                 KEEP, "wait for the object", requeue=EXTERNAL_WAIT),
@@ -185,8 +185,8 @@ RECONCILE_INFRASTRUCTURE: Table[Snapshot] = Table(
     Row("object-deleting",            infrastructure_found & infrastructure_deleting,         KEEP),
     Row("not-provisioned",            infrastructure_found & ~infrastructure_ready & ~provisioned, KEEP, "log and wait"),
     Row("endpoint-garbled",           infrastructure_endpoint_garbled & ~endpoint_valid,      KEEP, error=infrastructure_endpoint_error),
-    Row("failure-domains-garbled",    failure_domains_garbled,                                KEEP, act=Take.INFRASTRUCTURE_ENDPOINT, error=failure_domains_error),
-    Row("provisioned",                infrastructure_found,                                   KEEP, act=Take.INFRASTRUCTURE),
+    Row("failure-domains-garbled",    failure_domains_garbled,                                KEEP, act=Copy.INFRASTRUCTURE_ENDPOINT, error=failure_domains_error),
+    Row("provisioned",                infrastructure_found,                                   KEEP, act=Copy.INFRASTRUCTURE),
     about="What becomes of `spec.infrastructureRef`. Before this, the object was made ours (owner reference and cluster label).",
     exactly_one=[INFRASTRUCTURE],
     assuming=[~infrastructure_garbled | infrastructure_found, ~infrastructure_ready | infrastructure_found, ~infrastructure_deleting | infrastructure_found,
@@ -227,7 +227,7 @@ RECONCILE_CONTROL_PLANE: Table[Snapshot] = Table(
     Row("object-deleting",            control_plane_found & control_plane_deleting,           KEEP),
     Row("not-initialized",            control_plane_found & ~control_plane_ready & ~initialized, KEEP, "log and wait"),
     Row("endpoint-garbled",           control_plane_endpoint_garbled & ~endpoint_valid,       KEEP, error=control_plane_endpoint_error),
-    Row("initialized",                control_plane_found,                                    KEEP, act=Take.CONTROL_PLANE),
+    Row("initialized",                control_plane_found,                                    KEEP, act=Copy.CONTROL_PLANE),
     about="What becomes of `spec.controlPlaneRef`. Before this, the object was made ours (owner reference and cluster label).",
     exactly_one=[CONTROL_PLANE],
     assuming=[~control_plane_garbled | control_plane_found, ~control_plane_ready | control_plane_found, ~control_plane_deleting | control_plane_found,

@@ -13,29 +13,31 @@ from clusterwright.controllers.cluster import plan
 from clusterwright.controllers.cluster.conditions import OWNED, TABLES
 from clusterwright.controllers.cluster.conditions_v1beta1 import OWNED_V1BETA1, V1BETA1_READY, V1BETA1_TABLES
 from clusterwright.controllers.cluster.kubeconfig import RECONCILE_KUBECONFIG, Make, look_again, look_at_secrets, make_kubeconfig
-from clusterwright.controllers.cluster.plan import Deletion, Take
+from clusterwright.controllers.cluster.plan import Copy, Deletion
 from clusterwright.controllers.cluster.providers import Lookup, Role, understand
-from clusterwright.controllers.cluster.snapshot import ClusterSnapshot, find_cluster_class, list_descendants
+from clusterwright.controllers.cluster.snapshot import ClusterDone, ClusterSnapshot, find_cluster_class, list_descendants
 from clusterwright.controllers.cluster.status import control_plane_replicas, known_phase, phase, worker_replicas
 from clusterwright.controllers.kit.adopt import Providers
+from clusterwright.controllers.kit.owners import Unowned
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import STEP, Kind, KindReconciler, Shape
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.runtime.finalizers import without_finalizer
+from clusterwright.runtime.reconcile import Reconciler
 
 DEFAULT_CONNECTION_GRACE = timedelta(seconds=50)
 
-SHAPE = Shape(kind=Cluster, finalizer=CLUSTER_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
-ClusterPass = Pass[Cluster, ClusterSnapshot]
+SHAPE = Shape(kind=Cluster, done=ClusterDone, finalizer=CLUSTER_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
+ClusterPass = Pass[Cluster, ClusterSnapshot, ClusterDone]
 
 
-def make(deps: Dependencies) -> KindReconciler[Cluster, Cluster, ClusterSnapshot]:
+def make(deps: Dependencies) -> Reconciler:
     """Return the reconciler of Clusters."""
     return KindReconciler(deps, SHAPE, Clusters(deps))
 
 
-class Clusters(Kind[Cluster, Cluster, ClusterSnapshot]):
+class Clusters(Kind[Cluster, Unowned, ClusterSnapshot, ClusterDone]):
     """Brings one Cluster nearer to its spec."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -49,17 +51,13 @@ class Clusters(Kind[Cluster, Cluster, ClusterSnapshot]):
         """The Cluster is gone."""
         self._providers.forget(key)
 
-    async def owner(self, obj: Cluster) -> Cluster:
-        """Return a Cluster belongs to itself."""
-        return obj
-
-    def is_paused(self, owner: Cluster) -> bool:
-        """Return whether it says so of itself."""
-        return bool(owner.spec.paused)
+    async def owner(self, obj: Cluster) -> Unowned:
+        """Return no owner. A Cluster pauses itself by `spec.paused`."""
+        return Unowned(bool(obj.spec.paused))
 
     # --------------------------------------------------------------------------------------------- observe
 
-    async def observe(self, obj: Cluster, owner: Cluster) -> ClusterSnapshot:
+    async def observe(self, obj: Cluster, owner: Unowned) -> ClusterSnapshot:
         """Everything; what references name is made ours on the way, but while the topology is not there yet, only looked at."""
         deps = self._deps
         cluster_class = await find_cluster_class(deps.client, obj)
@@ -89,18 +87,18 @@ class Clusters(Kind[Cluster, Cluster, ClusterSnapshot]):
         """Take over what providers say; then delete, or see to the kubeconfig."""
         if run.seen.listing.error:
             run.fail(run.seen.listing.error)
-        if run.seen.waiting_for_topology:
+        if run.done.waiting_for_topology:
             run.rows[STEP] = "waiting-for-topology"
             return
         run.become(plan.with_failures(run.object, run.seen.infrastructure, run.seen.control_plane))
         for table in (plan.RECONCILE_INFRASTRUCTURE, plan.RECONCILE_CONTROL_PLANE):
-            run.become(plan.taken(run.seen, run.decide(table).chosen(Take)))
+            run.become(plan.copied(run.done, run.decide(table).chosen(Copy)))
         await (self._delete(run) if run.seen.deleting else self._ensure_kubeconfig(run))
 
     async def _delete(self, run: ClusterPass) -> None:
         decision = run.decide(plan.RECONCILE_DELETE)
         act, failed = decision.chosen(Deletion), False
-        for one in plan.deletions(run.seen, act):
+        for one in plan.deletions(run.done, act):
             try:
                 await self._deps.client.delete(one.kind, one.key, uid=one.uid)
             except NotFound:
@@ -108,7 +106,7 @@ class Clusters(Kind[Cluster, Cluster, ClusterSnapshot]):
             except ApiError as error:
                 failed = True
                 run.fail(f"error deleting cluster {run.object.key}: failed to delete {one.kind.kind} {one.key}: {error}", error)
-        run.seen = replace(run.seen, deletion=decision, delete_failed=failed)
+        run.done = replace(run.done, deletion=decision, delete_failed=failed)
         if act is Deletion.REMOVE_FINALIZER:
             run.become(without_finalizer(run.object, CLUSTER_FINALIZER))
             run.record("Normal", "Deleted", f"Cluster {run.object.metadata.name} has been deleted")
@@ -128,14 +126,14 @@ class Clusters(Kind[Cluster, Cluster, ClusterSnapshot]):
 
     def conclude(self, run: ClusterPass) -> None:
         """Every condition, the counters and the phase as this pass leaves them, and the Events of what changed."""
-        was_initialized = is_true(run.seen.conditions, "ControlPlaneInitialized")
+        was_initialized = is_true(run.done.conditions, "ControlPlaneInitialized")
         run.conclude(*TABLES)
-        run.conclude(*((V1BETA1_READY,) if run.seen.waiting_for_topology else V1BETA1_TABLES))
+        run.conclude(*((V1BETA1_READY,) if run.done.waiting_for_topology else V1BETA1_TABLES))
         status = replace(
             run.object.status,
-            phase=phase(run.seen, was_initialized=was_initialized),
-            control_plane=control_plane_replicas(run.seen),
-            workers=worker_replicas(run.seen),
+            phase=phase(run.done, was_initialized=was_initialized),
+            control_plane=control_plane_replicas(run.done),
+            workers=worker_replicas(run.done),
         )
         if status != run.object.status:
             run.become(replace(run.object, status=status))

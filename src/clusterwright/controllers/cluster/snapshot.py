@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from clusterwright.api.codec import DecodeError
+from clusterwright.api.copying import replace
 from clusterwright.api.core import (
     APIEndpoint,
     Cluster,
@@ -16,7 +17,10 @@ from clusterwright.api.core import (
     Machine,
     MachineDeployment,
     MachinePool,
+    MachineReadinessGate,
     MachineSet,
+    MachineSpec,
+    MachineStatus,
     Topology,
 )
 from clusterwright.api.meta import ObjectKey, ObjectMeta
@@ -25,14 +29,57 @@ from clusterwright.conditions import Reporter, is_false
 from clusterwright.controllers.cluster.providers import Lookup
 from clusterwright.controllers.external import group_of, is_owned_by
 from clusterwright.controllers.kit.lookup import NOT_REFERENCED, names_anything
-from clusterwright.controllers.kit.snapshots import Memo, Snapshot
+from clusterwright.controllers.kit.snapshots import Snapshot
+from clusterwright.controllers.version_counts import version_of
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.tables import Decision
 from clusterwright.workload.access import Health
 
 C = TypeVar("C", MachineDeployment, MachineSet, MachinePool, Machine)
-Child = MachineDeployment | MachineSet | MachinePool | Machine
+
+_COUNTED = frozenset({"Ready", "Available", "UpToDate", "HealthCheckSucceeded", "OwnerRemediated"})
+_LABELS = frozenset({CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, MACHINE_POOL_NAME_LABEL})
+
+
+class MachineFacts(Machine):
+    """The facts of a Machine that a Cluster counts: a Machine with nothing else in it. Its version is that of its kubelet, if known."""
+
+    @staticmethod
+    def of(machine: Machine) -> MachineFacts:
+        """Return the facts of a Machine."""
+        metadata, status = machine.metadata, machine.status
+        return MachineFacts(
+            metadata=ObjectMeta(
+                name=metadata.name,
+                namespace=metadata.namespace,
+                uid=metadata.uid,
+                labels={name: value for name, value in metadata.labels.items() if name in _LABELS},
+                owner_references=metadata.owner_references,
+                creation_timestamp=metadata.creation_timestamp,
+                deletion_timestamp=metadata.deletion_timestamp,
+            ),
+            spec=MachineSpec(version=version_of(machine)),
+            status=MachineStatus(
+                node_ref=status.node_ref,
+                conditions=tuple(replace(c, observed_generation=0) for c in status.conditions if c.type in _COUNTED),
+            ),
+        )
+
+
+Child = MachineDeployment | MachineSet | MachinePool | MachineFacts
+
+
+@dataclass(frozen=True, slots=True)
+class ClassFacts:
+    """The facts that a Cluster takes from its ClusterClass."""
+
+    availability_gates: tuple[MachineReadinessGate, ...] = ()
+
+    @staticmethod
+    def of(cluster_class: ClusterClass) -> ClassFacts:
+        """Return the facts of a ClusterClass."""
+        return ClassFacts(cluster_class.spec.availability_gates)
 
 
 @dataclass(frozen=True)
@@ -42,22 +89,22 @@ class Descendants:
     machine_deployments: tuple[MachineDeployment, ...] = ()
     machine_sets: tuple[MachineSet, ...] = ()
     machine_pools: tuple[MachinePool, ...] = ()
-    control_plane_machines: tuple[Machine, ...] = ()
-    worker_machines: tuple[Machine, ...] = ()
+    control_plane_machines: tuple[MachineFacts, ...] = ()
+    worker_machines: tuple[MachineFacts, ...] = ()
 
     @cached_property
-    def own_worker_machines(self) -> tuple[Machine, ...]:
+    def own_worker_machines(self) -> tuple[MachineFacts, ...]:
         """Worker Machines that no MachinePool speaks for."""
         return tuple(m for m in self.worker_machines if MACHINE_POOL_NAME_LABEL not in m.metadata.labels)
 
     @cached_property
-    def unhealthy_machines(self) -> tuple[Machine, ...]:
+    def unhealthy_machines(self) -> tuple[MachineFacts, ...]:
         """Machines that a health check found unhealthy; pool Machines are their pool's concern."""
         machines = (m for m in (*self.control_plane_machines, *self.worker_machines) if MACHINE_POOL_NAME_LABEL not in m.metadata.labels)
         return tuple(m for m in machines if is_false(m.status.conditions, "HealthCheckSucceeded"))
 
     @cached_property
-    def machines_to_be_remediated(self) -> tuple[Machine, ...]:
+    def machines_to_be_remediated(self) -> tuple[MachineFacts, ...]:
         """Unhealthy Machines that their owner must replace."""
         return tuple(m for m in self.unhealthy_machines if is_false(m.status.conditions, "OwnerRemediated"))
 
@@ -67,7 +114,7 @@ class Listing:
     """What came of listing: everything or an error; and the control-plane Machines, if those could be listed."""
 
     descendants: Descendants | None
-    control_plane_machines: tuple[Machine, ...] | None
+    control_plane_machines: tuple[MachineFacts, ...] | None
     error: str = ""
 
 
@@ -82,29 +129,21 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSnapshot(Snapshot[Cluster]):
-    """A Cluster and all that its tables ask about.
-
-    `object` is the Cluster as it was read, then as the phases changed it: the condition tables see it after them.
-    `conditions` are those of this pass so far, so that a summary can read what was decided before it.
-    """
+    """A Cluster and all that its tables ask about."""
 
     infrastructure: Lookup = NOT_REFERENCED
     control_plane: Lookup = NOT_REFERENCED
     listing: Listing = field(default_factory=lambda: Listing(None, None))
-    cluster_class: ClusterClass | None = None
+    cluster_class: ClassFacts | None = None
     health: Health = field(default_factory=Health)
     connection_grace: timedelta = timedelta(seconds=50)
     features: Mapping[str, bool] = field(default_factory=dict)
-    deletion: Decision | None = None
-    """What the deletion table decided in this pass."""
-    delete_failed: bool = False
-    """A delete that it asked for failed."""
-    memo: Memo = field(default_factory=Memo, compare=False, repr=False)
-    """What tables gather from descendants; of this pass, however often its snapshot is replaced."""
+    gathered: dict[str, Gathered] = field(default_factory=dict, compare=False, repr=False)
+    """The reports of the descendants by table, which several guards of a table ask for. It holds no fact: it may be empty."""
 
     @property
     def cluster(self) -> Cluster:
-        """The Cluster as this pass would leave it so far."""
+        """The Cluster."""
         return self.object
 
     @property
@@ -113,7 +152,7 @@ class ClusterSnapshot(Snapshot[Cluster]):
         return self.listing.descendants
 
     @property
-    def control_plane_machines(self) -> tuple[Machine, ...] | None:
+    def control_plane_machines(self) -> tuple[MachineFacts, ...] | None:
         """Known even where other descendants could not be listed."""
         return self.listing.control_plane_machines
 
@@ -160,6 +199,16 @@ class ClusterSnapshot(Snapshot[Cluster]):
     def endpoint_valid(self) -> bool:
         """The API server's endpoint is known."""
         return is_valid(self.cluster.spec.control_plane_endpoint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterDone(ClusterSnapshot):
+    """The Cluster as this pass leaves it, and how far its deletion came."""
+
+    deletion: Decision | None = None
+    """The decision about the next step of the deletion; None: the Cluster is not being deleted."""
+    delete_failed: bool = False
+    """A delete that it asked for failed."""
 
 
 def has_topology(cluster: Cluster) -> bool:
@@ -209,7 +258,7 @@ async def list_descendants(reader: Reader, cluster: Cluster, *, machine_pools: b
     deployments, sets = await listed(MachineDeployment), await listed(MachineSet)
     pools = await listed(MachinePool) if machine_pools else ()
     first_error, error = error, ""
-    machines = await listed(Machine)
+    machines = tuple(map(MachineFacts.of, await listed(Machine)))
     control_plane = tuple(m for m in machines if is_control_plane_machine(m.metadata, cluster))
     if first_error or error:
         return Listing(None, None if error else control_plane, first_error or error)
@@ -226,14 +275,14 @@ def is_control_plane_machine(metadata: ObjectMeta, cluster: Cluster) -> bool:
     return reference is not None and bool(reference.name) and is_owned_by(metadata, reference.api_group, reference.kind, reference.name)
 
 
-async def find_cluster_class(reader: Reader, cluster: Cluster) -> ClusterClass | None:
-    """Return the ClusterClass of a managed Cluster. One that is gone must not keep a Cluster from being deleted; otherwise raises."""
+async def find_cluster_class(reader: Reader, cluster: Cluster) -> ClassFacts | None:
+    """Return the facts of the class of a managed Cluster. A class that is gone must not keep a Cluster from being deleted; else raises."""
     topology = cluster.spec.topology
     if topology is None or not has_topology(cluster):
         return None
     key = ObjectKey(topology.class_ref.namespace or cluster.metadata.namespace, topology.class_ref.name)
     try:
-        return await reader.get(ClusterClass, key)
+        return ClassFacts.of(await reader.get(ClusterClass, key))
     except NotFound as error:
         if cluster.metadata.deletion_timestamp is not None:
             return None

@@ -13,10 +13,10 @@ from clusterwright.api.selectors import InvalidSelector, parsed
 from clusterwright.controllers.clusterclass.reconciler import make
 from clusterwright.controllers.clusterclass.snapshot import references
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
-from clusterwright.controllers.kit.watching import changed
 from clusterwright.controllers.wiring import Access, ControllerDefinition, providers
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError
+from clusterwright.runtime.predicates import changed
 from clusterwright.runtime.reconcile import Watch
 
 
@@ -52,8 +52,8 @@ CONTROLLER = ControllerDefinition(
     name="clusterclass",
     kind=ClusterClass,
     watches=(
-        Watch(ExtensionConfig, classes_of_extension),
-        Watch(CustomResourceDefinitionMeta, classes_of_crd, changed(lambda crd: crd.metadata.labels)),
+        Watch(ExtensionConfig, classes_of_extension, why="the extension may describe other variables now"),
+        Watch(CustomResourceDefinitionMeta, classes_of_crd, changed(lambda crd: crd.metadata.labels), why="labels name the newest version"),
     ),
     make=make,
     access=(*providers("patch", "infrastructure", "bootstrap", "controlplane"), Access("namespaces", "get")),

@@ -15,29 +15,33 @@ from clusterwright.api.core.clusterclass import ClusterClassStatusVariable, Clus
 from clusterwright.api.core.shared import ClusterClassTemplateReference
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.controllers.clusterclass.conditions import TABLES
-from clusterwright.controllers.clusterclass.snapshot import ClusterClassSnapshot, Outdated, references
+from clusterwright.controllers.clusterclass.snapshot import ClusterClassDone, Outdated, references
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.controllers.kit.adopt import owned_metadata, owner_reference
 from clusterwright.controllers.kit.lookup import Awaited, Expectations
+from clusterwright.controllers.kit.owners import Unowned
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
+from clusterwright.controllers.kit.snapshots import Snapshot
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime import models
 from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.runtime.reconcile import Reconciler
 from clusterwright.topology.extensions import CallHandler, ExtensionError
 from clusterwright.topology.variables import joined, validate_definitions
 from clusterwright.topology.variables.discovery import INLINE, collected
 
-ClassPass = Pass[ClusterClass, ClusterClassSnapshot]
+ClassPass = Pass[ClusterClass, Snapshot[ClusterClass], ClusterClassDone]
 
 SHAPE = Shape(
     kind=ClusterClass,
+    done=ClusterClassDone,
     owned=("Paused", "RefVersionsUpToDate", "VariablesReady"),
     owned_v1beta1=("RefVersionsUpToDate", "VariablesReconciled"),
 )
 
 
-def make(deps: Dependencies) -> KindReconciler[ClusterClass, ClusterClass, ClusterClassSnapshot]:
+def make(deps: Dependencies) -> Reconciler:
     """Return the reconciler of ClusterClasses."""
     return KindReconciler(deps, SHAPE, ClusterClasses(deps))
 
@@ -46,7 +50,7 @@ class _Refused(Exception):
     """Variables could not be discovered. The text is that of the condition."""
 
 
-class ClusterClasses(Kind[ClusterClass, ClusterClass, ClusterClassSnapshot]):
+class ClusterClasses(Kind[ClusterClass, Unowned, Snapshot[ClusterClass], ClusterClassDone]):
     """Owns templates and publishes variables."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -54,23 +58,19 @@ class ClusterClasses(Kind[ClusterClass, ClusterClass, ClusterClassSnapshot]):
         self._client = deps.client
         self._expectations = Expectations()
 
-    async def owner(self, obj: ClusterClass) -> ClusterClass:
-        """Return a class belongs to nobody."""
-        return obj
-
-    def is_paused(self, owner: ClusterClass) -> bool:
-        """Only by its annotation."""
-        return False
+    async def owner(self, obj: ClusterClass) -> Unowned:
+        """Return no owner."""
+        return Unowned()
 
     def forget(self, key: ObjectKey) -> None:
         """The class is gone."""
         self._expectations.forget(key)
 
-    async def observe(self, obj: ClusterClass, owner: ClusterClass) -> ClusterClassSnapshot | None:
+    async def observe(self, obj: ClusterClass, owner: Unowned) -> Snapshot[ClusterClass] | None:
         """Return the class; one that is being deleted is left alone."""
         if obj.metadata.deletion_timestamp is not None:
             return None
-        return ClusterClassSnapshot(obj, self._deps.clock.now())
+        return Snapshot(object=obj, now=self._deps.clock.now())
 
     async def act(self, run: ClassPass) -> None:
         """References, then variables; neither keeps the other from being done."""
@@ -96,7 +96,7 @@ class ClusterClasses(Kind[ClusterClass, ClusterClass, ClusterClassSnapshot]):
             current = reference.api_version.rpartition("/")[2]
             if latest != current:
                 outdated.append(Outdated(reference.kind, reference.name, current, latest))
-        run.seen = replace(run.seen, reference_errors=tuple(errors), outdated=tuple(outdated))
+        run.done = replace(run.done, reference_errors=tuple(errors), outdated=tuple(outdated))
 
     async def _reconcile_reference(self, cluster_class: ClusterClass, reference: ClusterClassTemplateReference) -> str:
         """Make the template ours; the newest version of its kind's contract. Raises ApiError, NoContract."""
@@ -134,7 +134,7 @@ class ClusterClasses(Kind[ClusterClass, ClusterClass, ClusterClassSnapshot]):
 
     def _fail_variables(self, run: ClassPass, text: str) -> None:
         run.fail(f"failed to discover variables for ClusterClass {run.object.metadata.name}: {text}")
-        run.seen = replace(run.seen, variables_error=text)
+        run.done = replace(run.done, variables_error=text)
 
     async def _discover(self, cluster_class: ClusterClass) -> list[tuple[str, Sequence[Json]]]:
         """Return the variables of every patch that discovers some; raises _Refused with all that failed."""

@@ -1,13 +1,13 @@
-"""What a pass over a ClusterClass found."""
+"""The outcome of a pass over a ClusterClass. It reads nothing but the class before it acts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 
 from clusterwright.api.core import ClusterClass
 from clusterwright.api.core.shared import ClusterClassTemplateReference
+from clusterwright.controllers.kit.snapshots import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +20,10 @@ class Outdated:
     latest: str
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterClassSnapshot:
-    """The class as this pass leaves it so far, with what came of its references and of discovering its variables."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterClassDone(Snapshot[ClusterClass]):
+    """The class as this pass leaves it, with the outcome of checking its references and of discovering its variables."""
 
-    object: ClusterClass
-    now: datetime
     reference_errors: tuple[str, ...] = ()
     outdated: tuple[Outdated, ...] = ()
     variables_error: str = ""

@@ -12,9 +12,10 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.api.selectors import is_empty, parsed
 from clusterwright.api.wellknown import RESOURCE_SET_SECRET_TYPE
 from clusterwright.controllers.clusterresourceset.reconciler import make
-from clusterwright.controllers.kit.watching import appeared_or_changed
+from clusterwright.controllers.clusterresourceset.snapshot import ClusterFacts
 from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake
 from clusterwright.runtime.client import Reader
+from clusterwright.runtime.predicates import appeared_or_changed, changed
 from clusterwright.runtime.reconcile import Watch
 
 
@@ -59,9 +60,9 @@ CONTROLLER = ControllerDefinition(
     name="clusterresourceset",
     kind=ClusterResourceSet,
     watches=(
-        Watch(Cluster, sets_of_cluster),
-        Watch(ConfigMap, sets_of_resource, _resource_changed),
-        Watch(Secret, sets_of_resource, _resource_secret_changed),
+        Watch(Cluster, sets_of_cluster, changed(ClusterFacts.of)),
+        Watch(ConfigMap, sets_of_resource, _resource_changed, why="its content is applied to clusters"),
+        Watch(Secret, sets_of_resource, _resource_secret_changed, why="its content is applied to clusters"),
     ),
     make=make,
     access=(

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from clusterwright.controllers.clusterresourceset.snapshot import ResourceSetSnapshot, Trouble
+from clusterwright.controllers.clusterresourceset.snapshot import ResourceSetDone, ResourceSetSnapshot, Trouble
 from clusterwright.controllers.kit.conditions import CHECK_LOGS
 from clusterwright.tables import KEEP, OTHERWISE, Guard, Message, Row, Table, false, guard, message, true
 
 NOT_APPLIED = "Failed to apply ClusterResourceSet resources to Cluster"
 
 
-def _failed(*kinds: Trouble) -> Guard[ResourceSetSnapshot]:
+def _failed(*kinds: Trouble) -> Guard[ResourceSetDone]:
     @guard(f"for some Cluster, {' or '.join(k.value for k in kinds)}")
-    def failed(c: ResourceSetSnapshot) -> bool:
+    def failed(c: ResourceSetDone) -> bool:
         return bool(c.troubles(*kinds))
 
     return failed
 
 
-def _error(*kinds: Trouble) -> Message[ResourceSetSnapshot]:
+def _error(*kinds: Trouble) -> Message[ResourceSetDone]:
     @message("<error>")
-    def error(c: ResourceSetSnapshot) -> str:
+    def error(c: ResourceSetDone) -> str:
         return c.troubles(*kinds)[0].text
 
     return error
@@ -36,19 +36,19 @@ def match_error(c: ResourceSetSnapshot) -> str:
 
 
 @guard("some Cluster has everything")
-def applied(c: ResourceSetSnapshot) -> bool:
+def applied(c: ResourceSetDone) -> bool:
     return bool(c.complete)
 
 
 @message("Secret type of resource <name> is not supported")
-def wrong_type(c: ResourceSetSnapshot) -> str:
+def wrong_type(c: ResourceSetDone) -> str:
     return f"Secret type of resource {c.troubles(Trouble.SECRET_TYPE)[0].resource} is not supported"
 
 
 _RETRIEVING = (Trouble.RESOURCE, Trouble.OWNERSHIP)
 _APPLYING = (Trouble.CONTENT, Trouble.APPLYING)
 
-RESOURCES_APPLIED: Table[ResourceSetSnapshot] = Table(
+RESOURCES_APPLIED: Table[ResourceSetDone] = Table(
     "ResourcesApplied",
     Row("match-failed", match_failed, false("InternalError", CHECK_LOGS), v1beta1=false("ClusterMatchFailed", match_error, severity="Warning")),
     Row("wrong-secret-type", _failed(Trouble.SECRET_TYPE), false("WrongSecretType", wrong_type), v1beta1=false("WrongSecretType", "unsupported secret type", severity="Warning")),

@@ -18,8 +18,9 @@ from clusterwright.controllers.clusterresourceset.applying import STRATEGIES, ap
 from clusterwright.controllers.clusterresourceset.bindings import Binding, concerns, new_binding, without
 from clusterwright.controllers.clusterresourceset.conditions import RESOURCES_APPLIED
 from clusterwright.controllers.clusterresourceset.content import BadContent, content_of, ordinal
-from clusterwright.controllers.clusterresourceset.snapshot import Failure, ResourceSetSnapshot, Trouble
+from clusterwright.controllers.clusterresourceset.snapshot import ClusterFacts, Failure, ResourceSetDone, ResourceSetSnapshot, Trouble
 from clusterwright.controllers.kit.adopt import owned_metadata, owner_reference
+from clusterwright.controllers.kit.owners import Unowned
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.wiring import Dependencies
@@ -27,8 +28,9 @@ from clusterwright.runtime import models
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import AlreadyExists, ApiError, NotFound
 from clusterwright.runtime.finalizers import without_finalizer
+from clusterwright.runtime.reconcile import Reconciler
 
-SetPass = Pass[ClusterResourceSet, ResourceSetSnapshot]
+SetPass = Pass[ClusterResourceSet, ResourceSetSnapshot, ResourceSetDone]
 Resource = ConfigMap | Secret
 
 KINDS: Final[dict[str, type[ConfigMap] | type[Secret]]] = {"ConfigMap": ConfigMap, "Secret": Secret}
@@ -37,47 +39,43 @@ BINDING: Final = GroupVersionKind.of(ClusterResourceSetBinding().api_version, "C
 
 SHAPE = Shape(
     kind=ClusterResourceSet,
+    done=ResourceSetDone,
     finalizer=CLUSTER_RESOURCE_SET_FINALIZER,
     owned=("Paused", RESOURCES_APPLIED.name),
     owned_v1beta1=(RESOURCES_APPLIED.name,),
 )
 
 
-def make(deps: Dependencies) -> KindReconciler[ClusterResourceSet, ClusterResourceSet, ResourceSetSnapshot]:
+def make(deps: Dependencies) -> Reconciler:
     """Return the reconciler of ClusterResourceSets."""
     return KindReconciler(deps, SHAPE, ResourceSets(deps))
 
 
-class ResourceSets(Kind[ClusterResourceSet, ClusterResourceSet, ResourceSetSnapshot]):
+class ResourceSets(Kind[ClusterResourceSet, Unowned, ResourceSetSnapshot, ResourceSetDone]):
     """Applies resources to Clusters."""
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
         self._client = deps.client
 
-    async def owner(self, obj: ClusterResourceSet) -> ClusterResourceSet:
-        """Return a set belongs to nobody."""
-        return obj
+    async def owner(self, obj: ClusterResourceSet) -> Unowned:
+        """Return no owner."""
+        return Unowned()
 
-    def is_paused(self, owner: ClusterResourceSet) -> bool:
-        """Only by its annotation."""
-        return False
-
-    async def observe(self, obj: ClusterResourceSet, owner: ClusterResourceSet) -> ResourceSetSnapshot:
+    async def observe(self, obj: ClusterResourceSet, owner: Unowned) -> ResourceSetSnapshot:
         """Return the Clusters that the set is for; an empty selector is for none."""
-        seen = ResourceSetSnapshot(obj, self._deps.clock.now())
+        seen = ResourceSetSnapshot(object=obj, now=self._deps.clock.now())
         try:
             selector = parsed(obj.spec.cluster_selector)
         except ValueError as error:
             return replace(seen, match_error=f"unable to convert selector: {error}")
         try:
-            clusters = await self._client.list(Cluster, namespace=obj.metadata.namespace)
+            clusters = [ClusterFacts.of(c) for c in await self._client.list(Cluster, namespace=obj.metadata.namespace)]
         except ApiError as error:
             return replace(seen, match_error=f"failed to list clusters: {error}")
         if is_empty(obj.spec.cluster_selector):
             return seen
-        meant = (c for c in clusters if c.metadata.deletion_timestamp is None and selector.matches(c.metadata.labels))
-        return replace(seen, clusters=tuple(c.key for c in meant))
+        return replace(seen, clusters=tuple(c for c in clusters if not c.deleting and selector.matches(c.labels)))
 
     async def act(self, run: SetPass) -> None:
         """Apply to every Cluster, or let go of every binding."""
@@ -86,29 +84,29 @@ class ResourceSets(Kind[ClusterResourceSet, ClusterResourceSet, ResourceSetSnaps
         elif run.object.metadata.deletion_timestamp is not None:
             await self._delete(run)
         else:
-            for cluster in run.seen.clusters:
+            for cluster in (c.key for c in run.seen.clusters):
                 application = _Application(self._deps, run.seen, cluster)
                 failures = await application.run()
                 complete = all(f.is_contention and f.trouble is Trouble.BINDING for f in failures)
-                run.seen = replace(
-                    run.seen,
-                    failures=(*run.seen.failures, *failures),
-                    complete=(*run.seen.complete, *((cluster,) if complete else ())),
-                    is_missing=run.seen.is_missing or application.is_missing,
+                run.done = replace(
+                    run.done,
+                    failures=(*run.done.failures, *failures),
+                    complete=(*run.done.complete, *((cluster,) if complete else ())),
+                    is_missing=run.done.is_missing or application.is_missing,
                 )
             self._judge(run)
 
     def conclude(self, run: SetPass) -> None:
         """The condition, in both forms. Applied with a resource missing: of which generation that is true must be told."""
         run.conclude(RESOURCES_APPLIED)
-        if run.seen.is_missing and run.seen.complete and not run.errors:
+        if run.done.is_missing and run.done.complete and not run.errors:
             status = replace(run.object.status, observed_generation=run.object.metadata.generation)
             run.become(replace(run.object, status=status))
 
     @staticmethod
     def _judge(run: SetPass) -> None:
         """Who merely lost races tries again soon; everything else that failed is an error."""
-        failures = run.seen.failures
+        failures = run.done.failures
         if failures and all(f.is_contention for f in failures):
             run.vote(AFTER_CONFLICT)
             return
@@ -129,7 +127,7 @@ class ResourceSets(Kind[ClusterResourceSet, ClusterResourceSet, ResourceSetSnaps
             run.fail(f"failed to list ClusterResourceSetBindings during ClusterResourceSet deletion: {error}", error)
             return
         shared = (b.key for b in bindings if concerns(b, resource_set) and without(b, resource_set) is not None)
-        for key in dict.fromkeys([*run.seen.clusters, *sorted(shared)]):
+        for key in dict.fromkeys([*(c.key for c in run.seen.clusters), *sorted(shared)]):
             try:
                 await self._unbind(run, key)
             except ApiError as error:

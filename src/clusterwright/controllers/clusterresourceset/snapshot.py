@@ -1,13 +1,15 @@
-"""What a pass over a ClusterResourceSet found, and what came of it."""
+"""The snapshot of a ClusterResourceSet, and the outcome of a pass."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from enum import Enum
 
 from clusterwright.api.addons import ClusterResourceSet
+from clusterwright.api.core import Cluster
 from clusterwright.api.meta import ObjectKey
+from clusterwright.controllers.kit.snapshots import Snapshot
 from clusterwright.runtime.errors import Conflict
 
 
@@ -40,13 +42,31 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceSetSnapshot:
-    """The set as this pass leaves it so far, the Clusters that it is for, and what came of each."""
+class ClusterFacts:
+    """The facts of a Cluster that decide whether a set is for it."""
 
-    object: ClusterResourceSet
-    now: datetime
-    clusters: tuple[ObjectKey, ...] = ()
+    key: ObjectKey
+    labels: Mapping[str, str]
+    deleting: bool
+
+    @staticmethod
+    def of(cluster: Cluster) -> ClusterFacts:
+        """Return the facts of a Cluster."""
+        return ClusterFacts(cluster.key, cluster.metadata.labels, cluster.metadata.deletion_timestamp is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceSetSnapshot(Snapshot[ClusterResourceSet]):
+    """A set and the Clusters that it is for."""
+
+    clusters: tuple[ClusterFacts, ...] = ()
     match_error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceSetDone(ResourceSetSnapshot):
+    """The set as this pass leaves it, and the outcome for each Cluster."""
+
     failures: tuple[Failure, ...] = ()
     complete: tuple[ObjectKey, ...] = ()
     """The Clusters that have everything there is."""

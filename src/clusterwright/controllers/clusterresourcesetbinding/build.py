@@ -8,8 +8,8 @@ from clusterwright.api.addons import ClusterResourceSetBinding
 from clusterwright.api.core import Cluster
 from clusterwright.api.wellknown import PAUSED_ANNOTATION
 from clusterwright.controllers.clusterresourcesetbinding.reconciler import make
-from clusterwright.controllers.kit.watching import itself
 from clusterwright.controllers.wiring import Access, ControllerDefinition
+from clusterwright.runtime.mapping import itself
 from clusterwright.runtime.reconcile import Watch
 
 

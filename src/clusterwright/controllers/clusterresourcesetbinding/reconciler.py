@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import assert_never
 
 from clusterwright.api.addons import ClusterResourceSetBinding
@@ -13,16 +14,25 @@ from clusterwright.controllers.kit.passing import Pass, PassFailed
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import NotFound
+from clusterwright.runtime.reconcile import Reconciler
 
 SHAPE = Shape(kind=ClusterResourceSetBinding, owned=(), main=False)
 
 
-def make(deps: Dependencies) -> KindReconciler[ClusterResourceSetBinding, ObjectKey, BindingSnapshot]:
+def make(deps: Dependencies) -> Reconciler:
     """Return the reconciler of ClusterResourceSetBindings."""
     return KindReconciler(deps, SHAPE, Bindings(deps))
 
 
-class Bindings(Kind[ClusterResourceSetBinding, ObjectKey, BindingSnapshot]):
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The Cluster that a binding names. It never pauses the binding."""
+
+    key: ObjectKey
+    paused: bool = False
+
+
+class Bindings(Kind[ClusterResourceSetBinding, Named, BindingSnapshot, BindingSnapshot]):
     """Deletes bindings of Clusters that are gone."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -30,23 +40,19 @@ class Bindings(Kind[ClusterResourceSetBinding, ObjectKey, BindingSnapshot]):
         self._client = deps.client
         self._has_hooks = deps.features["RuntimeSDK"] and deps.features["ClusterTopology"]
 
-    async def owner(self, obj: ClusterResourceSetBinding) -> ObjectKey:
+    async def owner(self, obj: ClusterResourceSetBinding) -> Named:
         """Return the key of the Cluster, which need not exist any more. Raises PassFailed."""
         try:
-            return ObjectKey(obj.metadata.namespace, cluster_name(obj))
+            return Named(ObjectKey(obj.metadata.namespace, cluster_name(obj)))
         except ValueError as error:
             raise PassFailed(str(error)) from None
 
-    def is_paused(self, owner: ObjectKey) -> bool:
-        """Return False: a binding is never paused."""
-        return False
-
-    async def observe(self, obj: ClusterResourceSetBinding, owner: ObjectKey) -> BindingSnapshot:
+    async def observe(self, obj: ClusterResourceSetBinding, owner: Named) -> BindingSnapshot:
         """Read the Cluster."""
-        cluster = await self._client.find(Cluster, owner)
-        return BindingSnapshot(object=obj, now=self._deps.clock.now(), name=owner.name, cluster=cluster, has_hooks=self._has_hooks)
+        cluster = await self._client.find(Cluster, owner.key)
+        return BindingSnapshot(object=obj, now=self._deps.clock.now(), name=owner.key.name, cluster=cluster, has_hooks=self._has_hooks)
 
-    async def act(self, run: Pass[ClusterResourceSetBinding, BindingSnapshot]) -> None:
+    async def act(self, run: Pass[ClusterResourceSetBinding, BindingSnapshot, BindingSnapshot]) -> None:
         """Delete the binding, or let its spec name the Cluster."""
         match run.decide(FATE).chosen(Fate):
             case Fate.GOES:
@@ -59,6 +65,6 @@ class Bindings(Kind[ClusterResourceSetBinding, ObjectKey, BindingSnapshot]):
             case never:
                 assert_never(never)
 
-    def conclude(self, run: Pass[ClusterResourceSetBinding, BindingSnapshot]) -> None:
+    def conclude(self, run: Pass[ClusterResourceSetBinding, BindingSnapshot, BindingSnapshot]) -> None:
         """Set nothing: a binding has no status."""
         return

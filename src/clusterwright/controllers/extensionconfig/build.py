@@ -32,7 +32,7 @@ def make(deps: Dependencies) -> Reconciler:
 CONTROLLER = ControllerDefinition(
     name="extensionconfig",
     kind=ExtensionConfig,
-    watches=(Watch(Secret, configs_of_secret),),
+    watches=(Watch(Secret, configs_of_secret, why="the CA of the extension is copied from it"),),
     make=make,
     access=(Access("namespaces", "get"),),  # whether a handler is meant for an object is told by the labels of its Namespace
     gate="RuntimeSDK",

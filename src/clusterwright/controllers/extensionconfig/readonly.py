@@ -7,17 +7,19 @@ import msgspec
 from clusterwright.api.runtime import ExtensionConfig
 from clusterwright.conditions import is_true
 from clusterwright.controllers.extensionconfig.reconciler import ConfigPass, RegisteredConfigs, register
-from clusterwright.controllers.extensionconfig.snapshot import ExtensionConfigSnapshot
+from clusterwright.controllers.extensionconfig.snapshot import ExtensionConfigDone
+from clusterwright.controllers.kit.owners import Unowned
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kit.reconciler import KindReconciler, Shape
-from clusterwright.controllers.wiring import NoEvents, PassTools, Tools
+from clusterwright.controllers.wiring import NoEvents, PassTools
+from clusterwright.runtime.reconcile import Reconciler
 from clusterwright.runtimesdk.registry import Registry
 from clusterwright.runtimesdk.warmup import undiscovered
 
-SHAPE = Shape(kind=ExtensionConfig, owned=(), main=False)
+SHAPE = Shape(kind=ExtensionConfig, done=ExtensionConfigDone, owned=(), main=False)
 
 
-def make(tools: Tools, registry: Registry) -> KindReconciler[ExtensionConfig, ExtensionConfig, ExtensionConfigSnapshot]:
+def make(tools: PassTools, registry: Registry) -> Reconciler:
     """Return the reconciler of ExtensionConfigs that another manager discovers."""
     silent = PassTools(
         client=tools.client, clock=tools.clock, random=tools.random, events=NoEvents(), reports=tools.reports, trace=tools.trace
@@ -28,9 +30,9 @@ def make(tools: Tools, registry: Registry) -> KindReconciler[ExtensionConfig, Ex
 class DiscoveredConfigs(RegisteredConfigs):
     """Registers what was discovered."""
 
-    def is_paused(self, owner: ExtensionConfig) -> bool:
-        """Return whether the manager that discovers has paused it: then it stays registered as it was."""
-        return is_true(owner.status.conditions, "Paused")
+    async def owner(self, obj: ExtensionConfig) -> Unowned:
+        """Return an owner that is paused if the manager that discovers has paused the config: then it stays registered as it was."""
+        return Unowned(is_true(obj.status.conditions, "Paused"))
 
     async def act(self, run: ConfigPass) -> None:
         """Register the handlers, if what was written about them is complete. Raises PassFailed."""

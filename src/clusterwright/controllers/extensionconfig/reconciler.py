@@ -14,33 +14,36 @@ from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.runtime import ExtensionConfig, ExtensionHandler, GroupVersionHook
 from clusterwright.controllers.extensionconfig.conditions import DISCOVERED
 from clusterwright.controllers.extensionconfig.plan import REGISTRY, Begin
-from clusterwright.controllers.extensionconfig.snapshot import ExtensionConfigSnapshot
+from clusterwright.controllers.extensionconfig.snapshot import ExtensionConfigDone
+from clusterwright.controllers.kit.owners import Unowned
 from clusterwright.controllers.kit.passing import Pass, PassFailed
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
-from clusterwright.controllers.wiring import Dependencies, Tools
+from clusterwright.controllers.kit.snapshots import Snapshot
+from clusterwright.controllers.wiring import Dependencies, PassTools
 from clusterwright.runtime import models
 from clusterwright.runtime.client import Original
 from clusterwright.runtime.errors import ApiError
+from clusterwright.runtime.reconcile import Reconciler
 from clusterwright.runtimesdk.client import RuntimeClient
 from clusterwright.runtimesdk.registry import Registry, RegistryError
 from clusterwright.tables import Decision
 from clusterwright.topology.extensions import ExtensionError
 
-ConfigPass = Pass[ExtensionConfig, ExtensionConfigSnapshot]
+ConfigPass = Pass[ExtensionConfig, Snapshot[ExtensionConfig], ExtensionConfigDone]
 
 INJECT_ANNOTATION: Final = "runtime.cluster.x-k8s.io/inject-ca-from-secret"
 CA_KEY: Final = "ca.crt"
 RESYNC: Final = timedelta(minutes=10)
 """Every extension is asked at least this often."""
 
-SHAPE = Shape(kind=ExtensionConfig, owned=("Paused", DISCOVERED.name), owned_v1beta1=(DISCOVERED.name,))
+SHAPE = Shape(kind=ExtensionConfig, done=ExtensionConfigDone, owned=("Paused", DISCOVERED.name), owned_v1beta1=(DISCOVERED.name,))
 
 
 class BadInjection(Exception):
     """The CA cannot be read from the Secret; the text says why."""
 
 
-def make(deps: Dependencies, runtime: RuntimeClient) -> KindReconciler[ExtensionConfig, ExtensionConfig, ExtensionConfigSnapshot]:
+def make(deps: Dependencies, runtime: RuntimeClient) -> Reconciler:
     """Return the reconciler of ExtensionConfigs."""
     return KindReconciler(deps, SHAPE, ExtensionConfigs(deps, runtime))
 
@@ -54,10 +57,10 @@ def register(registry: Registry, config: Json) -> None:
         raise PassFailed(f'failed to register ExtensionConfig {name}: failed to register ExtensionConfig "{name}": {error}') from None
 
 
-class RegisteredConfigs(Kind[ExtensionConfig, ExtensionConfig, ExtensionConfigSnapshot]):
+class RegisteredConfigs(Kind[ExtensionConfig, Unowned, Snapshot[ExtensionConfig], ExtensionConfigDone]):
     """What every controller of ExtensionConfigs does: it waits for the registry, and removes from it what is deleted."""
 
-    def __init__(self, tools: Tools, registry: Registry) -> None:
+    def __init__(self, tools: PassTools, registry: Registry) -> None:
         self._client = tools.client
         self._clock = tools.clock
         self.registry = registry
@@ -75,13 +78,13 @@ class RegisteredConfigs(Kind[ExtensionConfig, ExtensionConfig, ExtensionConfigSn
         """Remove its handlers."""
         self.registry.remove(key.name)
 
-    async def owner(self, obj: ExtensionConfig) -> ExtensionConfig:
-        """Return the config: it belongs to nothing."""
-        return obj
+    async def owner(self, obj: ExtensionConfig) -> Unowned:
+        """Return no owner."""
+        return Unowned()
 
-    async def observe(self, obj: ExtensionConfig, owner: ExtensionConfig) -> ExtensionConfigSnapshot:
+    async def observe(self, obj: ExtensionConfig, owner: Unowned) -> Snapshot[ExtensionConfig]:
         """Return the config."""
-        return ExtensionConfigSnapshot(obj, self._clock.now())
+        return Snapshot(object=obj, now=self._clock.now())
 
 
 class ExtensionConfigs(RegisteredConfigs):
@@ -91,10 +94,6 @@ class ExtensionConfigs(RegisteredConfigs):
         super().__init__(deps, runtime.registry)
         self._deps = deps
         self._runtime = runtime
-
-    def is_paused(self, owner: ExtensionConfig) -> bool:
-        """Return False: only its annotation pauses a config."""
-        return False
 
     async def act(self, run: ConfigPass) -> None:
         """Take the CA from its Secret, then ask the extension for its handlers."""
@@ -124,7 +123,7 @@ class ExtensionConfigs(RegisteredConfigs):
 
     def conclude(self, run: ConfigPass) -> None:
         """Set the condition in both forms, unless the CA could not be written: then no extension was asked."""
-        if run.seen.error or not run.errors:
+        if run.done.error or not run.errors:
             run.conclude(DISCOVERED)
 
     async def written(self, run: ConfigPass) -> None:
@@ -136,7 +135,7 @@ class ExtensionConfigs(RegisteredConfigs):
 
     @staticmethod
     def _fail(run: ConfigPass, text: str, cause: Exception) -> None:
-        run.seen = replace(run.seen, error=text)
+        run.done = replace(run.done, error=text)
         run.fail(f"failed to reconcile ExtensionConfig: {text}", cause)
 
     # --------------------------------------------------------------------------------------------------- CA

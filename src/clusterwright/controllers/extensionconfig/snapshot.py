@@ -1,17 +1,15 @@
-"""What a pass over an ExtensionConfig has found."""
+"""The outcome of a pass over an ExtensionConfig. It reads nothing but the config before it acts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from clusterwright.api.runtime import ExtensionConfig
+from clusterwright.controllers.kit.snapshots import Snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class ExtensionConfigSnapshot:
-    """The config as this pass leaves it so far, and why its extension could not be discovered; empty: it was."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtensionConfigDone(Snapshot[ExtensionConfig]):
+    """The config as this pass leaves it, and why its extension could not be discovered; empty: it was."""
 
-    object: ExtensionConfig
-    now: datetime
     error: str = ""

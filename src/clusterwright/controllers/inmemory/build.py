@@ -13,14 +13,16 @@ from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, MACHINE_POOL_NAME_LA
 from clusterwright.controllers.inmemory.devcluster import make as make_clusters
 from clusterwright.controllers.inmemory.devmachine import make as make_machines
 from clusterwright.controllers.inmemory.devmachinepool import make as make_pools
+from clusterwright.controllers.inmemory.facts import ClusterFacts, MachineFacts, PoolFacts
 from clusterwright.controllers.inmemory.kinds import DEV, DOCKER, GROUP, Family, Simulated
 from clusterwright.controllers.kit.owners import find_owner, owner_key
-from clusterwright.controllers.kit.watching import by_reference, of_cluster, owned, owners
-from clusterwright.controllers.owned_machines import is_updating
+from clusterwright.controllers.kit.watching import by_reference, of_cluster, owned
 from clusterwright.controllers.wiring import Access, ControllerDefinition
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.kubeadm.naming import label_value
 from clusterwright.runtime.client import Reader
+from clusterwright.runtime.mapping import owners
+from clusterwright.runtime.predicates import changed
 from clusterwright.runtime.reconcile import Mapper, Watch
 
 NAMES = tuple(kind.__name__.lower() for family in (DEV, DOCKER) for kind in (family.cluster, family.machine, family.pool))
@@ -50,7 +52,7 @@ def _family(family: Family, simulated: Simulated, cloud: Cloud) -> tuple[Control
         ControllerDefinition(
             name=family.cluster.__name__.lower(),
             kind=family.cluster,
-            watches=(Watch(Cluster, owned(family.cluster), when=cluster_matters),),
+            watches=(Watch(Cluster, owned(family.cluster), changed(ClusterFacts.of)),),
             make=lambda dependencies: make_clusters(dependencies, cloud, family, simulated),
         ),
         ControllerDefinition(
@@ -58,10 +60,18 @@ def _family(family: Family, simulated: Simulated, cloud: Cloud) -> tuple[Control
             kind=machine,
             watches=(
                 # owned, not referred to: a machine may have been ordered by another provider's controller
-                Watch(Machine, owned(machine), when=machine_matters),
-                *(Watch(f.cluster, infra_cluster_to_machines(family), when=infra_cluster_matters) for f in simulated.families),
-                Watch(Cluster, of_cluster(machine), when=cluster_matters),
-                Watch(MachinePool, pool_to_machines(family), when=pool_matters),
+                Watch(Machine, owned(machine), changed(MachineFacts.of)),
+                *(
+                    Watch(
+                        f.cluster,
+                        infra_cluster_to_machines(family),
+                        changed(lambda obj: obj.status.initialization),
+                        why="machines wait for the simulated cluster behind it",
+                    )
+                    for f in simulated.families
+                ),
+                Watch(Cluster, of_cluster(machine), changed(ClusterFacts.of)),
+                Watch(MachinePool, pool_to_machines(family), changed(PoolFacts.of)),
             ),
             make=lambda dependencies: make_machines(dependencies, cloud, family, simulated),
             access=(Access("secrets", "get"), Access("kubeadmconfigs.bootstrap.cluster.x-k8s.io", "get")),
@@ -70,10 +80,10 @@ def _family(family: Family, simulated: Simulated, cloud: Cloud) -> tuple[Control
             name=pool.__name__.lower(),
             kind=pool,
             watches=(
-                Watch(MachinePool, pool_to_infra_pool(family), when=pool_matters),
+                Watch(MachinePool, pool_to_infra_pool(family), changed(PoolFacts.of)),
                 Watch(machine, owners(GROUP, pool.__name__)),
-                Watch(Machine, machine_to_infra_pool(family), when=deletion_matters),
-                Watch(Cluster, cluster_to_infra_pools(family), when=cluster_matters),
+                Watch(Machine, machine_to_infra_pool(family), changed(MachineFacts.of)),
+                Watch(Cluster, cluster_to_infra_pools(family), changed(ClusterFacts.of)),
             ),
             make=lambda dependencies: make_pools(dependencies, family, simulated),
             access=(
@@ -132,45 +142,3 @@ def infra_cluster_to_machines(family: Family) -> Mapper:
         return [machine.key for machine in found]
 
     return map
-
-
-def pool_matters(old: MachinePool | None, new: MachinePool | None) -> bool:
-    """Return whether the spec of a MachinePool changed; its status does not matter."""
-    return old is None or new is None or old.spec != new.spec
-
-
-def deletion_matters(old: Machine | None, new: Machine | None) -> bool:
-    """Return whether a Machine comes, begins to go, is gone, or is marked to go first."""
-    if old is None or new is None:
-        return True
-    was, now = old.metadata, new.metadata
-    return was.deletion_timestamp != now.deletion_timestamp or was.annotations != now.annotations
-
-
-def cluster_matters(old: Cluster | None, new: Cluster | None) -> bool:
-    """Pause, the infrastructure's readiness and the control plane's initialization are all that machines wait for."""
-    return old is None or new is None or _cluster_view(old) != _cluster_view(new)
-
-
-def _cluster_view(cluster: Cluster) -> tuple[object, ...]:
-    initialization = cluster.status.initialization
-    return (
-        cluster.spec.paused,
-        cluster.spec.infrastructure_ref,
-        initialization,
-        [c.status for c in cluster.status.conditions if c.type == "ControlPlaneInitialized"],
-    )
-
-
-def machine_matters(old: Machine | None, new: Machine | None) -> bool:
-    """Return whether the Machine's spec, labels or deletion changed, or an update in place began or ended; its status does not matter."""
-    return old is None or new is None or _machine_view(old) != _machine_view(new)
-
-
-def _machine_view(machine: Machine) -> tuple[object, ...]:
-    return machine.spec, machine.metadata.labels, machine.metadata.deletion_timestamp, is_updating(machine)
-
-
-def infra_cluster_matters(old: InfraCluster | None, new: InfraCluster | None) -> bool:
-    """Return whether an infrastructure cluster was created, deleted or became provisioned."""
-    return old is None or new is None or old.status.initialization != new.status.initialization

@@ -4,50 +4,44 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from datetime import datetime
 
 from clusterwright.api.copying import replace
 from clusterwright.api.core import APIEndpoint, Cluster, FailureDomain
 from clusterwright.api.infrastructure import DevInitializationStatus, InfraCluster
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import DEV_CLUSTER_FINALIZER, IN_MEMORY_LISTENER_ANNOTATION, MANAGED_BY_ANNOTATION
+from clusterwright.controllers.inmemory.facts import ClusterFacts
 from clusterwright.controllers.inmemory.kinds import Family, Simulated
-from clusterwright.controllers.kit.owners import find_owner, owner_key
+from clusterwright.controllers.kit.owners import Unowned, find_owner, owner_key
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
+from clusterwright.controllers.kit.snapshots import Snapshot
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.inmemory import faults
 from clusterwright.inmemory.cloud import Cloud, EndpointRefused, NoPortLeft
 from clusterwright.runtime.errors import Terminal
 from clusterwright.runtime.finalizers import without_finalizer
+from clusterwright.runtime.reconcile import Reconciler
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """What a pass sees: the object, and the Cluster that it belongs to, if that is left."""
+class View(Snapshot[InfraCluster]):
+    """The object, and the Cluster that it belongs to, if that is left."""
 
-    object: InfraCluster
-    now: datetime
-    cluster: Cluster | None
+    cluster: ClusterFacts | None
 
 
-ClusterPass = Pass[InfraCluster, View]
+ClusterPass = Pass[InfraCluster, View, View]
+Owner = ClusterFacts | Unowned
 
 
-@dataclass(frozen=True, slots=True)
-class Belonging:
-    """What it belongs to; one that is deleted may have outlived it."""
-
-    cluster: Cluster | None
-
-
-def make(deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> KindReconciler[InfraCluster, Belonging, View]:
+def make(deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> Reconciler:
     """Return the reconciler of a family's clusters, on a cloud."""
     shape = Shape(kind=family.cluster, finalizer=DEV_CLUSTER_FINALIZER, owned=("Paused",))
     return KindReconciler(deps, shape, DevClusters(deps, cloud, family, simulated))
 
 
-class DevClusters(Kind[InfraCluster, Belonging, View]):
+class DevClusters(Kind[InfraCluster, Owner, View, View]):
     """Brings workload clusters into being, or away."""
 
     def __init__(self, deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> None:
@@ -71,21 +65,19 @@ class DevClusters(Kind[InfraCluster, Belonging, View]):
         if (cluster := self._listeners.pop(key, None)) is not None:
             await self._cloud.delete(cluster)
 
-    async def owner(self, obj: InfraCluster) -> Belonging | None:
+    async def owner(self, obj: InfraCluster) -> Owner | None:
         """Return the Cluster, which is waited for, unless the object is deleted."""
         await self._restore()
         cluster = await find_owner(self._client, obj, Cluster)
-        return None if cluster is None and obj.metadata.deletion_timestamp is None else Belonging(cluster)
+        if cluster is None:
+            return None if obj.metadata.deletion_timestamp is None else Unowned()
+        return ClusterFacts.of(cluster)
 
-    def is_paused(self, owner: Belonging) -> bool:
-        """Return whether the Cluster is."""
-        return owner.cluster is not None and bool(owner.cluster.spec.paused)
-
-    async def observe(self, obj: InfraCluster, owner: Belonging) -> View | None:
+    async def observe(self, obj: InfraCluster, owner: Owner) -> View | None:
         """Nothing more is to be seen; one that is deleted and not ours to clean up is left alone."""
         if obj.metadata.deletion_timestamp is not None and DEV_CLUSTER_FINALIZER not in obj.metadata.finalizers:
             return None
-        return View(object=obj, now=self._clock.now(), cluster=owner.cluster)
+        return View(object=obj, now=self._clock.now(), cluster=owner if isinstance(owner, ClusterFacts) else None)
 
     async def act(self, run: ClusterPass) -> None:
         """Bring the workload cluster into being, or away."""
@@ -123,7 +115,7 @@ class DevClusters(Kind[InfraCluster, Belonging, View]):
             if is_mine:  # else the controller of its kind says so
                 self._refusals[obj.key] = str(error)
 
-    async def _provision(self, obj: InfraCluster, cluster: Cluster) -> InfraCluster:
+    async def _provision(self, obj: InfraCluster, cluster: ClusterFacts) -> InfraCluster:
         wanted = faults.requested(obj.metadata.annotations, faults.CLUSTER_FAULTS)
         if self._cloud.find(cluster.key) is None and (refusal := self._refusals.get(obj.key)):
             raise EndpointRefused(refusal)

@@ -18,6 +18,7 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, DEV_MACHINE_FINALIZER
 from clusterwright.controllers.inmemory.breaking import show_faults
 from clusterwright.controllers.inmemory.conditions import Progress
+from clusterwright.controllers.inmemory.facts import ClusterFacts, MachineFacts, Owners, PoolFacts
 from clusterwright.controllers.inmemory.kinds import Family, Simulated
 from clusterwright.controllers.inmemory.kubelet import follow_machine
 from clusterwright.controllers.inmemory.revival import addressed, arrived, has_booted, known_address, refounded
@@ -26,6 +27,7 @@ from clusterwright.controllers.inmemory.status import conclude
 from clusterwright.controllers.kit.owners import find_owner
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
+from clusterwright.controllers.kit.snapshots import Snapshot
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.inmemory import boot, bootstrap, etcd, faults, objects, ports, stages
 from clusterwright.inmemory.cloud import Cloud
@@ -33,6 +35,7 @@ from clusterwright.inmemory.cluster import SimulatedCluster
 from clusterwright.kubeadm.certificates import CertificateError, KeyPair, Purpose, secret_name
 from clusterwright.runtime.errors import ApiError, ConnectionFailed, Terminal
 from clusterwright.runtime.finalizers import with_finalizer, without_finalizer
+from clusterwright.runtime.reconcile import Reconciler
 
 VM_STARTED = "inmemory.clusterwright.dev/vm-started"
 """When the VM was asked for; only where it takes time to start."""
@@ -41,28 +44,23 @@ RETRY = timedelta(seconds=10)
 _OWNED = ("Ready", "VMProvisioned", "NodeProvisioned", "EtcdProvisioned", "APIServerProvisioned", "Paused")
 
 
-@dataclass(frozen=True, slots=True)
-class Belonging:
-    """What it belongs to; one that is deleted may have outlived both."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View(Snapshot[InfraMachine]):
+    """A machine with its Cluster and everything around it. None for a machine that is being deleted."""
 
-    machine: Machine | None
-    cluster: Cluster | None
-    cluster_key: ObjectKey
+    cluster: ObjectKey
+    scene: Scene | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """What a pass sees and finds. Without a scene the machine is to go."""
+class MachineDone(View):
+    """The machine as this pass leaves it, and how far it came. None: it was not brought further."""
 
-    object: InfraMachine
-    now: datetime
-    cluster: ObjectKey
-    scene: Scene | None = None
     progress: Progress | None = None
     address: str = ""
 
 
-MachinePass = Pass[InfraMachine, View]
+MachinePass = Pass[InfraMachine, View, MachineDone]
 
 
 @dataclass(slots=True)
@@ -77,10 +75,11 @@ class _Run:
     """The condition of the stage that is being worked on."""
 
 
-def make(deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> KindReconciler[InfraMachine, Belonging, View]:
+def make(deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> Reconciler:
     """Return the reconciler of a family's machines, on a cloud."""
     shape = Shape(
         kind=family.machine,
+        done=MachineDone,
         finalizer=DEV_MACHINE_FINALIZER,
         finalizer_in_act=True,
         owned=_OWNED,
@@ -89,7 +88,7 @@ def make(deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated)
     return KindReconciler(deps, shape, DevMachines(deps, cloud, family, simulated))
 
 
-class DevMachines(Kind[InfraMachine, Belonging, View]):
+class DevMachines(Kind[InfraMachine, Owners, View, MachineDone]):
     """Takes machines as far as time permits, or away."""
 
     def __init__(self, deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> None:
@@ -113,7 +112,7 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
         """Return whether it is simulated: nobody here acts on others."""
         return self._simulated.has_machine(obj)
 
-    async def owner(self, obj: InfraMachine) -> Belonging | None:
+    async def owner(self, obj: InfraMachine) -> Owners | None:
         """Return the Machine and its Cluster; both are waited for, unless the object is deleted."""
         machine = await find_owner(self._client, obj, Machine)
         name = machine.spec.cluster_name if machine else obj.metadata.labels.get(CLUSTER_NAME_LABEL, "")
@@ -121,18 +120,16 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
         cluster = await self._client.find(Cluster, key) if name else None
         if obj.metadata.deletion_timestamp is None and (machine is None or cluster is None):
             return None
-        return Belonging(machine, cluster, key)
+        if machine is None or cluster is None:  # a pause does not keep a machine from being cleaned up that has outlived its Machine
+            return Owners(cluster=None, cluster_key=key)
+        return Owners(cluster=ClusterFacts.of(cluster), cluster_key=key, machine=MachineFacts.of(machine))
 
-    def is_paused(self, owner: Belonging) -> bool:
-        """Return whether the Cluster is; one that has outlived its Machine is cleaned up all the same."""
-        return owner.machine is not None and owner.cluster is not None and bool(owner.cluster.spec.paused)
-
-    async def observe(self, obj: InfraMachine, owner: Belonging) -> View | None:
+    async def observe(self, obj: InfraMachine, owner: Owners) -> View | None:
         """Return the machine and the cluster that it is part of, which is waited for."""
         now, key, cluster, machine = self._clock.now(), obj.key, owner.cluster, owner.machine
         if obj.metadata.deletion_timestamp is not None:
             return View(object=obj, now=now, cluster=owner.cluster_key) if DEV_MACHINE_FINALIZER in obj.metadata.finalizers else None
-        reference = cluster.spec.infrastructure_ref if cluster is not None else None
+        reference = cluster.infrastructure_ref if cluster is not None else None
         # a provider with a cluster kind of its own orders a cluster of ours besides; then its being there is all that counts
         kind = self._simulated.cluster_kind(reference.kind) if reference is not None else None
         if kind is not None and reference is not None and await self._client.find(kind, ObjectKey(key.namespace, reference.name)) is None:
@@ -142,7 +139,7 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
             self._waiting.setdefault(owner.cluster_key, set()).add(key)
             return None
         pool = await find_owner(self._client, machine, MachinePool)
-        scene = Scene(obj, machine, cluster, simulated, now, self._moments.get(key, {}), pool)
+        scene = Scene(obj, machine, cluster, simulated, now, self._moments.get(key, {}), None if pool is None else PoolFacts.of(pool))
         return View(object=obj, now=now, cluster=owner.cluster_key, scene=scene)
 
     def _wake(self, cluster: ObjectKey) -> None:
@@ -180,14 +177,14 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
             under_way.progress = replace(under_way.progress, failed=under_way.stage)
             run.record("Warning", "StageFailed", f"{under_way.stage}: {error}")
             run.fail(error)
-        run.seen = replace(run.seen, object=under_way.obj, progress=under_way.progress, address=under_way.address)
+        run.done = replace(run.done, object=under_way.obj, progress=under_way.progress, address=under_way.address)
 
     def conclude(self, run: MachinePass) -> None:
         """How far the machine has come; of one that goes nothing is said."""
-        scene, progress = run.seen.scene, run.seen.progress
+        scene, progress = run.seen.scene, run.done.progress
         if scene is None or progress is None:
             return
-        obj, rows = conclude(scene, run.object, progress, run.seen.address)
+        obj, rows = conclude(scene, run.object, progress, run.done.address)
         run.become(obj)
         run.rows.update(rows)
         for condition in obj.status.conditions:
@@ -195,11 +192,10 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
                 self._moments.setdefault(obj.key, {})[condition.type] = scene.now
 
     def _gates(self, scene: Scene) -> Progress:
-        initialization = scene.cluster.status.initialization
         return Progress(
             is_control_plane=scene.is_control_plane,
-            cluster_infrastructure_provisioned=bool(initialization and initialization.infrastructure_provisioned),
-            control_plane_initialized=conditions.is_true(scene.cluster.status.conditions, "ControlPlaneInitialized"),
+            cluster_infrastructure_provisioned=scene.cluster.provisioned,
+            control_plane_initialized=scene.cluster.initialized,
             has_bootstrap_data=scene.data_secret_name is not None,
         )
 
@@ -246,7 +242,7 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
 
     async def _machines_of(self, scene: Scene) -> list[InfraMachine]:
         """Return all machines of the cluster, of whatever kind."""
-        namespace, labels = scene.obj.metadata.namespace, {CLUSTER_NAME_LABEL: scene.cluster.metadata.name}
+        namespace, labels = scene.obj.metadata.namespace, {CLUSTER_NAME_LABEL: scene.cluster.name}
         return [m for f in self._simulated.families for m in await self._client.list(f.machine, namespace=namespace, labels=labels)]
 
     async def _join(self, run: _Run) -> None:
@@ -356,7 +352,7 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
     async def _start_api_server(self, scene: Scene) -> None:
         authority = await self._authority(scene, Purpose.CA)
         if authority is None:
-            raise CertificateError(f"Secret {secret_name(scene.cluster.metadata.name, Purpose.CA)} does not exist")
+            raise CertificateError(f"Secret {secret_name(scene.cluster.name, Purpose.CA)} does not exist")
         if not scene.simulated.has("v1", "Pod", "kube-system", f"kube-apiserver-{scene.name}"):
             try:
                 port = boot.api_server_port(await self._user_data(scene))
@@ -379,7 +375,7 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
             await self._start_api_server(scene)
 
     async def _authority(self, scene: Scene, purpose: Purpose) -> KeyPair | None:
-        key = ObjectKey(scene.cluster.metadata.namespace, secret_name(scene.cluster.metadata.name, purpose))
+        key = ObjectKey(scene.cluster.namespace, secret_name(scene.cluster.name, purpose))
         secret = await self._client.find(Secret, key)
         if secret is None:
             return None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import assert_never
 
 from clusterwright.api.core import Cluster, Machine, MachinePool
-from clusterwright.api.infrastructure import InfraMachine, InfraMachinePool
+from clusterwright.api.infrastructure import InfraMachinePool
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, DEV_MACHINE_POOL_FINALIZER, MACHINE_POOL_NAME_LABEL
 from clusterwright.controllers.inmemory import poolplan as plan
+from clusterwright.controllers.inmemory.facts import ClusterFacts, MachineFacts, Owners, PoolFacts
 from clusterwright.controllers.inmemory.kinds import Family, Simulated
 from clusterwright.controllers.inmemory.poolplan import Act, Instance, PoolScene
 from clusterwright.controllers.kit.owners import find_owner
@@ -21,25 +21,18 @@ from clusterwright.controllers.wiring import Dependencies
 from clusterwright.kubeadm.naming import label_value
 from clusterwright.runtime.errors import AlreadyExists, ApiError, NotFound
 from clusterwright.runtime.finalizers import without_finalizer
+from clusterwright.runtime.reconcile import Reconciler
 
-PoolPass = Pass[InfraMachinePool, PoolScene]
-
-
-@dataclass(frozen=True, slots=True)
-class Belonging:
-    """What it belongs to; one that is deleted may have outlived both."""
-
-    pool: MachinePool | None
-    cluster: Cluster | None
+PoolPass = Pass[InfraMachinePool, PoolScene, PoolScene]
 
 
-def make(deps: Dependencies, family: Family, simulated: Simulated) -> KindReconciler[InfraMachinePool, Belonging, PoolScene]:
+def make(deps: Dependencies, family: Family, simulated: Simulated) -> Reconciler:
     """Return the reconciler of a family's pools."""
     shape = Shape(kind=family.pool, finalizer=DEV_MACHINE_POOL_FINALIZER, owned=("Ready", "Paused"))
     return KindReconciler(deps, shape, DevMachinePools(deps, family, simulated))
 
 
-class DevMachinePools(Kind[InfraMachinePool, Belonging, PoolScene]):
+class DevMachinePools(Kind[InfraMachinePool, Owners, PoolScene, PoolScene]):
     """Makes and removes the machines of pools."""
 
     def __init__(self, deps: Dependencies, family: Family, simulated: Simulated) -> None:
@@ -48,29 +41,30 @@ class DevMachinePools(Kind[InfraMachinePool, Belonging, PoolScene]):
         self._simulated = simulated
         self._client = deps.client
 
-    async def owner(self, obj: InfraMachinePool) -> Belonging | None:
+    async def owner(self, obj: InfraMachinePool) -> Owners | None:
         """Return the MachinePool and its Cluster; both are waited for, unless the pool is deleted."""
         if not self._simulated.has_pool(obj):
             return None
         pool = await find_owner(self._client, obj, MachinePool)
         name = pool.spec.cluster_name if pool else obj.metadata.labels.get(CLUSTER_NAME_LABEL, "")
-        cluster = await self._client.find(Cluster, ObjectKey(obj.metadata.namespace, name)) if name else None
+        key = ObjectKey(obj.metadata.namespace, name)
+        cluster = await self._client.find(Cluster, key) if name else None
         if obj.metadata.deletion_timestamp is None and (pool is None or cluster is None):
             return None
-        return Belonging(pool, cluster)
+        return Owners(
+            cluster_key=key,
+            cluster=None if cluster is None else ClusterFacts.of(cluster),
+            pool=None if pool is None else PoolFacts.of(pool),
+        )
 
-    def is_paused(self, owner: Belonging) -> bool:
-        """Return whether the Cluster is."""
-        return owner.cluster is not None and bool(owner.cluster.spec.paused)
-
-    async def observe(self, obj: InfraMachinePool, owner: Belonging) -> PoolScene:
+    async def observe(self, obj: InfraMachinePool, owner: Owners) -> PoolScene:
         """Return the pool's machines, and the Machines that stand for them."""
         namespace = obj.metadata.namespace
         found = await self._client.list(self._machine, namespace=namespace, owner=obj.metadata.uid)
-        machines: list[Machine] = []
+        machines: list[MachineFacts] = []
         if owner.pool is not None:
             labels = {CLUSTER_NAME_LABEL: owner.pool.spec.cluster_name, MACHINE_POOL_NAME_LABEL: label_value(owner.pool.metadata.name)}
-            machines = list(await self._client.list(Machine, namespace=namespace, labels=labels))
+            machines = [MachineFacts.of(m) for m in await self._client.list(Machine, namespace=namespace, labels=labels)]
         return PoolScene(
             now=self._deps.clock.now(),
             object=obj,
@@ -108,9 +102,9 @@ class DevMachinePools(Kind[InfraMachinePool, Belonging, PoolScene]):
     async def _remove(self, run: PoolPass, instances: list[Instance]) -> None:
         """By their Machines, so that Nodes are drained; one that has none yet goes at once."""
         for instance in instances:
-            what: InfraMachine | Machine = instance.machine or instance.infra
+            kind, what = (Machine, instance.machine) if instance.machine is not None else (self._machine, instance.infra)
             try:
-                await self._client.delete(type(what), what.key, uid=what.metadata.uid)
+                await self._client.delete(kind, what.key, uid=what.metadata.uid)
             except NotFound:
                 continue
             except ApiError as error:
@@ -118,5 +112,5 @@ class DevMachinePools(Kind[InfraMachinePool, Belonging, PoolScene]):
 
     def conclude(self, run: PoolPass) -> None:
         """What the pool tells of its machines."""
-        run.become(plan.with_status(run.seen))
+        run.become(plan.with_status(run.done))
         run.conclude(plan.READY)

@@ -14,12 +14,13 @@ from itertools import count, islice
 
 from clusterwright.api.codec import to_json
 from clusterwright.api.copying import replace
-from clusterwright.api.core import Cluster, Machine, MachinePool
+from clusterwright.api.core import MachinePool
 from clusterwright.api.docker import DockerMachinePool
 from clusterwright.api.infrastructure import DevMachinePool, DevMachinePoolInstance, InfraMachine, InfraMachinePool
 from clusterwright.api.meta import Json
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, DELETE_MACHINE_ANNOTATION, MACHINE_POOL_NAME_LABEL
 from clusterwright.conditions import is_true
+from clusterwright.controllers.inmemory.facts import ClusterFacts, MachineFacts, PoolFacts
 from clusterwright.controllers.inmemory.kinds import DEV, DOCKER
 from clusterwright.controllers.kit.adopt import owner_reference
 from clusterwright.controllers.owned_machines import CREATION_WAIT, MOST_CREATED, creation_budget
@@ -37,7 +38,7 @@ class Instance:
     """A machine of the pool, and the Machine that stands for it, once there is one."""
 
     infra: InfraMachine
-    machine: Machine | None = None
+    machine: MachineFacts | None = None
 
     @property
     def name(self) -> str:
@@ -62,10 +63,10 @@ class PoolScene:
 
     now: datetime
     object: InfraMachinePool
-    pool: MachinePool | None = None
-    cluster: Cluster | None = None
+    pool: PoolFacts | None = None
+    cluster: ClusterFacts | None = None
     instances: tuple[Instance, ...] = ()
-    strays: tuple[Machine, ...] = ()
+    strays: tuple[MachineFacts, ...] = ()
     """Machines that seem to stand for none of them."""
 
     @property
@@ -115,8 +116,7 @@ def machines_left(s: PoolScene) -> bool:
 
 @guard("the Cluster's infrastructure is provisioned")
 def cluster_provisioned(s: PoolScene) -> bool:
-    flags = s.cluster.status.initialization if s.cluster else None
-    return flags is not None and bool(flags.infrastructure_provisioned)
+    return s.cluster is not None and s.cluster.provisioned
 
 
 @guard("the MachinePool has bootstrap data")
@@ -293,13 +293,13 @@ def with_status(s: PoolScene) -> InfraMachinePool:
     return obj if (spec, status) == (obj.spec, obj.status) else replace(obj, spec=spec, status=status)
 
 
-def instances_of(machines: Sequence[InfraMachine], owners: Sequence[Machine], kind: str) -> tuple[Instance, ...]:
+def instances_of(machines: Sequence[InfraMachine], owners: Sequence[MachineFacts], kind: str) -> tuple[Instance, ...]:
     """Return every machine with the Machine that stands for it."""
     by_name = {m.spec.infrastructure_ref.name: m for m in owners if m.spec.infrastructure_ref.kind == kind}
     return tuple(Instance(m, by_name.get(m.metadata.name)) for m in machines)
 
 
-def strays_of(machines: Sequence[InfraMachine], owners: Sequence[Machine], kind: str) -> tuple[Machine, ...]:
+def strays_of(machines: Sequence[InfraMachine], owners: Sequence[MachineFacts], kind: str) -> tuple[MachineFacts, ...]:
     """Machines that were made for a machine just when that was let go: nothing will ever stand behind them."""
     names = {m.metadata.name for m in machines}
     return tuple(

@@ -63,7 +63,7 @@ async def refounded(reader: Reader, scene: Scene, booted: Boot, ca: KeyPair | No
     configuration = {
         "apiVersion": "kubeadm.k8s.io/v1beta4",
         "kind": "ClusterConfiguration",
-        "clusterName": scene.cluster.metadata.name,
+        "clusterName": scene.cluster.name,
         "controlPlaneEndpoint": scene.simulated.endpoint,
         "kubernetesVersion": scene.version,
     }
@@ -72,8 +72,8 @@ async def refounded(reader: Reader, scene: Scene, booted: Boot, ca: KeyPair | No
 
 async def _has_founder(reader: Reader, scene: Scene) -> bool:
     """Return whether a machine is left that founded the cluster: it will do so again."""
-    namespace = scene.cluster.metadata.namespace
-    labels = {CLUSTER_NAME_LABEL: scene.cluster.metadata.name, CONTROL_PLANE_LABEL: ""}
+    namespace = scene.cluster.namespace
+    labels = {CLUSTER_NAME_LABEL: scene.cluster.name, CONTROL_PLANE_LABEL: ""}
     for machine in await reader.list(Machine, namespace=namespace, labels=labels):
         name = machine.spec.bootstrap.data_secret_name
         secret = await reader.find(Secret, ObjectKey(namespace, name)) if name else None

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from clusterwright import conditions
-from clusterwright.api.core import Cluster, Machine, MachinePool
 from clusterwright.api.infrastructure import InfraMachine, InMemoryPart
 from clusterwright.api.wellknown import CONTROL_PLANE_LABEL
+from clusterwright.controllers.inmemory.facts import ClusterFacts, MachineFacts, PoolFacts
 from clusterwright.controllers.inmemory.poolplan import VERSION_ANNOTATION
 from clusterwright.inmemory import faults, stages
 from clusterwright.inmemory.cluster import SimulatedCluster
@@ -20,13 +20,13 @@ class Scene:
     """A machine, what it belongs to, and the cluster that it is part of. `obj` is the infrastructure machine as it was read."""
 
     obj: InfraMachine
-    machine: Machine
-    cluster: Cluster
+    machine: MachineFacts
+    cluster: ClusterFacts
     simulated: SimulatedCluster
     now: datetime
     moments: Mapping[str, datetime] = field(default_factory=dict)
     """When stages were completed, by condition, as far as this process has seen it; conditions know it by the second only."""
-    pool: MachinePool | None = None
+    pool: PoolFacts | None = None
     """The pool that the Machine is of: it has what the Machine only stands for."""
 
     @property

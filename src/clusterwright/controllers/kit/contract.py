@@ -1,4 +1,4 @@
-"""What the objects of providers say, by the contract that they follow. Pure, and suspicious: any field may have any type."""
+"""Fields of providers' objects, by the contract that they follow. Pure, and suspicious: any field may have any type."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from clusterwright.tables import Outcome
 V = TypeVar("V")
 
 
-def told(found: Found, path: Path[V]) -> V | None:
-    """Return what a provider's object says at a place; None if it does not tell. Raises MalformedField."""
+def field_of(found: Found, path: Path[V]) -> V | None:
+    """Return a field of a provider's object; None if it is absent. Raises MalformedField."""
     read = path.read(found.object.json)
     if isinstance(read, Malformed):
         raise MalformedField(f"{found.object.kind} {found.object.key}: {read}")
     return or_none(read)
 
 
-def complaint(lookup: Lookup, *reads: Callable[[Found], object]) -> str:
-    """Return what is wrong with the first of these reads that fails; empty: nothing, also where nothing was found to be read."""
+def read_error(lookup: Lookup, *reads: Callable[[Found], object]) -> str:
+    """Return the error of the first of these reads that fails; empty if none does, or if there is no object to read."""
     if not isinstance(lookup, Found):
         return ""
     try:
@@ -34,24 +34,27 @@ def complaint(lookup: Lookup, *reads: Callable[[Found], object]) -> str:
     return ""
 
 
-def said(lookup: Lookup, read: Callable[[Found], V]) -> V | None:
-    """Return what a read finds; None where nothing was found to be read, or it cannot be read."""
-    return read(lookup) if isinstance(lookup, Found) and not complaint(lookup, read) else None
+def read_or_none(lookup: Lookup, read: Callable[[Found], V]) -> V | None:
+    """Return the result of a read; None if there is no object to read, or it cannot be read."""
+    try:
+        return read(lookup) if isinstance(lookup, Found) else None
+    except MalformedField:
+        return None
 
 
 def data_secret_created(config: Found) -> bool:
-    """Return whether a bootstrap config says that the data is there. Raises MalformedField."""
-    return told(config, CONTRACTS[config.contract].bootstrap_config.data_secret_created) is True
+    """Return whether a bootstrap config reports that the data is there. Raises MalformedField."""
+    return field_of(config, CONTRACTS[config.contract].bootstrap_config.data_secret_created) is True
 
 
 def data_secret_name(config: Found) -> str:
-    """Return the Secret with the bootstrap data; empty if the bootstrap config does not tell. Raises MalformedField."""
-    return told(config, CONTRACTS[config.contract].bootstrap_config.data_secret_name) or ""
+    """Return the Secret with the bootstrap data; empty if the bootstrap config does not name it. Raises MalformedField."""
+    return field_of(config, CONTRACTS[config.contract].bootstrap_config.data_secret_name) or ""
 
 
 def failure(found: Found) -> tuple[str, str]:
     """Reason and message of the terminal failure that the object reports; empty where it reports none. Raises MalformedField."""
-    return told(found, FAILURE_REASON) or "", told(found, FAILURE_MESSAGE) or ""
+    return field_of(found, FAILURE_REASON) or "", field_of(found, FAILURE_MESSAGE) or ""
 
 
 def repeated_failure(lookup: Lookup) -> tuple[str, str]:

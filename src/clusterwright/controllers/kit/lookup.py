@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from clusterwright.api.contract import ContractVersion
 from clusterwright.api.meta import ObjectKey, Unstructured
+from clusterwright.api.wellknown import CORE_GROUP
 from clusterwright.controllers.external import Reference
 from clusterwright.runtime.client import Reader
 from clusterwright.tables import Subject
@@ -59,6 +60,11 @@ def names_anything(reference: Reference | None) -> bool:
 def subject(reference: Reference | None, namespace: str) -> tuple[Subject, ...]:
     """Return what a reference names, for the `about` of a guard."""
     return () if reference is None else (Subject(reference.api_group, reference.kind, namespace, reference.name),)
+
+
+def core_subject(kind: str, key: ObjectKey) -> Subject:
+    """Return an object of Cluster API's core group, for the `about` of a guard."""
+    return Subject(CORE_GROUP, kind, key.namespace, key.name)
 
 
 class Awaited(NamedTuple):

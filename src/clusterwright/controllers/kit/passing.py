@@ -1,9 +1,9 @@
-"""One pass under way: what it has seen, decided and failed at so far; and the one way in which a pass fails."""
+"""One pass under way: what it has read, done, decided and failed at so far; and the one way in which a pass fails."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -12,8 +12,8 @@ import msgspec
 from clusterwright.api.copying import replace
 from clusterwright.api.meta import Object, Unstructured, V1Beta1Condition
 from clusterwright.controllers.kit import conditions
-from clusterwright.runtime.client import Original
-from clusterwright.runtime.errors import ApiError, Terminal
+from clusterwright.runtime.client import Client, Original
+from clusterwright.runtime.errors import ApiError, NotFound, Terminal
 from clusterwright.runtime.reports import Report
 from clusterwright.tables import Decision, Table
 from clusterwright.workload.access import NotConnected
@@ -31,7 +31,7 @@ class PassFailed(ApiError):
 
 
 class Seen(Protocol[T_co]):
-    """What every snapshot has: the object as this pass would leave it so far, and the moment of the pass. Frozen."""
+    """What every snapshot has: the object, and the moment of the pass. Frozen."""
 
     @property
     def object(self) -> T_co: ...  # noqa: D102
@@ -40,6 +40,7 @@ class Seen(Protocol[T_co]):
 
 
 S = TypeVar("S", bound=Seen[Any])
+D = TypeVar("D", bound=Seen[Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,59 +52,79 @@ class Event:
     message: str
 
 
-@dataclass(slots=True)
-class Pass(Generic[T, S]):
-    """A pass under way. `seen` is the frozen snapshot; a step that learns more puts a new one in its place."""
+class Pass(Generic[T, S, D]):
+    """A pass under way: what it has read, and what it has done with it so far.
 
-    original: Original[T]
-    seen: S
-    write: Callable[[Original[T], T], Awaitable[Unstructured | None]]
-    rows: dict[str, str] = field(default_factory=dict)
-    votes: list[timedelta] = field(default_factory=list)
-    errors: list[Exception] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-    reports: list[Report] = field(default_factory=list)
-    """Writes to other objects that are left for a moment."""
+    `seen` is made once and stays as it was read. `done` begins as `seen` and is replaced by each step that has an outcome. Its type derives
+    from that of `seen`, so that a table on what was read may also be asked at the end, but a table on what was done not at the beginning.
+    """
+
+    def __init__(
+        self,
+        original: Original[T],
+        seen: S,
+        done: D,
+        write: Callable[[Original[T], T], Awaitable[Unstructured | None]],
+        rows: dict[str, str] | None = None,
+    ) -> None:
+        self.original = original
+        self._seen = seen
+        self.done = done
+        self.write = write
+        self.rows = rows or {}
+        self.votes: list[timedelta] = []
+        self.errors: list[Exception] = []
+        self.events: list[Event] = []
+        self.reports: list[Report] = []
+        """Writes to other objects that are left for a moment."""
+
+    @property
+    def seen(self) -> S:
+        """The snapshot: what the pass has read."""
+        return self._seen
 
     @property
     def object(self) -> T:
-        """The object as it is to become."""
-        obj: T = self.seen.object
+        """The object as this pass would leave it so far."""
+        obj: T = self.done.object
         return obj
 
     def become(self, obj: T) -> None:
-        """The object is to become this."""
-        if obj is not self.seen.object:
-            seen: Any = self.seen
-            self.seen = replace(seen, object=obj)
+        """Replace the object as this pass would leave it."""
+        if obj is not self.done.object:
+            done: Any = self.done
+            self.done = replace(done, object=obj)
 
     # ------------------------------------------------------------------------------------------------- decisions
 
-    def decide(self, table: Table[S], cause: Exception | None = None) -> Decision:
-        """Let a table decide on what is seen. Its row, vote and error are noted; `cause` is what its error comes from."""
-        return self.decide_on(table, self.seen, cause)
+    def decide(self, table: Table[D], cause: Exception | None = None) -> Decision:
+        """Let a table decide on what was read and done. Its row, vote and error are noted; `cause` is the cause of its error."""
+        return self.decide_on(table, self.done, cause)
 
-    def decide_on(self, table: Table[X], snapshot: X, cause: Exception | None = None) -> Decision:
-        """As `decide`, on another snapshot."""
-        decision = table.decide(snapshot)
+    def decide_on(self, table: Table[X], facts: X, cause: Exception | None = None) -> Decision:
+        """Let a table decide on other facts."""
+        decision = table.decide(facts)
         self.rows[decision.table] = decision.row
         self.vote(decision.requeue)
         if decision.error:
             self.fail(decision.error, cause)
         return decision
 
-    def conclude(self, *tables: Table[S], together: bool = False) -> None:
-        """Let tables decide their conditions, each seeing what those before it decided; `together`: none sees the others."""
+    def conclude(self, *tables: Table[D], together: bool = False, cause: Exception | None = None) -> None:
+        """Let tables decide their conditions, each seeing what those before it decided; `together`: none sees the others.
+
+        `cause` is the cause of their errors.
+        """
         if together:
-            for table, decision in [(table, self.decide(table)) for table in tables]:
-                self.become(conditions.decided(self.object, table, decision, self.seen.now))
+            for table, decision in [(table, self.decide(table, cause)) for table in tables]:
+                self.become(conditions.decided(self.object, table, decision, self._seen.now))
             return
         for table in tables:
-            self.become(conditions.decided(self.object, table, self.decide(table), self.seen.now))
+            self.become(conditions.decided(self.object, table, self.decide(table, cause), self._seen.now))
 
     def mark(self, condition: V1Beta1Condition) -> None:
         """Set a v1beta1 condition."""
-        self.become(conditions.with_v1beta1(self.object, condition, self.seen.now))
+        self.become(conditions.with_v1beta1(self.object, condition, self._seen.now))
 
     def vote(self, delay: timedelta | None) -> None:
         """Look again after this time at the latest; None is no vote."""
@@ -118,6 +139,19 @@ class Pass(Generic[T, S]):
             error = PassFailed(error)
             error.__cause__ = cause
         self.errors.append(error)
+
+    async def delete(self, client: Client, obj: Object) -> None:
+        """Delete an object that belongs to this one, and record it. One that is gone already is not a failure."""
+        name = obj.metadata.name
+        try:
+            await client.delete(type(obj), obj.key, uid=obj.metadata.uid)
+        except NotFound:
+            return
+        except ApiError as error:
+            self.record("Warning", "FailedDelete", f"Failed to delete {obj.kind} {name}: {error}")
+            self.fail(f"failed to delete {obj.kind} {obj.key}: {error}", error)
+            return
+        self.record("Normal", "SuccessfulDelete", f"Deleted {obj.kind} {name}")
 
     def record(self, type: str, reason: str, message: str) -> None:
         """Record an Event of the object when the pass has written what it concluded."""

@@ -7,14 +7,15 @@ Events, the trace and the way of failing are here and the same for all.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from clusterwright.api.meta import Object, ObjectKey, Unstructured
 from clusterwright.conditions import ConditionConflict
+from clusterwright.controllers.kit.owners import Owner
 from clusterwright.controllers.kit.passing import Pass, Seen, failure
-from clusterwright.controllers.wiring import Tools
+from clusterwright.controllers.wiring import PassTools
 from clusterwright.runtime.client import Original
 from clusterwright.runtime.errors import ApiError, NotFound, Terminal, is_expected
 from clusterwright.runtime.finalizers import Finalization, ensure_finalizer, without_finalizer
@@ -26,8 +27,9 @@ from clusterwright.runtime.reports import Report, is_report
 from clusterwright.tables import Decision
 
 T = TypeVar("T", bound=Object)
-O = TypeVar("O")  # noqa: E741  # beside T and S, in that order, it is the owner
+O = TypeVar("O", bound=Owner)  # noqa: E741  # next to T and S, in that order, it is the owner
 S = TypeVar("S", bound=Seen[Any])
+D = TypeVar("D", bound=Seen[Any])
 
 STEP = "reconcile"
 """The name under which traces tell how far a pass came."""
@@ -45,38 +47,37 @@ class Shape(Generic[T]):
     owned: tuple[str, ...]
     """The types of conditions that only this controller sets; in a conflict they win."""
     owned_v1beta1: tuple[str, ...] = ()
+    done: type[Any] | None = None
+    """The type of what a pass does; it derives from the snapshot's. None: the tables ask only what was read and what the object becomes."""
     main: bool = True
     """Whether this is the kind's main controller: the one that writes the condition Paused and `status.observedGeneration`.
 
-    Any other controller of the kind, and the controller of a kind without status, writes neither; `Kind.is_paused` alone ends its passes.
+    Any other controller of the kind, and the controller of a kind without status, writes neither; only a paused owner ends its passes.
     """
 
 
-class Kind(Protocol[T, O, S]):
+class Kind(Protocol[T, O, S, D]):
     """The steps of a pass that are a kind's own. Derive from it: the optional ones have defaults."""
 
     async def owner(self, obj: T) -> O | Decision | None:
-        """Return what the object belongs to, mostly its Cluster.
+        """Return the facts of what the object belongs to, mostly its Cluster. A paused owner ends the pass.
 
         None, or the decision that says why, ends the pass: the owner does not exist yet, and its creation starts the next pass.
         """
 
-    def is_paused(self, owner: O) -> bool:
-        """Return whether what the object belongs to is paused."""
-
     async def observe(self, obj: T, owner: O) -> S | Decision | None:
-        """Everything that decisions need, read into one frozen snapshot; what cannot be read is a value there, for the tables.
+        """Read everything that decisions need into one frozen snapshot. What cannot be read is a value there, for the tables.
 
         None, or the decision that says why, ends the pass: there is nothing to do for this object now.
         """
 
-    async def act(self, run: Pass[T, S]) -> None:
+    async def act(self, run: Pass[T, S, D]) -> None:
         """Do what the tables say. An ApiError (PassFailed is one) or Terminal ends this step, not the pass: it concludes, then fails."""
 
-    def conclude(self, run: Pass[T, S]) -> None:
+    def conclude(self, run: Pass[T, S, D]) -> None:
         """Let the condition tables decide, and set the rest of the status. Pure."""
 
-    async def written(self, run: Pass[T, S]) -> None:
+    async def written(self, run: Pass[T, S, D]) -> None:
         """Do what may only follow the patch. It is not called after a failure."""
         return
 
@@ -97,10 +98,10 @@ class Kind(Protocol[T, O, S]):
         self.forget(key)
 
 
-class KindReconciler(Generic[T, O, S]):
+class KindReconciler(Generic[T, O, S, D]):
     """Reconciles one kind."""
 
-    def __init__(self, deps: Tools, shape: Shape[T], kind: Kind[T, O, S]) -> None:
+    def __init__(self, deps: PassTools, shape: Shape[T], kind: Kind[T, O, S, D]) -> None:
         self._deps = deps
         self._shape = shape
         self._kind = kind
@@ -137,7 +138,7 @@ class KindReconciler(Generic[T, O, S]):
         await self._kind.written(run)
         return Result.soonest(*run.votes)
 
-    async def _begin(self, original: Original[T]) -> Pass[T, S] | Result:
+    async def _begin(self, original: Original[T]) -> Pass[T, S, D] | Result:
         """Return whether and on what there is to act."""
         deps, key, shape = self._deps, original.object.key, self._shape
         if not self._kind.concerns(original.object):
@@ -149,7 +150,7 @@ class KindReconciler(Generic[T, O, S]):
             return self._end(key, "no-owner") if owner is None else self._halt(key, owner)
         if not shape.finalizer_in_act and await self._adds_finalizer(original):
             return self._end(key, "finalizer-added")
-        paused, obj, rows = self._kind.is_paused(owner), original.object, dict[str, str]()
+        paused, obj, rows = owner.paused, original.object, dict[str, str]()
         if shape.main:
             check = await ensure_paused_condition(self._patcher, deps.clock, original, cluster_paused=paused)
             paused, obj, rows = check.is_paused, check.object, {PAUSE.name: check.row}
@@ -162,7 +163,15 @@ class KindReconciler(Generic[T, O, S]):
         if seen is None or isinstance(seen, Decision):
             return self._end(key, "nothing-to-do", rows) if seen is None else self._halt(key, seen, rows)
         step = "normal" if original.object.metadata.deletion_timestamp is None else "deleting"
-        return Pass(original, seen, self._patch, rows={STEP: step, **rows})
+        return Pass(original, seen, self._begun(seen), self._patch, {STEP: step, **rows})
+
+    def _begun(self, seen: S) -> D:
+        """Return what a pass has done that has done nothing yet: it holds what was read."""
+        done: Any = seen
+        if self._shape.done is not None:
+            done = self._shape.done(**{field.name: getattr(seen, field.name) for field in fields(done)})
+        begun: D = done
+        return begun
 
     async def _adds_finalizer(self, original: Original[T]) -> bool:
         finalizer = self._shape.finalizer
@@ -178,7 +187,7 @@ class KindReconciler(Generic[T, O, S]):
         self._deps.trace(key, {STEP: decision.row, **(rows or {}), decision.table: decision.row})
         return Result.soonest(decision.requeue)
 
-    async def _write(self, run: Pass[T, S]) -> None:
+    async def _write(self, run: Pass[T, S, D]) -> None:
         """One patch; then the Events, whether or not it could be written."""
         before, after = run.original.object, run.object
         failed = bool(run.errors)

@@ -1,8 +1,7 @@
-"""What snapshots of all kinds have in common. Pure."""
+"""The fields that snapshots of all kinds have. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
@@ -12,12 +11,14 @@ from clusterwright.conditions import get
 from clusterwright.controllers.kit.conditions import v1beta1_conditions
 
 T = TypeVar("T", bound=Object)
-V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot(Generic[T]):
-    """An object as this pass would leave it so far, and the moment of the pass. Derive from it, and add the facts that tables ask for."""
+    """An object as it was read, and the moment of the pass. Derive from it, and add the facts that tables ask for.
+
+    A type for what a pass does derives from that again, with the outcome of each step; `object` is then the object as the pass leaves it.
+    """
 
     now: datetime
     object: T
@@ -39,24 +40,24 @@ class Snapshot(Generic[T]):
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Its conditions, as decided so far."""
+        """Its conditions."""
         obj: Any = self.object
         found: tuple[Condition, ...] = obj.status.conditions
         return found
 
     @property
     def v1beta1_conditions(self) -> tuple[V1Beta1Condition, ...]:
-        """Its deprecated conditions, as decided so far."""
+        """Its deprecated conditions."""
         return v1beta1_conditions(self.object)
 
     def condition(self, type: str) -> Condition | None:
-        """Return its condition of this type, as decided so far."""
+        """Return its condition of this type."""
         return get(self.conditions, type)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaledSnapshot(Snapshot[T]):
-    """Of what has replicas."""
+    """A snapshot of a kind that has replicas."""
 
     @property
     def replicas(self) -> int | None:
@@ -67,20 +68,5 @@ class ScaledSnapshot(Snapshot[T]):
 
     @property
     def desired(self) -> int:
-        """How many there shall be; none while deleting."""
+        """How many there must be; none while deleting."""
         return 0 if self.deleting else self.replicas or 0
-
-
-class Memo:
-    """Answers that several guards ask for, each computed once for what it was computed from. It holds no fact: it may be empty."""
-
-    def __init__(self) -> None:
-        self._answers: dict[str, tuple[tuple[object, ...], Any]] = {}
-
-    def answer(self, name: str, sources: tuple[object, ...], make: Callable[[], V]) -> V:
-        """Return the answer of this name, made again if it was made from other objects."""
-        known = self._answers.get(name)
-        if known is None or len(known[0]) != len(sources) or any(a is not b for a, b in zip(known[0], sources, strict=True)):
-            known = self._answers[name] = (sources, make())
-        found: V = known[1]
-        return found

@@ -10,32 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from clusterwright.api.meta import Object, ObjectKey
-from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CORE_GROUP
 from clusterwright.controllers.external import Reference
 from clusterwright.runtime.client import Reader
-from clusterwright.runtime.mapping import by_label, itself, owners
-from clusterwright.runtime.predicates import changed
-from clusterwright.runtime.reconcile import Mapper, Predicate
-
-__all__ = [
-    "appeared_or_changed",
-    "by_label",
-    "by_reference",
-    "changed",
-    "cluster",
-    "itself",
-    "of_cluster",
-    "owned",
-    "owners",
-    "referrers",
-    "same_cluster",
-]
-
-
-def appeared_or_changed(what: Callable[[Any], Any]) -> Predicate:
-    """As `changed`, but an object that goes does not count."""
-    return lambda old, new: new is not None and (old is None or what(old) != what(new))
-
+from clusterwright.runtime.mapping import owners
+from clusterwright.runtime.reconcile import Mapper
 
 SETTLE = 0.25
 """Seconds that whoever sums up the objects below it waits for more of them to change."""
@@ -87,5 +66,21 @@ def referrers(kind: type[Object], refers: Callable[[Any, Any], bool]) -> Mapper:
 
     async def map(obj: Any, reader: Reader) -> Sequence[ObjectKey]:
         return tuple(o.key for o in await reader.list(kind) if refers(o, obj))
+
+    return map
+
+
+def controller_or_selecting(kind: type[Object], selects: Callable[[Any, Mapping[str, str]], bool]) -> Mapper:
+    """Return the controller of the changed object, if it is of this kind; for an orphan all of the kind that select its labels."""
+
+    async def map(obj: Any, reader: Reader) -> Sequence[ObjectKey]:
+        metadata = obj.metadata
+        controller = metadata.controller
+        if controller is not None:
+            return await owners(CORE_GROUP, kind.__name__, controller_only=True)(obj, reader)
+        if not metadata.labels:
+            return ()
+        found = await reader.list(kind, namespace=metadata.namespace, labels=same_cluster(metadata.labels))
+        return tuple(o.key for o in found if selects(o, metadata.labels))
 
     return map

@@ -13,19 +13,18 @@ from clusterwright.api.bootstrap import KubeadmConfig
 from clusterwright.api.core import Cluster, Machine, MachinePool
 from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.api.meta import ObjectKey
-from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
+from clusterwright.api.wellknown import BOOTSTRAP_GROUP, CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
 from clusterwright.conditions import is_true
-from clusterwright.controllers.kit.watching import appeared_or_changed
 from clusterwright.controllers.kubeadmconfig.init_lock import NAME_SUFFIX, read_information
 from clusterwright.controllers.kubeadmconfig.reconciler import make
-from clusterwright.controllers.kubeadmconfig.snapshot import ClusterFacts, Owner
+from clusterwright.controllers.kubeadmconfig.snapshot import ClusterFacts, OwnerFacts
 from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake
 from clusterwright.kubeadm.certificates import SECRET_TYPE, CertificateError, Purpose, parse_secret_name
 from clusterwright.kubeadm.tokens import SECRET_TYPE as TOKEN_TYPE
 from clusterwright.runtime.client import Reader
+from clusterwright.runtime.predicates import appeared_or_changed
 from clusterwright.runtime.reconcile import Watch
 
-_GROUP = "bootstrap.cluster.x-k8s.io"
 _MADE_BY_PROGRAMS = frozenset({SECRET_TYPE, TOKEN_TYPE, "kubernetes.io/service-account-token", "helm.sh/release.v1"})
 
 
@@ -33,7 +32,7 @@ def config_of(owner: Machine | MachinePool) -> ObjectKey | None:
     """Return the KubeadmConfig that a Machine or MachinePool refers to, or None."""
     spec = owner.spec if isinstance(owner, Machine) else owner.spec.template.spec
     reference = spec.bootstrap.config_ref if spec is not None else None
-    if reference is None or (reference.api_group, reference.kind) != (_GROUP, "KubeadmConfig") or not reference.name:
+    if reference is None or (reference.api_group, reference.kind) != (BOOTSTRAP_GROUP, "KubeadmConfig") or not reference.name:
         return None
     return ObjectKey(owner.metadata.namespace, reference.name)
 
@@ -93,7 +92,7 @@ async def _configs(reader: Reader, namespace: str, cluster: str, more: str = "",
     return tuple(found)
 
 
-def is_gone(old: Machine | None, new: Machine | None) -> bool:
+def is_control_plane_gone(old: Machine | None, new: Machine | None) -> bool:
     """Return whether a control-plane Machine was deleted."""
     return old is not None and new is None and CONTROL_PLANE_LABEL in old.metadata.labels
 
@@ -130,13 +129,13 @@ CONTROLLER = ControllerDefinition(
     name="kubeadmconfig",
     kind=KubeadmConfig,
     watches=(
-        Watch(Machine, owner_to_config, appeared_or_changed(Owner.facts)),
-        Watch(Machine, gone_to_configs, is_gone),
-        Watch(MachinePool, owner_to_config, appeared_or_changed(Owner.facts)),
+        Watch(Machine, owner_to_config, appeared_or_changed(OwnerFacts.of)),
+        Watch(Machine, gone_to_configs, is_control_plane_gone, why="the Machine may have held the init lock"),
+        Watch(MachinePool, owner_to_config, appeared_or_changed(OwnerFacts.of)),
         Watch(Cluster, cluster_to_configs, appeared_or_changed(ClusterFacts.of)),
-        Watch(ConfigMap, lock_to_configs, is_lock),
-        Watch(Secret, certificate_to_configs, is_certificate),
-        Watch(Secret, content_to_configs, is_content),
+        Watch(ConfigMap, lock_to_configs, is_lock, why="another Machine may take the init lock now"),
+        Watch(Secret, certificate_to_configs, is_certificate, why="joining nodes need the certificates"),
+        Watch(Secret, content_to_configs, is_content, why="files and passwords come from users' Secrets"),
     ),
     make=make,
     access=(

@@ -19,27 +19,27 @@ from clusterwright.controllers.kubeadmconfig.guards import (
     secret_in_the_way,
     users_unresolved,
 )
-from clusterwright.controllers.kubeadmconfig.snapshot import Findings
+from clusterwright.controllers.kubeadmconfig.snapshot import ConfigDone
 from clusterwright.tables import KEEP, OTHERWISE, Row, Table, false, message, true, unknown
 
 
 @message("<error>")
-def detail(f: Findings) -> str:
+def detail(f: ConfigDone) -> str:
     return f.detail
 
 
 @message("Failed to prepare spec.files: <error>")
-def files_detail(f: Findings) -> str:
+def files_detail(f: ConfigDone) -> str:
     return f"Failed to prepare spec.files: {f.detail}"
 
 
 @message("<error>")
-def error(f: Findings) -> str:
+def error(f: ConfigDone) -> str:
     return str(f.cause or f.detail)
 
 
 # fmt: off
-DATA_SECRET_AVAILABLE: Table[Findings] = Table(
+DATA_SECRET_AVAILABLE: Table[ConfigDone] = Table(
     "DataSecretAvailable",
     Row("infrastructure-not-provisioned", infrastructure_missing,      false("NotAvailable", "Waiting for Cluster status.infrastructureReady to be true"), v1beta1=false("WaitingForClusterInfrastructure", severity="Info")),
     Row("files-unresolved",               files_unresolved,            false("NotAvailable", files_detail), v1beta1=false("DataSecretGenerationFailed", detail, severity="Warning"), error=error),
@@ -51,7 +51,7 @@ DATA_SECRET_AVAILABLE: Table[Findings] = Table(
     Row("unchanged",                      OTHERWISE,                   KEEP),
     at_most_one=[(infrastructure_missing, files_unresolved, users_unresolved, kubeconfig_failed, secret_in_the_way, data_available, not_initialized)],
 )
-CERTIFICATES_AVAILABLE: Table[Findings] = Table(
+CERTIFICATES_AVAILABLE: Table[ConfigDone] = Table(
     "CertificatesAvailable",
     Row("generation-failed", generation_failed,      unknown("InternalError", CHECK_LOGS), v1beta1=false("CertificatesGenerationFailed", detail, severity="Warning"), error=error),
     Row("lookup-failed",     lookup_failed,          unknown("InternalError", CHECK_LOGS), v1beta1=false("CertificatesCorrupted", detail, severity="Error"), error=error),

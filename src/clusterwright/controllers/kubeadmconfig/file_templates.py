@@ -10,11 +10,11 @@ from clusterwright import gotemplate
 from clusterwright.api.bootstrap import File
 from clusterwright.api.contract import CONTRACTS, MalformedField
 from clusterwright.api.copying import replace
-from clusterwright.api.core import Cluster
 from clusterwright.controllers.external import ContractUnknown, get_external
-from clusterwright.controllers.kit.contract import told
+from clusterwright.controllers.kit.contract import field_of
 from clusterwright.controllers.kit.lookup import Found
 from clusterwright.controllers.kubeadmconfig.material import MaterialFailed, resolve_files
+from clusterwright.controllers.kubeadmconfig.snapshot import ClusterFacts
 from clusterwright.golang.quoting import quote
 from clusterwright.gotemplate import Budget, Template, TemplateError
 from clusterwright.kubeadm.presence import is_defined
@@ -30,7 +30,7 @@ MOST_STEPS: Final = 120_000
 _HIDDEN: Final = "its content comes from a Secret, so that the error is not shown"
 
 
-async def prepare_files(client: Client, namespace: str, files: Sequence[File], cluster: Cluster) -> tuple[File, ...]:
+async def prepare_files(client: Client, namespace: str, files: Sequence[File], cluster: ClusterFacts) -> tuple[File, ...]:
     """Return the files with contents from Secrets, and with templates rendered. Raises MaterialFailed.
 
     The control plane is read live, and only if a file is a template.
@@ -71,14 +71,13 @@ def rendered(file: File, data: Mapping[str, Any], budget: Budget, *, is_secret: 
     return replace(file, content=content, content_format="")
 
 
-async def _control_plane_version(client: Client, cluster: Cluster) -> str:
+async def _control_plane_version(client: Client, cluster: ClusterFacts) -> str:
     """Return the version that the control plane wants, with all its parts; empty where there is none. Raises MaterialFailed."""
-    reference = cluster.spec.control_plane_ref
-    if reference is None or not is_defined(reference):
+    if cluster.control_plane_ref is None:
         return ""
     try:
-        external = await get_external(client.live, reference, cluster.metadata.namespace)
-        version = told(Found(external.object, external.contract), CONTRACTS[external.contract].control_plane.spec_version)
+        external = await get_external(client.live, cluster.control_plane_ref, cluster.namespace)
+        version = field_of(Found(external.object, external.contract), CONTRACTS[external.contract].control_plane.spec_version)
     except (ApiError, ContractUnknown, MalformedField) as error:
         raise MaterialFailed(f"failed to read control plane version: {error}") from error
     if not version:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from clusterwright.api.bootstrap import KubeadmConfig
-from clusterwright.api.core import Cluster
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import GroupVersionKind, OwnerReference
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
+from clusterwright.controllers.kubeadmconfig.snapshot import ClusterFacts
 from clusterwright.kubeadm.certificates import SECRET_TYPE
 
 DATA_KEYS: Final = frozenset({"value", "format"})
@@ -16,7 +16,7 @@ DATA_KEYS: Final = frozenset({"value", "format"})
 _KEY_PAIR: Final = frozenset({"tls.crt", "tls.key"})
 
 
-def why_foreign(secret: Secret, config: KubeadmConfig, cluster: Cluster) -> str:
+def why_foreign(secret: Secret, config: KubeadmConfig, cluster: ClusterFacts) -> str:
     """Return why the Secret must not be owned, replaced or deleted for the config; empty if it is the config's bootstrap data.
 
     The name of a config is a user's choice. Without this check, whoever may create a KubeadmConfig and a Machine, but no Secret,
@@ -33,8 +33,8 @@ def why_foreign(secret: Secret, config: KubeadmConfig, cluster: Cluster) -> str:
     if not keys:
         return ""
     label = secret.metadata.labels.get(CLUSTER_NAME_LABEL, "")
-    if label != cluster.metadata.name:
-        return f"nothing controls it and its label {CLUSTER_NAME_LABEL} is {label!r}, not {cluster.metadata.name!r}"
+    if label != cluster.name:
+        return f"nothing controls it and its label {CLUSTER_NAME_LABEL} is {label!r}, not {cluster.name!r}"
     return "" if keys == DATA_KEYS else "nothing controls it and it does not hold bootstrap data (the keys value and format)"
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from clusterwright.controllers.kit.lookup import core_subject
 from clusterwright.controllers.kubeadmconfig.discovery import Filled
 from clusterwright.controllers.kubeadmconfig.init_lock import Attempt, Lock
-from clusterwright.controllers.kubeadmconfig.snapshot import Certificates, Data, Findings, Presence, Snapshot
+from clusterwright.controllers.kubeadmconfig.snapshot import Certificates, ConfigDone, ConfigSnapshot, Data, Presence
 from clusterwright.controllers.kubeadmconfig.token import Token, TokenFound
 from clusterwright.tables import Guard, Subject, guard
 
@@ -29,59 +30,58 @@ def deleting(p: Presence) -> bool:
 # --------------------------------------------------------------------------------------- about what was seen
 
 
-def the_cluster(s: Snapshot) -> tuple[Subject, ...]:
+def the_cluster(s: ConfigSnapshot) -> tuple[Subject, ...]:
     """Return the Cluster as the subject of a question."""
-    return (Subject("cluster.x-k8s.io", "Cluster", s.cluster.metadata.namespace, s.cluster.metadata.name),)
+    return (core_subject("Cluster", s.cluster.key),)
 
 
-def the_owner(s: Snapshot) -> tuple[Subject, ...]:
+def the_owner(s: ConfigSnapshot) -> tuple[Subject, ...]:
     """Return the owner as the subject of a question."""
-    owner = s.owner.object
-    return (Subject("cluster.x-k8s.io", owner.kind, owner.metadata.namespace, owner.metadata.name),)
+    return (core_subject(s.owner.kind, s.owner.key),)
 
 
 @guard("cluster.status.initialization.infrastructureProvisioned=true", about=the_cluster)
-def infrastructure_provisioned(s: Snapshot) -> bool:
-    return s.infrastructure_provisioned
+def infrastructure_provisioned(s: ConfigSnapshot) -> bool:
+    return s.cluster.provisioned
 
 
 @guard("configOwner.DataSecretName() is set", about=the_owner)
-def owner_has_data_secret(s: Snapshot) -> bool:
+def owner_has_data_secret(s: ConfigSnapshot) -> bool:
     return bool(s.owner.data_secret_name)
 
 
 @guard("status.dataSecretName is set")
-def data_secret_named(s: Snapshot) -> bool:
+def data_secret_named(s: ConfigSnapshot) -> bool:
     return bool(s.config.status.data_secret_name)
 
 
 @guard("dataSecretCreated=true")
-def data_secret_created(s: Snapshot) -> bool:
+def data_secret_created(s: ConfigSnapshot) -> bool:
     return s.data_secret_created
 
 
 @guard("spec.joinConfiguration.discovery.bootstrapToken is defined")
-def token_discovery_defined(s: Snapshot) -> bool:
+def token_discovery_defined(s: ConfigSnapshot) -> bool:
     return s.token_discovery is not None
 
 
 @guard("hasNodeRefs", about=the_owner)
-def has_node_refs(s: Snapshot) -> bool:
+def has_node_refs(s: ConfigSnapshot) -> bool:
     return s.owner.has_node_refs
 
 
 @guard("owner is a MachinePool", about=the_owner)
-def machine_pool(s: Snapshot) -> bool:
+def machine_pool(s: ConfigSnapshot) -> bool:
     return s.owner.is_machine_pool
 
 
 @guard("ControlPlaneInitialized=true", about=the_cluster)
-def control_plane_initialized(s: Snapshot) -> bool:
-    return s.control_plane_initialized
+def control_plane_initialized(s: ConfigSnapshot) -> bool:
+    return s.cluster.initialized
 
 
 @guard("is control plane machine", about=the_owner)
-def control_plane_machine(s: Snapshot) -> bool:
+def control_plane_machine(s: ConfigSnapshot) -> bool:
     return s.owner.is_control_plane
 
 
@@ -152,11 +152,11 @@ def join_impossible(t: TokenFound) -> bool:
 # ---------------------------------------------------------------------------- about what the pass has found
 
 
-def _data(what: Data, text: str) -> Guard[Findings]:
+def _data(what: Data, text: str) -> Guard[ConfigDone]:
     return Guard(text, lambda f: f.data is what)
 
 
-def _certificates(what: Certificates, text: str) -> Guard[Findings]:
+def _certificates(what: Certificates, text: str) -> Guard[ConfigDone]:
     return Guard(text, lambda f: f.certificates is what)
 
 
@@ -173,5 +173,5 @@ certificates_available = _certificates(Certificates.AVAILABLE, "certificates fou
 
 
 @guard("DataSecretAvailable was reported before")
-def reported(f: Findings) -> bool:
-    return f.reported
+def reported(s: ConfigSnapshot) -> bool:
+    return s.reported

@@ -15,11 +15,12 @@ from enum import Enum
 
 import msgspec
 
-from clusterwright.api.core import Cluster, Machine
+from clusterwright.api.core import Machine
 from clusterwright.api.kubernetes import ConfigMap
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.api.wire import UNREADABLE
+from clusterwright.controllers.kubeadmconfig.snapshot import ClusterFacts
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, Conflict, NotFound
 from clusterwright.runtime.logging import get_logger
@@ -55,32 +56,33 @@ class LockInformation:
     machine_name: str
 
 
-def lock_key(cluster: Cluster) -> ObjectKey:
+def lock_key(cluster: ClusterFacts) -> ObjectKey:
     """Return the key of a Cluster's lock."""
-    return ObjectKey(cluster.metadata.namespace, cluster.metadata.name + NAME_SUFFIX)
+    return ObjectKey(cluster.namespace, cluster.name + NAME_SUFFIX)
 
 
-def lock_config_map(cluster: Cluster, machine: str) -> Json:
+def lock_config_map(cluster: ClusterFacts, machine: str) -> Json:
     """Return the lock as held by a Machine."""
     namespace, name = lock_key(cluster)
-    owner = {"apiVersion": cluster.api_version, "kind": cluster.kind, "name": cluster.metadata.name, "uid": cluster.metadata.uid}
+    reference = cluster.reference
+    owner = {"apiVersion": reference.api_version, "kind": reference.kind, "name": reference.name, "uid": reference.uid}
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {
             "namespace": namespace,
             "name": name,
-            "labels": {CLUSTER_NAME_LABEL: cluster.metadata.name},
+            "labels": {CLUSTER_NAME_LABEL: cluster.name},
             "ownerReferences": [owner],
         },
         "data": {INFORMATION_KEY: msgspec.json.encode({"machineName": machine}).decode()},
     }
 
 
-def is_lock(found: ConfigMap, cluster: Cluster) -> bool:
+def is_lock(found: ConfigMap, cluster: ClusterFacts) -> bool:
     """Return whether a ConfigMap with the name of the lock is the Cluster's lock; another one is never deleted."""
-    owned = any(r.kind == cluster.kind and r.name == cluster.metadata.name for r in found.metadata.owner_references)
-    return owned or found.metadata.labels.get(CLUSTER_NAME_LABEL) == cluster.metadata.name or set(found.data) == {INFORMATION_KEY}
+    owned = any(r.kind == "Cluster" and r.name == cluster.name for r in found.metadata.owner_references)
+    return owned or found.metadata.labels.get(CLUSTER_NAME_LABEL) == cluster.name or set(found.data) == {INFORMATION_KEY}
 
 
 def read_information(lock: ConfigMap) -> LockInformation | None:
@@ -99,7 +101,7 @@ class InitLock:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def acquire(self, cluster: Cluster, machine: str) -> Lock:
+    async def acquire(self, cluster: ClusterFacts, machine: str) -> Lock:
         """Take the lock for the Machine if it is free, stale or the Machine's own; return how it was found."""
         key = lock_key(cluster)
         try:
@@ -115,12 +117,12 @@ class InitLock:
             return _denied(key, "does not say who holds it")
         if information.machine_name == machine:
             return Lock.OURS
-        if not await self._is_gone(ObjectKey(cluster.metadata.namespace, information.machine_name)):
+        if not await self._is_gone(ObjectKey(cluster.namespace, information.machine_name)):
             return Lock.HELD
         log.info("init lock is stale: its holder is gone", lock=str(key), holder=information.machine_name)
         return Lock.STALE if await self._delete(lock) and await self._create(cluster, machine) else Lock.DENIED
 
-    async def release(self, cluster: Cluster, *, held_by: str = "") -> bool:
+    async def release(self, cluster: ClusterFacts, *, held_by: str = "") -> bool:
         """Remove the lock; with `held_by`, only if that Machine holds it. Return whether that Machine no longer holds it."""
         key = lock_key(cluster)
         try:
@@ -134,7 +136,7 @@ class InitLock:
             return True
         return await self._delete(lock)
 
-    async def _create(self, cluster: Cluster, machine: str) -> bool:
+    async def _create(self, cluster: ClusterFacts, machine: str) -> bool:
         try:
             await self._client.create(lock_config_map(cluster, machine))
         except ApiError as error:

@@ -13,12 +13,12 @@ from urllib.parse import unquote_to_bytes
 
 from clusterwright.api.bootstrap import ClusterConfiguration, File, KubeadmConfig, User
 from clusterwright.api.codec import to_json
-from clusterwright.api.core import Cluster
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, OwnerReference
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmconfig.foreign import why_foreign
+from clusterwright.controllers.kubeadmconfig.snapshot import ClusterFacts
 from clusterwright.kubeadm import certificates as pki
 from clusterwright.kubeadm.files import MissingKey, secret_text, with_content, with_password
 from clusterwright.kubeadm.presence import defined
@@ -50,11 +50,11 @@ class SecretInTheWay(MaterialFailed):
 # -------------------------------------------------------------------------------------------- certificates
 
 
-async def look_up(client: Client, cluster: Cluster, slots: Sequence[pki.Slot]) -> dict[pki.Purpose, pki.KeyPair]:
+async def look_up(client: Client, cluster: ClusterFacts, slots: Sequence[pki.Slot]) -> dict[pki.Purpose, pki.KeyPair]:
     """Return the certificates that exist. Raises ApiError, and CertificateError if an external one is missing."""
     found: dict[pki.Purpose, pki.KeyPair] = {}
     for slot in slots:
-        key = ObjectKey(cluster.metadata.namespace, pki.secret_name(cluster.metadata.name, slot.purpose))
+        key = ObjectKey(cluster.namespace, pki.secret_name(cluster.name, slot.purpose))
         # a cache may not know Secrets without our label, or not yet
         secret = await client.find(Secret, key) or await client.live.find(Secret, key)
         if secret is not None:
@@ -69,7 +69,7 @@ async def generate(
     keys: KeySource,
     random: Random,
     *,
-    cluster: Cluster,
+    cluster: ClusterFacts,
     config: KubeadmConfig,
     slots: Sequence[pki.Slot],
     found: dict[pki.Purpose, pki.KeyPair],
@@ -87,7 +87,7 @@ async def generate(
     for purpose, key in zip(missing, made, strict=True):
         days, serial = settings.ca_certificate_validity_period_days, pki.new_serial(random)
         pair = await keys.run(partial(pki.new_pair, purpose, key, now=now, serial=serial, days=days))
-        namespace, name = cluster.metadata.namespace, cluster.metadata.name
+        namespace, name = cluster.namespace, cluster.name
         await client.create(pki.pair_secret(namespace=namespace, cluster=name, purpose=purpose, pair=pair, owner=owner))
         out[purpose] = pair
     return out
@@ -157,7 +157,7 @@ def config_reference(config: KubeadmConfig, *, block: bool = False) -> OwnerRefe
     )
 
 
-def data_secret(config: KubeadmConfig, cluster: Cluster, data: bytes) -> Json:
+def data_secret(config: KubeadmConfig, cluster: ClusterFacts, data: bytes) -> Json:
     """Return the Secret that carries the bootstrap data to the infrastructure."""
     form = config.spec.format or "cloud-config"
     return {
@@ -166,7 +166,7 @@ def data_secret(config: KubeadmConfig, cluster: Cluster, data: bytes) -> Json:
         "metadata": {
             "namespace": config.metadata.namespace,
             "name": config.metadata.name,
-            "labels": {CLUSTER_NAME_LABEL: cluster.metadata.name},
+            "labels": {CLUSTER_NAME_LABEL: cluster.name},
             "ownerReferences": [to_json(config_reference(config))],
         },
         "type": pki.SECRET_TYPE,
@@ -174,7 +174,7 @@ def data_secret(config: KubeadmConfig, cluster: Cluster, data: bytes) -> Json:
     }
 
 
-async def store(client: Client, config: KubeadmConfig, cluster: Cluster, data: bytes) -> None:
+async def store(client: Client, config: KubeadmConfig, cluster: ClusterFacts, data: bytes) -> None:
     """Create the Secret, or replace one that an earlier pass left. Raises MaterialFailed; SecretInTheWay if it is not ours."""
     secret, what = data_secret(config, cluster, data), "create"
     try:
@@ -225,7 +225,7 @@ async def discard_unused(client: Client, config: KubeadmConfig) -> bool:
     return True
 
 
-async def ensure_owner(client: Client, config: KubeadmConfig, cluster: Cluster) -> None:
+async def ensure_owner(client: Client, config: KubeadmConfig, cluster: ClusterFacts) -> None:
     """Make the config the controller of its Secret, if there is one and it is ours.
 
     Raises MaterialFailed; SecretInTheWay if an object of another kind controls it.

@@ -48,7 +48,7 @@ from clusterwright.controllers.kubeadmconfig.guards import (
     token_used,
 )
 from clusterwright.controllers.kubeadmconfig.init_lock import Attempt
-from clusterwright.controllers.kubeadmconfig.snapshot import Presence, Snapshot
+from clusterwright.controllers.kubeadmconfig.snapshot import ConfigSnapshot, Presence
 from clusterwright.controllers.kubeadmconfig.token import TokenFound
 from clusterwright.kubeadm.tokens import check_interval
 from clusterwright.tables import KEEP, OTHERWISE, Later, Row, Table, message
@@ -130,7 +130,7 @@ PRESENCE: Table[Presence] = Table(
     Row("present",    OTHERWISE,  KEEP, act=Begin.GO_ON),
     about="Whether a pass has anything to do. The deletion is asked about after the pause.",
 )
-STEP: Table[Snapshot] = Table(
+STEP: Table[ConfigSnapshot] = Table(
     "Step",
     Row("infrastructure-not-provisioned", ~infrastructure_provisioned,                         KEEP, act=Step.AWAIT_INFRASTRUCTURE),
     Row("restore-status",                 _restore,                                            KEEP, act=Step.RESTORE_STATUS),

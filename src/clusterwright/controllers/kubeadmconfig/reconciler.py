@@ -16,7 +16,6 @@ from clusterwright.api.bootstrap import ClusterConfiguration, JoinConfiguration,
 from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster
 from clusterwright.conditions import has
-from clusterwright.controllers.kit.conditions import decided
 from clusterwright.controllers.kit.passing import Pass, PassFailed
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.kubeadmconfig import material
@@ -27,13 +26,13 @@ from clusterwright.controllers.kubeadmconfig.init_lock import Attempt, InitLock,
 from clusterwright.controllers.kubeadmconfig.plan import DISCOVERY, LOCK, PRESENCE, STEP, TOKEN, Begin, Joining, Keeping, Locking, Step
 from clusterwright.controllers.kubeadmconfig.snapshot import (
     Certificates,
+    ClusterFacts,
+    ConfigDone,
+    ConfigSnapshot,
     Data,
-    Findings,
-    Owner,
+    OwnerFacts,
     Presence,
-    Snapshot,
     find_owner,
-    is_initialized,
     owner_chain,
     token_discovery,
 )
@@ -50,29 +49,35 @@ from clusterwright.kubeadm.versions import Version, parse_version
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.logging import bound, get_logger
+from clusterwright.runtime.reconcile import Reconciler
 from clusterwright.tables import Decision
 
 log = get_logger("kubeadmconfig")
 
-SHAPE = Shape(kind=KubeadmConfig, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
-ConfigPass = Pass[KubeadmConfig, Snapshot]
+SHAPE = Shape(kind=KubeadmConfig, done=ConfigDone, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
+ConfigPass = Pass[KubeadmConfig, ConfigSnapshot, ConfigDone]
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
-    """What a config belongs to. `chain` is what its owner belongs to, for the log."""
+class Owners:
+    """The owner of a config and its Cluster. `chain` is what the owner belongs to, for the log."""
 
-    owner: Owner
-    cluster: Cluster
+    owner: OwnerFacts
+    cluster: ClusterFacts
     chain: tuple[str, ...]
 
+    @property
+    def paused(self) -> bool:
+        """Whether the Cluster is paused."""
+        return self.cluster.paused
 
-def make(deps: Dependencies) -> KindReconciler[KubeadmConfig, Home, Snapshot]:
+
+def make(deps: Dependencies) -> Reconciler:
     """Return the reconciler of KubeadmConfigs."""
     return KindReconciler(deps, SHAPE, KubeadmConfigs(deps))
 
 
-class KubeadmConfigs(Kind[KubeadmConfig, Home, Snapshot]):
+class KubeadmConfigs(Kind[KubeadmConfig, Owners, ConfigSnapshot, ConfigDone]):
     """Generates and keeps bootstrap data."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -81,31 +86,34 @@ class KubeadmConfigs(Kind[KubeadmConfig, Home, Snapshot]):
         self._lock = InitLock(deps.client)
         self._ttl: timedelta = deps.options.get("bootstrap-token-ttl") or tokens.DEFAULT_TTL
 
-    async def owner(self, obj: KubeadmConfig) -> Home | Decision:
+    async def owner(self, obj: KubeadmConfig) -> Owners | Decision:
         """Return the Machine or MachinePool with its Cluster, or the row that waits for one of them."""
         try:
-            owner = await find_owner(self._client, obj, self._deps.features)
+            found = await find_owner(self._client, obj, self._deps.features)
         except ApiError as error:
             raise PassFailed(f"failed to get owner: {error}") from error
-        chain = await owner_chain(self._client, owner) if owner is not None else ()
-        cluster = await self._client.find(Cluster, owner.cluster) if owner is not None and owner.cluster.name else None
+        chain = await owner_chain(self._client, found) if found is not None else ()
+        owner = None if found is None else OwnerFacts.of(found)
+        named = await self._client.find(Cluster, owner.cluster) if owner is not None and owner.cluster.name else None
+        cluster = None if named is None else ClusterFacts.of(named)
         decision = PRESENCE.decide(Presence(owner, cluster))
         if decision.act is Begin.AWAIT_CLUSTER:
             log.info("Cluster does not exist yet, waiting until it is created", kubeadmconfig=str(obj.key))
-        return decision if owner is None or cluster is None else Home(owner, cluster, chain)
+        return decision if owner is None or cluster is None else Owners(owner, cluster, chain)
 
-    def is_paused(self, owner: Home) -> bool:
-        """Return whether the Cluster is paused."""
-        return bool(owner.cluster.spec.paused)
-
-    async def observe(self, obj: KubeadmConfig, owner: Home) -> Snapshot | Decision:
+    async def observe(self, obj: KubeadmConfig, owner: Owners) -> ConfigSnapshot | Decision:
         """Return the config with its owner and Cluster, or the row that leaves a config alone that is being deleted."""
         presence = PRESENCE.decide(Presence(owner.owner, owner.cluster, obj.metadata.deletion_timestamp is not None))
         if presence.act is not Begin.GO_ON:
             return presence
-        findings = Findings(reported=has(obj.status.conditions, "DataSecretAvailable"))
-        now = self._deps.clock.now()
-        return Snapshot(object=obj, owner=owner.owner, cluster=owner.cluster, chain=owner.chain, now=now, findings=findings)
+        return ConfigSnapshot(
+            now=self._deps.clock.now(),
+            object=obj,
+            owner=owner.owner,
+            cluster=owner.cluster,
+            chain=owner.chain,
+            reported=has(obj.status.conditions, "DataSecretAvailable"),
+        )
 
     async def act(self, run: ConfigPass) -> None:
         """Take the step. A bad spec or certificate fails the pass as an error of an API server does."""
@@ -113,7 +121,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Home, Snapshot]):
             try:
                 await self._step(run)
             except (ApiError, ValueError) as error:
-                if error is run.seen.findings.cause:
+                if error is run.done.cause:
                     return  # the row of a condition has this error
                 raise error if isinstance(error, ApiError) else PassFailed(str(error)) from error
 
@@ -157,19 +165,17 @@ class KubeadmConfigs(Kind[KubeadmConfig, Home, Snapshot]):
                 assert_never(never)
 
     def conclude(self, run: ConfigPass) -> None:
-        """Set the conditions that the findings mean, and Ready."""
-        findings = run.seen.findings
-        origin = findings.cause.__cause__ if isinstance(findings.cause, PassFailed) else None
-        for table in TABLES:
-            decision = run.decide_on(table, findings, origin if isinstance(origin, Exception) else findings.cause)
-            run.become(decided(run.object, table, decision, run.seen.now))
+        """Set the conditions of what the pass came to, and Ready."""
+        cause = run.done.cause
+        origin = cause.__cause__ if isinstance(cause, PassFailed) else None
+        run.conclude(*TABLES, cause=origin if isinstance(origin, Exception) else cause)
         run.become(with_ready(run.object, run.seen.now))
 
     # ------------------------------------------------------------------------------------------------- init
 
     async def _init(self, run: ConfigPass) -> None:
         """Generate data for `kubeadm init` under the lock. It stays held after success: the control plane is not up yet."""
-        cluster, machine = run.seen.cluster, run.seen.owner.object.metadata.name
+        cluster, machine = run.seen.cluster, run.seen.owner.key.name
         lock = await self._lock.acquire(cluster, machine)
         try:
             taken = lock in {Lock.FREE, Lock.STALE} and await self._initialized_meanwhile(cluster)
@@ -192,25 +198,25 @@ class KubeadmConfigs(Kind[KubeadmConfig, Home, Snapshot]):
                 raise
             if not await self._lock.release(cluster, held_by=machine):
                 locked = PassFailed(f"[{error}, failed to unlock the kubeadm init lock]")
-                if error is run.seen.findings.cause:
+                if error is run.done.cause:
                     note(run, cause=locked)
                 raise locked from error
             raise
 
-    async def _initialized_meanwhile(self, cluster: Cluster) -> bool:
+    async def _initialized_meanwhile(self, cluster: ClusterFacts) -> bool:
         """Return whether the Cluster that we know is out of date. The first join releases the lock, so a free lock proves nothing."""
         latest = await self._client.live.find(Cluster, cluster.key)
-        return latest is None or is_initialized(latest)
+        return latest is None or ClusterFacts.of(latest).initialized
 
     async def _generate_init(self, run: ConfigPass) -> None:
         seen = run.seen
         version = _version(seen.owner)
         settings = run.object.spec.cluster_configuration or ClusterConfiguration()
-        if not settings.control_plane_endpoint and seen.endpoint:
-            settings = replace(settings, control_plane_endpoint=seen.endpoint)
+        if not settings.control_plane_endpoint and seen.cluster.endpoint:
+            settings = replace(settings, control_plane_endpoint=seen.cluster.endpoint)
             fill_in(run, replace(run.object.spec, cluster_configuration=settings))
         api = documents.api_version_for(version)
-        data = _additional_data(seen)
+        data = _additional_data(run.done)
         texts = (
             documents.marshal(documents.cluster_document(run.object.spec.cluster_configuration, data, api)),
             documents.marshal(documents.init_document(run.object.spec.init_configuration, api)),
@@ -218,7 +224,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Home, Snapshot]):
         slots = material.control_plane_slots(run.object)
         with failing_as(run, certificates=Certificates.GENERATION_FAILED):
             found = await material.look_up(self._client, seen.cluster, slots)
-            if not seen.has_control_plane_provider:
+            if seen.cluster.control_plane_ref is None:
                 found = await material.generate(
                     self._client,
                     self._deps.keys,
@@ -246,7 +252,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Home, Snapshot]):
             found = await material.look_up(self._client, seen.cluster, slots)
             pki.ensure_all_exist(slots, found)
         note(run, certificates=Certificates.AVAILABLE)
-        filled = fill(run.object.spec, seen.endpoint, found.get(pki.Purpose.CA), is_worker=not control_plane)
+        filled = fill(run.object.spec, seen.cluster.endpoint, found.get(pki.Purpose.CA), is_worker=not control_plane)
         fill_in(run, filled.spec)
         match run.decide_on(DISCOVERY, replace(filled, ttl=self._ttl)).chosen(Joining):
             case Joining.GENERATE:
@@ -351,7 +357,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Home, Snapshot]):
             detail=found.detail,
             ttl=self._ttl,
             used=owner.has_consumed_data,
-            join_impossible=not owner.is_machine_pool and not run.seen.control_plane_initialized,
+            join_impossible=not owner.is_machine_pool and not run.seen.cluster.initialized,
         )
         return run.decide_on(TOKEN, facts, found.error).chosen(Keeping)
 
@@ -361,18 +367,18 @@ def fill_in(run: ConfigPass, spec: KubeadmConfigSpec) -> None:
     run.become(replace(run.object, spec=spec))
 
 
-def note(run: ConfigPass, **findings: Any) -> None:
-    """Note how far the pass came: fields of `Findings`."""
-    run.seen = replace(run.seen, findings=replace(run.seen.findings, **findings))
+def note(run: ConfigPass, **done: Any) -> None:
+    """Note how far the pass came: fields of `ConfigDone`."""
+    run.done = replace(run.done, **done)
 
 
 @contextmanager
-def failing_as(run: ConfigPass, **findings: Any) -> Iterator[None]:
-    """Note a failure of the block as these findings, and let it end the step."""
+def failing_as(run: ConfigPass, **done: Any) -> Iterator[None]:
+    """Note a failure of the block with these fields of `ConfigDone`, and let it end the step."""
     try:
         yield
     except Exception as error:
-        note(run, detail=str(error), cause=error, **findings)
+        note(run, detail=str(error), cause=error, **done)
         raise
 
 
@@ -381,20 +387,20 @@ def _token(config: KubeadmConfig) -> str:
     return section.token if section is not None else ""
 
 
-def _version(owner: Owner) -> Version:
+def _version(owner: OwnerFacts) -> Version:
     try:
         return parse_version(owner.version)
     except ValueError as error:
         raise PassFailed(f'failed to parse kubernetes version "{owner.version}": {error}') from None
 
 
-def _additional_data(seen: Snapshot) -> documents.AdditionalData:
-    network = seen.cluster.spec.cluster_network
+def _additional_data(seen: ConfigSnapshot) -> documents.AdditionalData:
+    network = seen.cluster.network
     init = seen.config.spec.init_configuration
     timeouts = init.timeouts if init is not None else None
     return documents.AdditionalData(
         kubernetes_version=seen.owner.version,
-        cluster_name=seen.cluster.metadata.name,
+        cluster_name=seen.cluster.name,
         dns_domain=network.service_domain if network else "",
         service_subnet=",".join(network.services.cidr_blocks) if network and network.services else "",
         pod_subnet=",".join(network.pods.cidr_blocks) if network and network.pods else "",

@@ -11,7 +11,7 @@ from clusterwright.api.copying import replace
 from clusterwright.api.core import Machine
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import Json, ObjectKey, ObjectMeta, OwnerReference
-from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
+from clusterwright.api.wellknown import BOOTSTRAP_GROUP, CLUSTER_NAME_LABEL
 from clusterwright.controllers.external import refers_to
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot
@@ -74,7 +74,7 @@ async def _adopt_secrets(deps: Dependencies, seen: ControlPlaneSnapshot, machine
         if secret.metadata.name == config.status.data_secret_name:
             continue
         references = secret.metadata.owner_references
-        others = [r for r in references if not refers_to(r, "bootstrap.cluster.x-k8s.io", "KubeadmConfig", config.metadata.name)]
+        others = [r for r in references if not refers_to(r, BOOTSTRAP_GROUP, "KubeadmConfig", config.metadata.name)]
         if len(others) < len(references):
             await own_secret(deps, secret.metadata, [*others, seen.owner.controller_reference])
 

@@ -8,30 +8,27 @@ from clusterwright.api.controlplane import KubeadmControlPlane
 from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import ObjectKey
-from clusterwright.controllers.external import group_of
-from clusterwright.controllers.kit.watching import appeared_or_changed, by_reference
+from clusterwright.api.wellknown import CONTROL_PLANE_GROUP
+from clusterwright.controllers.kit.watching import by_reference
 from clusterwright.controllers.kubeadmcontrolplane.names import REMOTE_CONDITIONS_GRACE
 from clusterwright.controllers.kubeadmcontrolplane.reconciler import make
 from clusterwright.controllers.kubeadmcontrolplane.snapshot import ClusterFacts
 from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake, providers
 from clusterwright.kubeadm.certificates import CertificateError, parse_secret_name
 from clusterwright.runtime.client import Reader
+from clusterwright.runtime.mapping import owners
+from clusterwright.runtime.predicates import appeared_or_changed
 from clusterwright.runtime.reconcile import Watch
 
 ALARMS_EVERY = 300.0
 """Seconds between looks at what no watch reports: etcd alarms, and certificates near their end."""
-_GROUP, _KIND = "controlplane.cluster.x-k8s.io", "KubeadmControlPlane"
+_KIND = "KubeadmControlPlane"
 
 
-async def control_plane_of_machine(machine: Machine, _reader: Reader) -> Sequence[ObjectKey]:
-    """Return the control plane that controls the Machine."""
-    for reference in machine.metadata.owner_references:
-        if reference.controller and reference.kind == _KIND and _group(reference.api_version) == _GROUP:
-            return [ObjectKey(machine.metadata.namespace, reference.name)]
-    return []
+control_plane_of_machine = owners(CONTROL_PLANE_GROUP, _KIND, controller_only=True)
+"""Map a Machine to the control plane that controls it."""
 
-
-control_plane_of_cluster = by_reference(_GROUP, _KIND, lambda cluster: (cluster.spec.control_plane_ref,))
+control_plane_of_cluster = by_reference(CONTROL_PLANE_GROUP, _KIND, lambda cluster: (cluster.spec.control_plane_ref,))
 """The control plane that a Cluster refers to; the group counts too."""
 
 
@@ -45,20 +42,13 @@ async def control_plane_of_secret(secret: Secret, reader: Reader) -> Sequence[Ob
     return [] if cluster is None else await control_plane_of_cluster(cluster, reader)
 
 
-def _group(api_version: str) -> str:
-    try:
-        return group_of(api_version)
-    except ValueError:
-        return ""
-
-
 CONTROLLER = ControllerDefinition(
     name="kubeadmcontrolplane",
     kind=KubeadmControlPlane,
     watches=(
         Watch(Machine, control_plane_of_machine),
         Watch(Cluster, control_plane_of_cluster, appeared_or_changed(ClusterFacts.of)),
-        Watch(Secret, control_plane_of_secret),
+        Watch(Secret, control_plane_of_secret, why="certificates and kubeconfig are made and renewed"),
     ),
     make=make,
     access=(

@@ -20,7 +20,7 @@ from clusterwright.controllers.kit.conditions import CHECK_LOGS, decided
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.adoption import own_secret
-from clusterwright.controllers.kubeadmcontrolplane.hands import Run
+from clusterwright.controllers.kubeadmcontrolplane.machine_writer import Run
 from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.kubeadm import certificates as pki
@@ -104,7 +104,7 @@ async def look_after_certificates(deps: Dependencies, run: Run) -> bool:
     """Look up or make every certificate and own it; says so in CertificatesAvailable. False: the pass has failed."""
     cause: Exception | None = None
     try:
-        facts = await _certificates(deps, run.seen)
+        facts = await _certificates(deps, run.done)
     except (ApiError, CertificateError) as error:
         facts, cause = CertificateFacts(error=str(error) or type(error).__name__), error
     decision = run.decide_on(CERTIFICATES, facts, cause)
@@ -210,7 +210,7 @@ async def look_after_kubeconfig(deps: Dependencies, run: Run) -> bool:
 
     False while the CA is missing: the pass ends, to look again.
     """
-    seen, cluster = run.seen, run.seen.cluster
+    seen, cluster = run.done, run.seen.cluster
     key = ObjectKey(seen.key.namespace, pki.secret_name(cluster.key.name, Purpose.KUBECONFIG))
     try:
         secret = await _secret(deps, key)
@@ -231,7 +231,7 @@ async def look_after_kubeconfig(deps: Dependencies, run: Run) -> bool:
             data = pki.kubeconfig_secret(namespace=key.namespace, cluster=cluster.key.name, kubeconfig=kubeconfig)["data"]
             await deps.client.patch(Secret, key, {"data": data})
         elif expiry is not None:
-            run.seen = replace(seen, renewal=expiry - ROTATE_BEFORE)
+            run.done = replace(seen, renewal=expiry - ROTATE_BEFORE)
     except (ApiError, CertificateError) as error:
         raise PassFailed(f"failed to reconcile kubeconfig Secret: {error}") from error
     return True
@@ -242,7 +242,7 @@ async def _create_kubeconfig(deps: Dependencies, run: Run, key: ObjectKey) -> bo
     kubeconfig = await _new_kubeconfig(deps, run, f"https://{_host(cluster.host)}:{cluster.port}")
     if kubeconfig is None:
         return False
-    owner = run.seen.owner.controller_reference
+    owner = run.done.owner.controller_reference
     with suppress(AlreadyExists):  # as above
         await deps.client.create(
             pki.kubeconfig_secret(namespace=key.namespace, cluster=cluster.key.name, kubeconfig=kubeconfig, owner=owner)
@@ -256,7 +256,7 @@ def _host(host: str) -> str:
 
 async def _new_kubeconfig(deps: Dependencies, run: Run, server: str) -> bytes | None:
     """Return a kubeconfig of the administrator; None while the CA is missing."""
-    seen, cluster = run.seen, run.seen.cluster.key.name
+    seen, cluster = run.done, run.seen.cluster.key.name
     key = ObjectKey(seen.key.namespace, pki.secret_name(cluster, Purpose.CA))
     secret = await _secret(deps, key)
     if secret is None:

@@ -27,14 +27,14 @@ from clusterwright.controllers.kubeadmcontrolplane.guards import (
 )
 from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
 from clusterwright.controllers.kubeadmcontrolplane.names import POLL
-from clusterwright.controllers.kubeadmcontrolplane.snapshot import Descendants
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneDone, Descendants
 from clusterwright.tables import OTHERWISE, Because, Collect, Row, Table, false, guard, message, true, unknown
 
 # ------------------------------------------------------------------------------------------ Available
 
 
 @guard("etcdMembers != nil")
-def members_known(c: Snapshot) -> bool:
+def members_known(c: ControlPlaneDone) -> bool:
     return c.inspection.members is not None
 
 
@@ -47,7 +47,7 @@ def recently_initialized(c: Snapshot) -> bool:
 
 
 @guard("etcdMembersAndMachinesAreMatching")
-def members_match(c: Snapshot) -> bool:
+def members_match(c: ControlPlaneDone) -> bool:
     return c.inspection.members_match
 
 
@@ -57,7 +57,7 @@ def certificates_available(c: Snapshot) -> bool:
 
 
 @guard("etcdMembersHealthy >= etcdQuorum")
-def etcd_quorum(c: Snapshot) -> bool:
+def etcd_quorum(c: ControlPlaneDone) -> bool:
     return c.etcd.tally.healthy >= c.etcd.quorum
 
 
@@ -67,7 +67,7 @@ def any_machine_healthy(c: Snapshot) -> bool:
 
 
 @guard("an etcd member is unhealthy for more than 10s")
-def etcd_failing(c: Snapshot) -> bool:
+def etcd_failing(c: ControlPlaneDone) -> bool:
     return c.etcd.tally.surfaced > 0
 
 
@@ -76,7 +76,7 @@ def machines_failing(c: Snapshot) -> bool:
     return c.components.surfaced > 0
 
 
-def _etcd_text(c: Snapshot, healthy: int, *, none: bool) -> str:
+def _etcd_text(c: ControlPlaneDone, healthy: int, *, none: bool) -> str:
     learners = f" {c.etcd.learners} learner etcd member," if c.etcd.learners else ""
     if none and healthy == 0:
         head = "There are no healthy etcd member"
@@ -88,12 +88,12 @@ def _etcd_text(c: Snapshot, healthy: int, *, none: bool) -> str:
 
 
 @message("<N> of <M> etcd members are healthy, at least <Q> healthy member required for etcd quorum")
-def etcd_below_quorum(c: Snapshot) -> str:
+def etcd_below_quorum(c: ControlPlaneDone) -> str:
     return _etcd_text(c, c.etcd.tally.healthy, none=True)
 
 
 @message("<N> of <M> etcd members are healthy, at least <Q> healthy member required for etcd quorum")
-def etcd_degraded(c: Snapshot) -> str:
+def etcd_degraded(c: ControlPlaneDone) -> str:
     return _etcd_text(c, c.etcd.tally.healthy + c.etcd.tally.pending, none=False)
 
 
@@ -105,7 +105,7 @@ def machines_degraded(c: Snapshot) -> str:
 
 
 # fmt: off
-AVAILABLE: Table[Snapshot] = Table(
+AVAILABLE: Table[ControlPlaneDone] = Table(
     names.AVAILABLE,
     Row("not-initialized", ~initialized,                                         false("NotAvailable", "Control plane not yet initialized"), requeue=POLL),
     Row("etcd-settling",   etcd_managed & ~members_known & recently_initialized, false("NotAvailable", "Waiting for etcd to report the list of members"), requeue=POLL),
@@ -237,13 +237,13 @@ ETCD_CLUSTER_HEALTHY: Table[HealthFacts] = Table(
 # fmt: on
 
 
-def component_facts(c: Snapshot) -> HealthFacts:
+def component_facts(c: ControlPlaneDone) -> HealthFacts:
     """Return what ControlPlaneComponentsHealthy is decided by."""
     types = names.pod_conditions(managed_etcd=c.managed_etcd)
     return HealthFacts(types=types, machines=c.owned, errors=c.inspection.component_errors, nodes_error=c.inspection.nodes_error)
 
 
-def etcd_facts(c: Snapshot) -> HealthFacts:
+def etcd_facts(c: ControlPlaneDone) -> HealthFacts:
     """Return what EtcdClusterHealthy is decided by."""
     return HealthFacts(types=(names.ETCD_MEMBER,), machines=c.owned, errors=c.inspection.etcd_errors, nodes_error=c.inspection.nodes_error)
 
@@ -282,7 +282,7 @@ def _template_kind(c: Snapshot) -> str:
     return c.object.spec.machine_template.spec.infrastructure_ref.kind
 
 
-def _blocked(c: Snapshot, last: str) -> str:
+def _blocked(c: ControlPlaneDone, last: str) -> str:
     b = c.blockers
     lines = [
         text
@@ -303,7 +303,7 @@ def _blocked(c: Snapshot, last: str) -> str:
 
 
 @message("Scaling up from <c> to <d> replicas, then what blocks it")
-def scaling_up(c: Snapshot) -> str:
+def scaling_up(c: ControlPlaneDone) -> str:
     missing = f"{_template_kind(c)} does not exist" if c.template_missing else ""
     return f"Scaling up from {len(c.owned)} to {c.desired} replicas{_blocked(c, missing)}"
 
@@ -314,12 +314,12 @@ def would_be_blocked(c: Snapshot) -> str:
 
 
 @message("Scaling down from <c> to <d> replicas, then what blocks it")
-def scaling_down(c: Snapshot) -> str:
+def scaling_down(c: ControlPlaneDone) -> str:
     return f"Scaling down from {len(c.owned)} to {c.desired} replicas{_blocked(c, c.stale)}"
 
 
 # fmt: off
-SCALING_UP: Table[Snapshot] = Table(
+SCALING_UP: Table[ControlPlaneDone] = Table(
     "ScalingUp",
     Row("replicas-unset",  ~replicas_set,                         unknown("WaitingForReplicasSet", "Waiting for spec.replicas set")),
     Row("would-block",     enough & template_missing,             false("NotScalingUp", would_be_blocked)),
@@ -327,7 +327,7 @@ SCALING_UP: Table[Snapshot] = Table(
     Row("scaling-up",      OTHERWISE,                             true("ScalingUp", scaling_up)),
     about="fewer Machines than wanted",
 )
-SCALING_DOWN: Table[Snapshot] = Table(
+SCALING_DOWN: Table[ControlPlaneDone] = Table(
     "ScalingDown",
     Row("replicas-unset",   ~replicas_set, unknown("WaitingForReplicasSet", "Waiting for spec.replicas set")),
     Row("not-scaling-down", not_too_many,  false("NotScalingDown")),
@@ -360,7 +360,7 @@ def machines_text(c: Snapshot) -> str:
 
 
 # fmt: off
-DELETING: Table[Snapshot] = Table(
+DELETING: Table[ControlPlaneDone] = Table(
     "Deleting",
     Row("not-deleting", ~deleting,                                  false("NotDeleting")),
     Row("failed",       descendants_unlisted | deletion_failed,     true("InternalError", CHECK_LOGS)),

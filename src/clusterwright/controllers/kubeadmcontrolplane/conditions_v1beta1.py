@@ -16,6 +16,7 @@ from clusterwright.controllers.kubeadmcontrolplane.guards import (
     not_too_many,
     workers_left,
 )
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneDone
 from clusterwright.tables import KEEP, OTHERWISE, Guard, Message, Row, Table, false, guard, message, true, unknown
 
 READY_INPUTS = ("MachinesCreated", "MachinesSpecUpToDate", "Resized", "MachinesReady", "Available", "CertificatesAvailable")
@@ -38,7 +39,7 @@ def scaling_down(c: Snapshot) -> str:
 
 
 # fmt: off
-RESIZED: Table[Snapshot] = Table(
+RESIZED: Table[ControlPlaneDone] = Table(
     "Resized (v1beta1)",
     Row("deletion-fails", deleting & (descendants_unlisted | deletion_failed), KEEP),
     Row("deleted",        deleting & no_machines,                              KEEP),

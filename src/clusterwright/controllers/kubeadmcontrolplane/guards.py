@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import KCP_PRE_TERMINATE_HOOK, PRE_TERMINATE_HOOK_PREFIX
-from clusterwright.controllers.kit.lookup import Unreadable, subject
+from clusterwright.controllers.kit.lookup import Unreadable, core_subject, subject
 from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.etcd.matching import LEARNER_GRACE
 from clusterwright.controllers.kubeadmcontrolplane.etcd.quorum import control_plane_survives, project_etcd
 from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine, subjects
-from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot, Descendants
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneDone, ControlPlaneSnapshot, Descendants
 from clusterwright.kubeadm.versions import parse_version
 from clusterwright.tables import Subject, guard
 from clusterwright.workload.access import EtcdMember
@@ -20,7 +21,7 @@ _OTHER_HOOKS_FROM = (1, 31, 0)
 
 
 def _cluster(c: Snapshot) -> tuple[Subject, ...]:
-    return (Subject("cluster.x-k8s.io", "Cluster", c.cluster.key.namespace, c.cluster.key.name),)
+    return (core_subject("Cluster", c.cluster.key),)
 
 
 def _template(c: Snapshot) -> tuple[Subject, ...]:
@@ -96,7 +97,7 @@ def not_too_many(c: Snapshot) -> bool:
 # ---------------------------------------------------------------------------- etcd members, Machines that go
 
 
-def stray_member(c: Snapshot) -> EtcdMember | None:
+def stray_member(c: ControlPlaneDone) -> EtcdMember | None:
     """Return the first etcd member of no Machine, while all Machines are known to have their Nodes and etcd is not healthy.
 
     A member without a name may be what kubeadm added for a Node that registered just now, whose etcd Pod has not started yet.
@@ -113,18 +114,18 @@ def stray_member(c: Snapshot) -> EtcdMember | None:
     return min((m for m in members if not m.name or m.name not in expected), key=lambda m: (m.name, m.id), default=None)
 
 
-def _just_registered(c: Snapshot, machine: ControlPlaneMachine) -> bool:
+def _just_registered(c: ControlPlaneDone, machine: ControlPlaneMachine) -> bool:
     registered = c.registered(machine)
     return not machine.deleting and registered is not None and c.now - registered < LEARNER_GRACE
 
 
 @guard("an etcd member belongs to no Machine, and none is coming up")
-def any_stray(c: Snapshot) -> bool:
+def any_stray(c: ControlPlaneDone) -> bool:
     return stray_member(c) is not None
 
 
 @guard("its removal could cost the etcd quorum")
-def stray_is_needed(c: Snapshot) -> bool:
+def stray_is_needed(c: ControlPlaneDone) -> bool:
     stray = stray_member(c)
     # one without a name never counted
     return stray is not None and bool(stray.name) and not project_etcd(c.inspection.members or (), c.owned, remove=stray.name).safe
@@ -236,15 +237,15 @@ def _descendants(c: Snapshot) -> tuple[Subject, ...]:
     if not isinstance(c.descendants, Descendants):
         return ()
     kinds = (("MachinePool", c.descendants.pools), ("Machine", c.descendants.workers))
-    return tuple(Subject("cluster.x-k8s.io", kind, c.key.namespace, name) for kind, found in kinds for name in found)
+    return tuple(core_subject(kind, ObjectKey(c.key.namespace, name)) for kind, found in kinds for name in found)
 
 
 @guard("the Cluster has other Machines or MachinePools", about=_descendants)
 def workers_left(c: Snapshot) -> bool:
     found = c.descendants
-    return isinstance(found, Descendants) and (bool(found.pools) or found.machines != len(c.owned))
+    return c.deleting and isinstance(found, Descendants) and (bool(found.pools) or found.machines != len(c.owned))
 
 
 @guard("a Machine could not be deleted")
-def deletion_failed(c: Snapshot) -> bool:
+def deletion_failed(c: ControlPlaneDone) -> bool:
     return c.deletion_failed

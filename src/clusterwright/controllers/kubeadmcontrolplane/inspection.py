@@ -19,7 +19,7 @@ from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.conditions import COMPONENTS_HEALTHY, ETCD_CLUSTER_HEALTHY, component_facts, etcd_facts
 from clusterwright.controllers.kubeadmcontrolplane.conditions_v1beta1 import COMPONENTS_V1BETA1, ETCD_V1BETA1, mark
 from clusterwright.controllers.kubeadmcontrolplane.etcd.matching import match_members
-from clusterwright.controllers.kubeadmcontrolplane.hands import Hands, Run, say, say_decided
+from clusterwright.controllers.kubeadmcontrolplane.machine_writer import MachineWriter, Run, say, say_decided
 from clusterwright.controllers.kubeadmcontrolplane.machines.comparison import UP_TO_DATE
 from clusterwright.controllers.kubeadmcontrolplane.machines.health import (
     LABELS_AND_TAINTS_SET,
@@ -120,8 +120,8 @@ INSPECT: Table[ConnectionFacts] = Table(
 # fmt: on
 
 
-async def _connection(hands: Hands, run: Run) -> tuple[ConnectionFacts, Client | None, Exception | None]:
-    seen, deps = run.seen, hands.deps
+async def _connection(writer: MachineWriter, run: Run) -> tuple[ConnectionFacts, Client | None, Exception | None]:
+    seen, deps = run.done, writer.deps
     said = seen.condition(names.INITIALIZED)
     health = deps.workload.health(seen.cluster.key)
     facts = ConnectionFacts(
@@ -143,14 +143,14 @@ async def _connection(hands: Hands, run: Run) -> tuple[ConnectionFacts, Client |
     return replace(facts, connected=True), client, None
 
 
-async def inspect(hands: Hands, run: Run) -> bool:
+async def inspect(writer: MachineWriter, run: Run) -> bool:
     """Refresh the health conditions of the control plane and its Machines, and write the Machines. False: the pass ends here.
 
     Raises PassFailed where the Machines cannot be written.
     """
-    for machine in run.seen.owned:
+    for machine in run.done.owned:
         say_decided(run, machine.name, names.UP_TO_DATE, UP_TO_DATE.decide(machine))
-    facts, client, cause = await _connection(hands, run)
+    facts, client, cause = await _connection(writer, run)
     decision = run.decide_on(INSPECT, facts, cause)
     look = decision.chosen(Look)
     match look:
@@ -159,18 +159,18 @@ async def inspect(hands: Hands, run: Run) -> bool:
         case Look.KEEP:
             say_unknown(run, decision.outcome, only_unset=True)
         case Look.INSPECT if client is not None:
-            await _inspect(hands, run, client)
+            await _inspect(writer, run, client)
         case Look.INSPECT | None:
             pass
         case never:
             assert_never(never)
-    await hands.patch(run, [m.name for m in run.seen.owned], names.MACHINE_OWNED_CONDITIONS)
+    await writer.patch(run, [m.name for m in run.done.owned], names.MACHINE_OWNED_CONDITIONS)
     return look in {Look.NOT_YET, Look.INSPECT}
 
 
 def say_unknown(run: Run, outcome: Outcome | None, *, only_unset: bool = False) -> None:
     """Say on the control plane and all Machines that their health is unknown; `only_unset` spares a half that is known already."""
-    seen, now = run.seen, run.seen.now
+    seen, now = run.done, run.seen.now
     etcd = seen.managed_etcd and not (only_unset and has(seen.conditions, names.ETCD_CLUSTER_HEALTHY))
     components = not (only_unset and has(seen.conditions, names.COMPONENTS_HEALTHY))
     types: tuple[str, ...] = ()
@@ -188,41 +188,41 @@ def say_unknown(run: Run, outcome: Outcome | None, *, only_unset: bool = False) 
 # ------------------------------------------------------------------------------------------------- looking
 
 
-async def _inspect(hands: Hands, run: Run, client: Client) -> None:
+async def _inspect(writer: MachineWriter, run: Run, client: Client) -> None:
     """Look at Nodes, Pods and etcd, and set every condition that follows.
 
     Where what there was to find out stands in the conditions of the Machines already, they are taken as they are.
     """
-    fresh = not hands.deps.workload.health(run.seen.cluster.key).inspected
+    fresh = not writer.deps.workload.health(run.seen.cluster.key).inspected
     try:
         labelled = await client.list(Node, labels={NODE_ROLE_CONTROL_PLANE_LABEL: ""})
     except ApiError as error:
-        run.seen = replace(run.seen, inspection=Inspection(nodes_error=str(error)))
+        run.done = replace(run.done, inspection=Inspection(nodes_error=str(error)))
         if fresh:
-            for machine in run.seen.owned:
+            for machine in run.done.owned:
                 _say_pods(run, PodFacts(machine=machine, nodes_error=str(error)), {})
             _say_members(run, EtcdFacts(), nodes_listed=False)
     else:
-        found = await _looked(hands, run, client, labelled, fresh=fresh)
-        run.seen = replace(run.seen, inspection=found)
+        found = await _looked(writer, run, client, labelled, fresh=fresh)
+        run.done = replace(run.done, inspection=found)
     _put_together(run, fresh=fresh)
 
 
-async def _looked(hands: Hands, run: Run, client: Client, labelled: Sequence[Node], *, fresh: bool) -> Inspection:
+async def _looked(writer: MachineWriter, run: Run, client: Client, labelled: Sequence[Node], *, fresh: bool) -> Inspection:
     by_name = {n.metadata.name: n for n in labelled}
     nodes: dict[str, Node] = {}
-    for machine in run.seen.owned:
+    for machine in run.done.owned:
         await _look_at_machine(run, client, machine, by_name, nodes, fresh=fresh)
-    managed = run.seen.managed_etcd
-    etcd = await _ask_etcd(hands, run, nodes) if managed else EtcdFacts()
-    matching = match_members(etcd.members, run.seen.owned, nodes, run.seen.now) if managed else None
+    managed = run.done.managed_etcd
+    etcd = await _ask_etcd(writer, run, nodes) if managed else EtcdFacts()
+    matching = match_members(etcd.members, run.done.owned, nodes, run.seen.now) if managed else None
     if fresh:
         _say_members(run, etcd, nodes_listed=True)
     return Inspection(
         nodes=nodes,
         members=etcd.members,
         members_match=matching.holds if matching is not None else False,
-        component_errors=_stray_nodes(run.seen.owned, labelled),
+        component_errors=_stray_nodes(run.done.owned, labelled),
         etcd_errors=matching.errors if matching is not None and etcd.members is not None else (),
     )
 
@@ -245,7 +245,7 @@ async def _look_at_machine(
         return
     pods: dict[str, Pod | Unreadable | None] = {}
     if not machine.deleting and node is not None and not is_unreachable(node) and node_ready_status(node) != "Unknown":
-        for type in names.pod_conditions(managed_etcd=run.seen.managed_etcd):
+        for type in names.pod_conditions(managed_etcd=run.done.managed_etcd):
             pods[type] = await _find_pod(client, _pod_name(type, machine))
     _say_pods(run, PodFacts(machine=machine, nodes_error=error, node=node), pods)
 
@@ -263,16 +263,16 @@ async def _find_pod(client: Client, name: str) -> Pod | Unreadable | None:
 
 def _say_pods(run: Run, facts: PodFacts, pods: Mapping[str, Pod | Unreadable | None]) -> None:
     name = facts.machine.name
-    for type in names.pod_conditions(managed_etcd=run.seen.managed_etcd):
+    for type in names.pod_conditions(managed_etcd=run.done.managed_etcd):
         about = replace(facts, pod=pods.get(type), pod_name=_pod_name(type, facts.machine))
         say_decided(run, name, type, POD_HEALTHY.decide(about))
     say_decided(run, name, names.NODE_LABELS_AND_TAINTS, LABELS_AND_TAINTS_SET.decide(facts))
 
 
 def _say_members(run: Run, etcd: EtcdFacts, *, nodes_listed: bool) -> None:
-    if not run.seen.managed_etcd:
+    if not run.done.managed_etcd:
         return
-    for machine in run.seen.owned:
+    for machine in run.done.owned:
         facts = MemberFacts(machine=machine, nodes_listed=nodes_listed, etcd=etcd)
         say_decided(run, machine.name, names.ETCD_MEMBER, MEMBER_HEALTHY.decide(facts))
 
@@ -288,12 +288,12 @@ def _stray_nodes(machines: Sequence[ControlPlaneMachine], labelled: Sequence[Nod
 
 def _put_together(run: Run, *, fresh: bool) -> None:
     """The conditions of the control plane, from those of its Machines."""
-    now, components = run.seen.now, component_facts(run.seen)
+    now, components = run.seen.now, component_facts(run.done)
     run.become(decided(run.object, COMPONENTS_HEALTHY, run.decide_on(COMPONENTS_HEALTHY, components), now))
     if fresh:
         run.become(decided(run.object, COMPONENTS_V1BETA1, run.decide_on(COMPONENTS_V1BETA1, components), now))
-    if run.seen.managed_etcd:
-        etcd = etcd_facts(run.seen)
+    if run.done.managed_etcd:
+        etcd = etcd_facts(run.done)
         run.become(decided(run.object, ETCD_CLUSTER_HEALTHY, run.decide_on(ETCD_CLUSTER_HEALTHY, etcd), now))
         if fresh:
             run.become(decided(run.object, ETCD_V1BETA1, run.decide_on(ETCD_V1BETA1, etcd), now))
@@ -304,15 +304,15 @@ def _put_together(run: Run, *, fresh: bool) -> None:
 # ---------------------------------------------------------------------------------------------------- etcd
 
 
-async def _ask_etcd(hands: Hands, run: Run, nodes: Mapping[str, Node]) -> EtcdFacts:
+async def _ask_etcd(writer: MachineWriter, run: Run, nodes: Mapping[str, Node]) -> EtcdFacts:
     """Status, members and alarms from one member: a healthy one if there is any; one that leaves only if all do."""
-    hosts = [m for m in run.seen.owned if m.has_node]
+    hosts = [m for m in run.done.owned if m.has_node]
     candidates = [m for m in [m for m in hosts if not m.deleting] or hosts if m.node in nodes]
     ordered = [m.node for m in sorted(candidates, key=lambda m: (not m.is_true(names.ETCD_MEMBER), m.name))]
     if not ordered:
         return EtcdFacts()
     try:
-        etcd = await hands.deps.workload.etcd(run.seen.cluster.key, ordered)
+        etcd = await writer.deps.workload.etcd(run.seen.cluster.key, ordered)
     except (EtcdError, ApiError) as error:
         return EtcdFacts(asked=True, connect_error=root_cause(error))
     try:
@@ -326,17 +326,17 @@ async def _ask_etcd(hands: Hands, run: Run, nodes: Mapping[str, Node]) -> EtcdFa
             return EtcdFacts(asked=True, alarms_error=root_cause(error))
     finally:
         await etcd.close()
-    return EtcdFacts(asked=True, members=with_alarms(members, alarms), silent=await _silent(hands, run, candidates))
+    return EtcdFacts(asked=True, members=with_alarms(members, alarms), silent=await _silent(writer, run, candidates))
 
 
-async def _silent(hands: Hands, run: Run, machines: Sequence[ControlPlaneMachine]) -> dict[str, str]:
+async def _silent(writer: MachineWriter, run: Run, machines: Sequence[ControlPlaneMachine]) -> dict[str, str]:
     """Of the members whose Pods are not known to be healthy, those that do not answer: others list them for as long as they are members."""
     found: dict[str, str] = {}
     for machine in machines:
-        if run.seen.machine(machine.name).is_true(names.ETCD_POD):
+        if run.done.machine(machine.name).is_true(names.ETCD_POD):
             continue
         try:
-            await (await hands.deps.workload.etcd(run.seen.cluster.key, [machine.node])).close()
+            await (await writer.deps.workload.etcd(run.seen.cluster.key, [machine.node])).close()
         except (EtcdError, ApiError) as error:
             found[machine.node] = root_cause(error)
     return found

@@ -10,33 +10,33 @@ import msgspec
 
 from clusterwright.api.controlplane import KubeadmControlPlane
 from clusterwright.api.copying import replace
-from clusterwright.api.core import Cluster, Machine
+from clusterwright.api.core import Cluster, Machine, MachinePool
 from clusterwright.api.meta import GroupVersionKind, ObjectKey, Unstructured
-from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, CORE_GROUP
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_GROUP, CONTROL_PLANE_LABEL, CORE_GROUP
 from clusterwright.controllers.external import ContractUnknown, Reference, get_external, refers_to
-from clusterwright.controllers.kit.adopt import Adoption, Providers, owned_metadata, owner_reference
+from clusterwright.controllers.kit.adopt import Adoption, Providers, owned_metadata
 from clusterwright.controllers.kit.lookup import NOT_REFERENCED, Found, Lookup, Missing, Unreadable
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane.adoption import adopt, is_orphan
 from clusterwright.controllers.kubeadmcontrolplane.machines.comparison import compare, is_cloned
 from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
-from clusterwright.controllers.kubeadmcontrolplane.snapshot import ClusterFacts, ControlPlaneSnapshot
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import ClusterFacts, ControlPlaneSnapshot, Descendants
 from clusterwright.controllers.machine_templates import failed
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.client import Original
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.runtime.patch import Patcher
 
-_GROUP, _KIND = "controlplane.cluster.x-k8s.io", "KubeadmControlPlane"
+_KIND = "KubeadmControlPlane"
 KUBEADM_CONFIG = GroupVersionKind("bootstrap.cluster.x-k8s.io", "v1beta2", "KubeadmConfig")
 
 
-async def owner_cluster(deps: Dependencies, control_plane: KubeadmControlPlane) -> Cluster | None:
+async def owner_cluster(deps: Dependencies, control_plane: KubeadmControlPlane) -> ClusterFacts | None:
     """Return the Cluster that owns the control plane; None before there is an owner. Raises PassFailed, also where it is gone."""
     for reference in control_plane.metadata.owner_references:
         if reference.kind == "Cluster" and reference.api_version.rpartition("/")[0] == CORE_GROUP:
             try:
-                return await deps.client.get(Cluster, ObjectKey(control_plane.metadata.namespace, reference.name))
+                return ClusterFacts.of(await deps.client.get(Cluster, ObjectKey(control_plane.metadata.namespace, reference.name)))
             except ApiError as error:
                 raise failed(f"failed to retrieve owner Cluster: {error}", error) from error
     return None
@@ -50,7 +50,7 @@ class Observer:
     providers: Providers
     patcher: Patcher
 
-    async def observe(self, control_plane: KubeadmControlPlane, cluster: Cluster) -> ControlPlaneSnapshot | None:
+    async def observe(self, control_plane: KubeadmControlPlane, cluster: ClusterFacts) -> ControlPlaneSnapshot | None:
         """Return all that is known before anything is done; None if stand-alone Machines were adopted instead.
 
         Raises PassFailed where the Machines, or what belongs to them, cannot be read or are not ours alone: then nothing can be said.
@@ -59,7 +59,7 @@ class Observer:
             now=self.deps.clock.now(),
             object=control_plane,
             spec=await self._spec(control_plane.key),
-            cluster=ClusterFacts.of(cluster),
+            cluster=cluster,
             features=self.deps.features,
         )
         if seen.cluster.infrastructure_provisioned and seen.cluster.has_endpoint:
@@ -69,7 +69,9 @@ class Observer:
                 await adopt(self.deps, self.patcher, seen, orphans)
                 return None
             seen = replace(seen, owned=await self._owned(seen, found))
-        template = await self._template(seen, cluster)
+            if seen.deleting and seen.owned:
+                seen = replace(seen, descendants=await self._descendants(seen))
+        template = await self._template(seen)
         seen = replace(seen, template=template)
         if isinstance(template, Unreadable):  # perhaps it can be read, and only not be made ours
             template = await self.providers.look_up(seen.key, seen.object.spec.machine_template.spec.infrastructure_ref)
@@ -90,7 +92,7 @@ class Observer:
             raise failed(f"failed to list control plane Machines: {error}", error) from error
 
     async def _owned(self, seen: ControlPlaneSnapshot, found: Sequence[Machine]) -> tuple[ControlPlaneMachine, ...]:
-        ours = [m for m in found if any(refers_to(r, _GROUP, _KIND, seen.key.name) for r in m.metadata.owner_references)]
+        ours = [m for m in found if any(refers_to(r, CONTROL_PLANE_GROUP, _KIND, seen.key.name) for r in m.metadata.owner_references)]
         if not seen.deleting and len(ours) != len(found):
             raise PassFailed(
                 "not all control plane machines are owned by this KubeadmControlPlane, refusing to operate in mixed management mode"
@@ -123,16 +125,32 @@ class Observer:
         except (ApiError, ContractUnknown) as error:
             raise failed(f"failed to get {reference.kind} {namespace}/{reference.name}: {error}", error) from error
 
+    async def _descendants(self, seen: ControlPlaneSnapshot) -> Descendants | Unreadable:
+        client, labels = self.deps.client, {CLUSTER_NAME_LABEL: seen.cluster.key.name}
+        try:
+            machines = await client.list(Machine, namespace=seen.key.namespace, labels=labels)
+            pools = (
+                await client.list(MachinePool, namespace=seen.key.namespace, labels=labels)
+                if seen.features.get("MachinePool", True)
+                else ()
+            )
+        except ApiError as error:
+            return Unreadable(str(error), error)
+        return Descendants(
+            pools=tuple(p.metadata.name for p in pools),
+            workers=tuple(m.metadata.name for m in machines if CONTROL_PLANE_LABEL not in m.metadata.labels),
+            machines=len(machines),
+        )
+
     # ------------------------------------------------------------------------------------------------ template
 
-    async def _template(self, seen: ControlPlaneSnapshot, cluster: Cluster) -> Lookup:
+    async def _template(self, seen: ControlPlaneSnapshot) -> Lookup:
         """Return the infrastructure template, owned by the Cluster; while we are deleted it is seldom needed, and not made ours."""
         reference = seen.object.spec.machine_template.spec.infrastructure_ref
         if seen.deleting and not any(map(is_cloned, seen.owned)):
             return NOT_REFERENCED
         is_ours = reference.kind.endswith("Template") and not seen.deleting
-        owner = owner_reference(cluster, controller=False)
-        adoption: Adoption | None = (lambda obj: owned_metadata(obj, owner, {})) if is_ours else None
+        adoption: Adoption | None = (lambda obj: owned_metadata(obj, seen.cluster.reference, {})) if is_ours else None
         return await self.providers.look_up(seen.key, reference, adoption)
 
     def _compared(self, seen: ControlPlaneSnapshot, template: Lookup) -> ControlPlaneSnapshot:

@@ -31,6 +31,7 @@ from clusterwright.controllers.kubeadmcontrolplane.guards import (
     version_readable,
     workers_left,
 )
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneDone
 from clusterwright.tables import KEEP, OTHERWISE, Row, Table, message, unknown
 
 # --------------------------------------------------------------------------------------------- preparation
@@ -74,19 +75,19 @@ PREPARE: Table[Snapshot] = Table(
 # ------------------------------------------------------------------------------------ members, Machines that go
 
 
-class Leaving(Enum):
+class MemberRemoval(Enum):
     """What is done about who leaves the control plane; the pass ends with it."""
 
     REMOVE_MEMBER = "remove the etcd member, if those that stay and answer are a quorum"
     WAIT = "wait"
-    LET_GO = "move the etcd leadership away, remove the etcd member, remove the pre-terminate hook"
+    RELEASE_MACHINE = "move the etcd leadership away, remove the etcd member, remove the pre-terminate hook"
     FINISH_UPDATES = "complete what was begun"
 
 
 @message(
     "etcd member <name> does not have a corresponding Machine, it must be removed from the cluster but this operation can lead to quorum loss"
 )
-def stray_error(c: Snapshot) -> str:
+def stray_error(c: ControlPlaneDone) -> str:
     """Somebody has to look."""
     stray = stray_member(c)
     return (
@@ -102,15 +103,15 @@ def version_error(c: Snapshot) -> str:
 
 
 # fmt: off
-LEAVE: Table[Snapshot] = Table(
+LEAVE: Table[ControlPlaneDone] = Table(
     "Leave",
     Row("stray-needed",       any_stray & stray_is_needed,    KEEP, error=stray_error),
-    Row("stray",              any_stray,                      KEEP, act=Leaving.REMOVE_MEMBER,  requeue=names.SOON),
-    Row("released",           any_leaving & any_released,     KEEP, act=Leaving.WAIT,           requeue=names.DELETE_WAIT),
+    Row("stray",              any_stray,                      KEEP, act=MemberRemoval.REMOVE_MEMBER,  requeue=names.SOON),
+    Row("released",           any_leaving & any_released,     KEEP, act=MemberRemoval.WAIT,           requeue=names.DELETE_WAIT),
     Row("version-unreadable", any_leaving & ~version_readable, KEEP, error=version_error),
-    Row("let-go",             any_leaving & may_leave,        KEEP, act=Leaving.LET_GO,         requeue=names.DELETE_WAIT),
-    Row("leaving",            any_leaving,                    KEEP, act=Leaving.WAIT,           requeue=names.DELETE_WAIT),
-    Row("update-begun",       any_begun,                      KEEP, act=Leaving.FINISH_UPDATES),
+    Row("let-go",             any_leaving & may_leave,        KEEP, act=MemberRemoval.RELEASE_MACHINE,         requeue=names.DELETE_WAIT),
+    Row("leaving",            any_leaving,                    KEEP, act=MemberRemoval.WAIT,           requeue=names.DELETE_WAIT),
+    Row("update-begun",       any_begun,                      KEEP, act=MemberRemoval.FINISH_UPDATES),
     Row("nobody",             OTHERWISE,                      KEEP),
     about="Who leaves goes first: etcd members of no Machine, then one deleting Machine at a time; then updates in place that an interrupted pass began. If there is nothing of that kind, the pass goes on.",
     assuming=[~stray_is_needed | any_stray, ~(any_released | may_leave) | any_leaving],

@@ -12,7 +12,7 @@ from typing import assert_never
 from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.etcd.quorum import control_plane_survives, project_etcd
 from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine, subjects
-from clusterwright.controllers.kubeadmcontrolplane.snapshot import NO_BLOCKERS, Blockers, ControlPlaneSnapshot
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import NO_BLOCKERS, Blockers, ControlPlaneDone
 from clusterwright.tables import KEEP, OTHERWISE, Decision, Guard, Row, Subject, Table, false, guard, message
 from clusterwright.workload.access import EtcdMember
 
@@ -28,7 +28,7 @@ class Blocker(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ailments:
+class Problems:
     """What is not well, and whether that concerns components or etcd."""
 
     errors: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class PreflightFacts:
     excluding: str = ""
 
     @staticmethod
-    def of(c: ControlPlaneSnapshot, *, adding: bool = False, excluding: str = "") -> PreflightFacts:
+    def of(c: ControlPlaneDone, *, adding: bool = False, excluding: str = "") -> PreflightFacts:
         """Return the facts of a control plane."""
         certificates = c.condition(names.CERTIFICATES_AVAILABLE)
         return PreflightFacts(
@@ -68,7 +68,7 @@ class PreflightFacts:
         )
 
     @cached_property
-    def ailments(self) -> Ailments:
+    def problems(self) -> Problems:
         """What is not well on the Machines that count."""
         errors: list[str] = []
         components = etcd = False
@@ -90,10 +90,10 @@ class PreflightFacts:
                 else:
                     word = "false" if condition.status == "False" else "unknown"
                     errors.append(f"Machine {machine.name} reports {type} condition is {word} ({condition.message})")
-        return Ailments(tuple(errors), components, etcd)
+        return Problems(tuple(errors), components, etcd)
 
     @cached_property
-    def dangers(self) -> Ailments:
+    def dangers(self) -> Problems:
         """What a replacement that joins although not all is well could make worse."""
         errors: list[str] = []
         components = etcd = False
@@ -106,7 +106,7 @@ class PreflightFacts:
             elif not project_etcd(self.members, self.machines, add=True).safe:
                 etcd = True
                 errors.append("adding a control plane Machine can lead to etcd quorum loss")
-        return Ailments(tuple(errors), components, etcd)
+        return Problems(tuple(errors), components, etcd)
 
 
 def _who(f: PreflightFacts) -> tuple[Subject, ...]:
@@ -141,7 +141,7 @@ def any_deleting(f: PreflightFacts) -> bool:
 
 @guard("a Machine that counts has no Node, or a health condition that is not True", about=_who)
 def any_ailing(f: PreflightFacts) -> bool:
-    return bool(f.ailments.errors)
+    return bool(f.problems.errors)
 
 
 @guard("a remediation is in progress")
@@ -155,8 +155,8 @@ def dangerous(f: PreflightFacts) -> bool:
 
 
 @message("<what is not well>")
-def ailments(f: PreflightFacts) -> str:
-    return "; ".join(f.ailments.errors)
+def problems(f: PreflightFacts) -> str:
+    return "; ".join(f.problems.errors)
 
 
 @message("<what a replacement could make worse>")
@@ -176,7 +176,7 @@ PREFLIGHT: Table[PreflightFacts] = Table(
     Row("passed",         ~any_ailing,                                KEEP),
     Row("danger",         adding & replacing & dangerous,             false(_UNHEALTHY, dangers),  act=Blocker.ROOM,   requeue=names.PREFLIGHT_WAIT),
     Row("room",           adding & replacing,                         KEEP),
-    Row("ailing",         OTHERWISE,                                  false(_UNHEALTHY, ailments), act=Blocker.HEALTH, requeue=names.PREFLIGHT_WAIT),
+    Row("ailing",         OTHERWISE,                                  false(_UNHEALTHY, problems), act=Blocker.HEALTH, requeue=names.PREFLIGHT_WAIT),
     about="Whether a Machine may be added or taken away. A replacement may join a control plane that is not wholly healthy if that cannot make it worse.",
     assuming=[~no_machines | ~(any_deleting | any_ailing)],
 )
@@ -214,7 +214,7 @@ def _blockers(facts: PreflightFacts, blocker: Blocker | None) -> Blockers:
         case Blocker.DELETION:
             return Blockers(has_deleting_machine=True)
         case Blocker.HEALTH:
-            return Blockers(components_unhealthy=facts.ailments.components, etcd_unhealthy=facts.ailments.etcd)
+            return Blockers(components_unhealthy=facts.problems.components, etcd_unhealthy=facts.problems.etcd)
         case Blocker.ROOM:
             return Blockers(components_unhealthy=facts.dangers.components, etcd_unhealthy=facts.dangers.etcd)
         case never:

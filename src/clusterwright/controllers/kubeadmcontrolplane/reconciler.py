@@ -8,11 +8,9 @@ from typing import Final, assert_never
 
 from clusterwright.api.controlplane import KubeadmControlPlane, KubeadmControlPlaneInitializationStatus
 from clusterwright.api.copying import replace
-from clusterwright.api.core import Cluster, Machine, MachinePool
+from clusterwright.api.core import Machine
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import (
-    CLUSTER_NAME_LABEL,
-    CONTROL_PLANE_LABEL,
     KCP_PRE_TERMINATE_HOOK,
     KUBEADM_CONTROL_PLANE_FINALIZER,
     REMEDIATION_IN_PROGRESS_ANNOTATION,
@@ -29,15 +27,14 @@ from clusterwright.controllers.kubeadmcontrolplane.addons import kubeadm_config
 from clusterwright.controllers.kubeadmcontrolplane.certificates import look_after_certificates, look_after_kubeconfig
 from clusterwright.controllers.kubeadmcontrolplane.conditions import CONCLUSIONS, OWNED
 from clusterwright.controllers.kubeadmcontrolplane.conditions_v1beta1 import CONCLUSIONS_V1BETA1, OWNED_V1BETA1, mark
-from clusterwright.controllers.kubeadmcontrolplane.due import next_moment
-from clusterwright.controllers.kubeadmcontrolplane.etcd import leaving
+from clusterwright.controllers.kubeadmcontrolplane.deadlines import next_deadline
+from clusterwright.controllers.kubeadmcontrolplane.etcd import removal
 from clusterwright.controllers.kubeadmcontrolplane.etcd.membership import MembershipError
 from clusterwright.controllers.kubeadmcontrolplane.guards import first_to_leave, stray_member
-from clusterwright.controllers.kubeadmcontrolplane.hands import Hands, Run, annotate, say_decided
 from clusterwright.controllers.kubeadmcontrolplane.inspection import inspect, say_unknown
+from clusterwright.controllers.kubeadmcontrolplane.machine_writer import MachineWriter, Run, annotate, say_decided
 from clusterwright.controllers.kubeadmcontrolplane.machines import remediation
 from clusterwright.controllers.kubeadmcontrolplane.machines.in_place import begin_update
-from clusterwright.controllers.kubeadmcontrolplane.machines.in_step import keep_in_step
 from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
 from clusterwright.controllers.kubeadmcontrolplane.machines.remediation import (
     REMEDIATE,
@@ -46,13 +43,14 @@ from clusterwright.controllers.kubeadmcontrolplane.machines.remediation import (
     RemediationFacts,
     Remedy,
 )
+from clusterwright.controllers.kubeadmcontrolplane.machines.sync import sync_machines
 from clusterwright.controllers.kubeadmcontrolplane.observing import Observer, owner_cluster
-from clusterwright.controllers.kubeadmcontrolplane.plan import Deletion, Leaving, Preparation
+from clusterwright.controllers.kubeadmcontrolplane.plan import Deletion, MemberRemoval, Preparation
 from clusterwright.controllers.kubeadmcontrolplane.rollout import scale
-from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot, Descendants
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import ClusterFacts, ControlPlaneDone, ControlPlaneSnapshot
 from clusterwright.controllers.kubeadmcontrolplane.status import counted
-from clusterwright.controllers.kubeadmcontrolplane.wakes import WorkloadWatches
 from clusterwright.controllers.kubeadmcontrolplane.workload import WorkloadUnavailable, workload_client
+from clusterwright.controllers.kubeadmcontrolplane.workload_watches import WorkloadWatches
 from clusterwright.controllers.unconfirmed import Unconfirmed
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.client import Client
@@ -62,37 +60,39 @@ from clusterwright.runtime.patch import Patcher
 from clusterwright.runtime.reconcile import Reconciler
 from clusterwright.workload.access import NotConnected
 
-SHAPE: Final = Shape(kind=KubeadmControlPlane, finalizer=KUBEADM_CONTROL_PLANE_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
+SHAPE: Final = Shape(
+    kind=KubeadmControlPlane,
+    done=ControlPlaneDone,
+    finalizer=KUBEADM_CONTROL_PLANE_FINALIZER,
+    owned=OWNED,
+    owned_v1beta1=OWNED_V1BETA1,
+)
 _TRIED_BY_THEN: Final = timedelta(seconds=5)
 _LONGEST: Final = timedelta(days=1)
 """Longer waits are taken in steps: no event loop keeps a timer of years exactly."""
 
 
-class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
+class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot, ControlPlaneDone]):
     """The steps that are a control plane's own."""
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
-        self._hands = Hands(deps, Patcher(deps.client, deps.clock, deps.random), Applier(deps.client), Unconfirmed())
+        self._writer = MachineWriter(deps, Patcher(deps.client, deps.clock, deps.random), Applier(deps.client), Unconfirmed())
         self._providers = Providers(deps)
-        self._observer = Observer(deps, self._providers, self._hands.patcher)
+        self._observer = Observer(deps, self._providers, self._writer.patcher)
         self._watches = WorkloadWatches(deps)
 
-    async def owner(self, obj: KubeadmControlPlane) -> Cluster | None:
+    async def owner(self, obj: KubeadmControlPlane) -> ClusterFacts | None:
         """Return the Cluster that owns it."""
         return await owner_cluster(self._deps, obj)
 
-    def is_paused(self, owner: Cluster) -> bool:
-        """Return whether the Cluster is paused."""
-        return bool(owner.spec.paused)
-
-    async def observe(self, obj: KubeadmControlPlane, owner: Cluster) -> ControlPlaneSnapshot | None:
+    async def observe(self, obj: KubeadmControlPlane, owner: ClusterFacts) -> ControlPlaneSnapshot | None:
         """Return all that the management cluster tells; the workload cluster is looked at when that is known.
 
         A control plane that is up is left alone until somebody has tried to reach it: before, it would seem to be down with every restart.
         """
-        own, above = obj.status.initialization, owner.status.initialization
-        is_up = own is not None and own.control_plane_initialized is True and above is not None and above.infrastructure_provisioned is True
+        own = obj.status.initialization
+        is_up = own is not None and own.control_plane_initialized is True and owner.infrastructure_provisioned
         if is_up and self._deps.workload.health(owner.key).untried:
             self._deps.enqueue_after(obj.key, _TRIED_BY_THEN, "the connection was tried")  # a connection that is made wakes us earlier
             return None
@@ -104,8 +104,8 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
     def forget(self, key: ObjectKey) -> None:
         """The control plane is gone."""
         self._providers.forget(key)
-        self._hands.applier.forget(key)
-        self._hands.unconfirmed.forget(key)
+        self._writer.applier.forget(key)
+        self._writer.unconfirmed.forget(key)
         self._watches.forget(key)
 
     async def act(self, run: Run) -> None:
@@ -115,34 +115,34 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
         except ApiError as error:
             run.fail(error)
         await self._detect_initialization(run)
-        moment = None if run.seen.deleting else next_moment(run.seen)
+        moment = None if run.seen.deleting else next_deadline(run.done)
         if moment is not None:
             self._deps.enqueue_after(run.object.key, min(moment - run.seen.now, _LONGEST), "time has come")
 
     async def _advance(self, run: Run) -> None:
         """Each step is a table; the first whose choice ends the pass is the last."""
-        if await self._prepare(run) and await inspect(self._hands, run) and await self._leave(run) and await self._remediate(run):
-            await scale(self._hands, run)
+        if await self._prepare(run) and await inspect(self._writer, run) and await self._leave(run) and await self._remediate(run):
+            await scale(self._writer, run)
 
     def conclude(self, run: Run) -> None:
         """Conditions in both forms, counters; while components are not healthy, a look now and then."""
         run.conclude(*CONCLUSIONS)
         last: RemediationData | None = None
         try:
-            last = remediation.last_remediation(run.seen.remediation_in_progress, run.seen.owned)
+            last = remediation.last_remediation(run.done.remediation_in_progress, run.done.owned)
         except GarbledHistory as error:
             run.fail(str(error), error)
-        run.become(counted(run.seen, last))
+        run.become(counted(run.done, last))
         run.conclude(*CONCLUSIONS_V1BETA1)
-        run.become(with_v1beta1(run.object, conditions_v1beta1.ready(run.seen), run.seen.now))
-        if not run.seen.deleting and not run.votes and is_false(run.seen.conditions, names.COMPONENTS_HEALTHY):
+        run.become(with_v1beta1(run.object, conditions_v1beta1.ready(run.done), run.seen.now))
+        if not run.seen.deleting and not run.votes and is_false(run.done.conditions, names.COMPONENTS_HEALTHY):
             run.vote(names.POLL)
 
     # --------------------------------------------------------------------------------------------- preparation
 
     async def _prepare(self, run: Run) -> bool:
         decision = run.decide(plan.PREPARE, run.seen.template.cause if isinstance(run.seen.template, Unreadable) else None)
-        if not run.seen.managed_etcd and not decision.error:  # its health is not ours to report; what an older version wrote goes
+        if not run.done.managed_etcd and not decision.error:  # its health is not ours to report; what an older version wrote goes
             _forget_etcd_health(run)
         match decision.chosen(Preparation):
             case Preparation.NOTHING:
@@ -156,10 +156,10 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
                 ready = (
                     await look_after_certificates(self._deps, run)
                     and await look_after_kubeconfig(self._deps, run)
-                    and await keep_in_step(self._hands, run)
+                    and await sync_machines(self._writer, run)
                 )
                 if ready:
-                    run.become(with_v1beta1(run.object, conditions_v1beta1.machines_ready(run.seen), run.seen.now))
+                    run.become(with_v1beta1(run.object, conditions_v1beta1.machines_ready(run.done), run.seen.now))
                 return ready
             case None:
                 return False
@@ -170,21 +170,21 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
 
     async def _leave(self, run: Run) -> bool:
         decision = run.decide(plan.LEAVE)
-        choice = decision.chosen(Leaving)
+        choice = decision.chosen(MemberRemoval)
         match choice:
-            case Leaving.REMOVE_MEMBER:
-                stray = stray_member(run.seen)
+            case MemberRemoval.REMOVE_MEMBER:
+                stray = stray_member(run.done)
                 assert stray is not None
-                await leaving.remove_stray(self._hands, run, stray)
-            case Leaving.LET_GO:
-                machine = first_to_leave(run.seen)
+                await removal.remove_stray(self._writer, run, stray)
+            case MemberRemoval.RELEASE_MACHINE:
+                machine = first_to_leave(run.done)
                 assert machine is not None
-                await leaving.let_go(self._hands, run, machine)
-            case Leaving.FINISH_UPDATES:
-                for machine in run.seen.owned:
+                await removal.release_machine(self._writer, run, machine)
+            case MemberRemoval.FINISH_UPDATES:
+                for machine in run.done.owned:
                     if machine.is_marked_for_update and not machine.is_update_pending:
-                        await begin_update(self._hands, run, machine.name)
-            case Leaving.WAIT | None:
+                        await begin_update(self._writer, run, machine.name)
+            case MemberRemoval.WAIT | None:
                 pass
             case never:
                 assert_never(never)
@@ -195,9 +195,9 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
     async def _remediate(self, run: Run) -> bool:
         """Delete one Machine that a health check found wanting, if that is safe, so that scaling up replaces it."""
         await self._forget_recovered(run)
-        lock = run.seen.remediation_in_progress
+        lock = run.done.remediation_in_progress
         try:
-            if lock is not None and remediation.lock_is_stale(RemediationData.parse(lock), run.seen.owned):
+            if lock is not None and remediation.lock_is_stale(RemediationData.parse(lock), run.done.owned):
                 annotate(run, {REMEDIATION_IN_PROGRESS_ANNOTATION: None})
         except GarbledHistory as error:
             raise PassFailed(str(error)) from error
@@ -209,12 +209,12 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
         if remedy is not None:
             return await self._delete_unhealthy(run, facts, facts.machine, remedy)
         say_decided(run, facts.machine.name, names.OWNER_REMEDIATED, decision)
-        await self._hands.patch(run, [facts.machine.name], (names.OWNER_REMEDIATED,))
+        await self._writer.patch(run, [facts.machine.name], (names.OWNER_REMEDIATED,))
         return not decision.error
 
     async def _forget_recovered(self, run: Run) -> None:
         touched: list[str] = []
-        for machine in run.seen.owned:
+        for machine in run.done.owned:
             obj = machine.object
             if remediation.recovered(machine):
                 kept = delete_condition(obj.status.conditions, names.OWNER_REMEDIATED)
@@ -223,12 +223,12 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
                 old = v1beta1.delete_condition(machine.v1beta1_conditions, names.OWNER_REMEDIATED)
                 obj = with_v1beta1_status(obj, conditions=old)
             if obj is not machine.object:
-                run.seen = run.seen.with_machine(replace(machine, object=obj))
+                run.done = run.done.with_machine(replace(machine, object=obj))
                 touched.append(machine.name)
-        await self._hands.patch(run, touched, (names.OWNER_REMEDIATED,))
+        await self._writer.patch(run, touched, (names.OWNER_REMEDIATED,))
 
     async def _remediation_facts(self, run: Run) -> tuple[RemediationFacts, Exception | None]:
-        seen = run.seen
+        seen = run.done
         max_retry, retry_period, min_healthy_period = remediation.settings(seen.spec.get("remediation") or {})
         facts = RemediationFacts(
             machine=remediation.choose(seen.owned, managed_etcd=seen.managed_etcd),
@@ -248,7 +248,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
         if facts.machine is None or facts.in_progress or not seen.initialized:
             return facts, None
         if seen.managed_etcd:
-            facts = replace(facts, member=await leaving.member_name(self._hands, run, facts.machine))
+            facts = replace(facts, member=await removal.member_name(self._writer, run, facts.machine))
         try:
             await workload_client(self._deps, seen.cluster.key)
         except (NotConnected, WorkloadUnavailable) as error:
@@ -261,7 +261,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
         said = remediation.deleted()
         if remedy is Remedy.FORWARD_AND_DELETE:
             try:
-                await leaving.forward_leadership(self._hands, run, machine)
+                await removal.forward_leadership(self._writer, run, machine)
             except MembershipError as error:
                 failure = PassFailed(str(error))
                 said = remediation.leads_on(str(error))
@@ -274,30 +274,28 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
                 failure = PassFailed(f"failed to delete unhealthy machine {machine.name}: {error}")
                 said = remediation.failed(str(failure))
         condition, old = said
-        known, now = run.seen.machine(machine.name), run.seen.now
-        run.seen = run.seen.with_machine(replace(known, object=with_v1beta1(with_condition(known.object, condition, now), old, now)))
+        known, now = run.done.machine(machine.name), run.seen.now
+        run.done = run.done.with_machine(replace(known, object=with_v1beta1(with_condition(known.object, condition, now), old, now)))
         if failure is not None:
-            await self._hands.patch(run, [machine.name], (names.OWNER_REMEDIATED,))
+            await self._writer.patch(run, [machine.name], (names.OWNER_REMEDIATED,))
             raise failure
         data = RemediationData(machine=machine.name, time=now, retry_count=facts.retry_count)
         annotate(run, {REMEDIATION_IN_PROGRESS_ANNOTATION: data.dump()})
         with suppress(PassFailed):  # it is deleted, whatever stands on it
-            await self._hands.patch(run, [machine.name], (names.OWNER_REMEDIATED,))
+            await self._writer.patch(run, [machine.name], (names.OWNER_REMEDIATED,))
         run.vote(names.AT_ONCE)
         return False
 
     # ---------------------------------------------------------------------------------------------------- deletion
 
     async def _delete(self, run: Run) -> None:
-        if run.seen.owned:
-            run.become(with_v1beta1(run.object, conditions_v1beta1.machines_ready(run.seen), run.seen.now))
-            if not run.seen.managed_etcd:
+        if run.done.owned:
+            run.become(with_v1beta1(run.object, conditions_v1beta1.machines_ready(run.done), run.seen.now))
+            if not run.done.managed_etcd:
                 _forget_etcd_health(run)
             with suppress(PassFailed):
-                await inspect(self._hands, run)
+                await inspect(self._writer, run)
             run.errors.clear()  # what cannot be looked at keeps nobody from being deleted
-            descendants = await self._descendants(run.seen)
-            run.seen = replace(run.seen, descendants=descendants)
         found = run.seen.descendants
         match run.decide(plan.DELETE, found.cause if isinstance(found, Unreadable) else None).chosen(Deletion):
             case Deletion.RELEASE:
@@ -309,29 +307,12 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
             case never:
                 assert_never(never)
 
-    async def _descendants(self, seen: ControlPlaneSnapshot) -> Descendants | Unreadable:
-        client, labels = self._deps.client, {CLUSTER_NAME_LABEL: seen.cluster.key.name}
-        try:
-            machines = await client.list(Machine, namespace=seen.key.namespace, labels=labels)
-            pools = (
-                await client.list(MachinePool, namespace=seen.key.namespace, labels=labels)
-                if seen.features.get("MachinePool", True)
-                else ()
-            )
-        except ApiError as error:
-            return Unreadable(str(error), error)
-        return Descendants(
-            pools=tuple(p.metadata.name for p in pools),
-            workers=tuple(m.metadata.name for m in machines if CONTROL_PLANE_LABEL not in m.metadata.labels),
-            machines=len(machines),
-        )
-
     async def _delete_machines(self, run: Run) -> None:
         failures: list[str] = []
-        for machine in run.seen.owned:
+        for machine in run.done.owned:
             try:
                 if KCP_PRE_TERMINATE_HOOK in machine.annotations:
-                    await leaving.remove_hook(self._hands, run, machine.name)
+                    await removal.remove_hook(self._writer, run, machine.name)
                 if not machine.deleting:
                     await self._deps.client.delete(Machine, machine.key, uid=machine.uid)
             except NotFound:
@@ -344,7 +325,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
             text = f"Failed to delete control plane Machines for cluster {run.seen.cluster.key} control plane: {'; '.join(failures)}"
             run.record("Warning", "FailedDelete", text)
             run.fail(text)
-            run.seen = replace(run.seen, deletion_failed=True)
+            run.done = replace(run.done, deletion_failed=True)
 
     # ----------------------------------------------------------------------------------------------- initialization
 
@@ -353,7 +334,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
 
         A single Machine that is about to be replaced is not asked: its cluster will not live.
         """
-        seen = run.seen
+        seen = run.done
         is_untold = not seen.deleting and not v1beta1.is_true(seen.v1beta1_conditions, "Available")
         is_doomed = len(seen.owned) == 1 and any(m.needs_remediation or m.deleting for m in seen.owned)
         may_latch = not seen.initialized and not is_doomed

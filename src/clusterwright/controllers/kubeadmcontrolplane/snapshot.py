@@ -1,4 +1,4 @@
-"""What one pass sees of a control plane's world, frozen; and what it counts there. Pure."""
+"""The snapshot of a control plane, the outcome of a pass, and the counts of both. Pure."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from clusterwright.api.controlplane import KubeadmControlPlane
 from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.kubernetes import Node
-from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import REMEDIATION_IN_PROGRESS_ANNOTATION, UPGRADE_STEP_ANNOTATION
+from clusterwright.controllers.kit import owners
+from clusterwright.controllers.kit.adopt import owner_reference
 from clusterwright.controllers.kit.lookup import NOT_REFERENCED, Lookup, Missing, Unreadable
 from clusterwright.controllers.kit.snapshots import ScaledSnapshot
 from clusterwright.controllers.kubeadmcontrolplane import names
@@ -26,13 +27,9 @@ from clusterwright.workload.access import EtcdMember
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterFacts:
-    """What a control plane asks of its Cluster."""
+class ClusterFacts(owners.ClusterFacts):
+    """The facts of its Cluster that a control plane depends on."""
 
-    key: ObjectKey
-    uid: str = ""
-    api_version: str = ""
-    paused: bool = False
     infrastructure_provisioned: bool = False
     host: str = ""
     port: int = 0
@@ -47,9 +44,8 @@ class ClusterFacts:
         """Return the facts of a Cluster."""
         initialization, endpoint, topology = cluster.status.initialization, cluster.spec.control_plane_endpoint, cluster.spec.topology
         return ClusterFacts(
-            key=cluster.key,
-            uid=cluster.metadata.uid,
-            api_version=cluster.api_version,
+            reference=owner_reference(cluster, controller=False),
+            namespace=cluster.metadata.namespace,
             paused=cluster.spec.paused is True,
             infrastructure_provisioned=initialization is not None and initialization.infrastructure_provisioned is True,
             host=endpoint.host if endpoint is not None else "",
@@ -67,7 +63,7 @@ class ClusterFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
-    """What a look into the workload cluster found. The default: nobody looked.
+    """The state of the workload cluster. The default: nothing is known of it.
 
     `nodes` are those of owned Machines; `nodes_error` says why Nodes could not be listed. `members` is None where etcd did not
     tell them; `members_match` says whether members and Machines are the same set. The errors are about nobody's Machine.
@@ -110,6 +106,9 @@ class Descendants:
     """All Machines of the Cluster, workers and others."""
 
 
+NO_DESCENDANTS = Descendants()
+
+
 @dataclass(frozen=True, slots=True)
 class Tally:
     """How many are healthy, unhealthy for long enough to be said, and unhealthy only just now (`pending`)."""
@@ -136,25 +135,15 @@ class EtcdTally:
 
 @dataclass(frozen=True, kw_only=True)
 class ControlPlaneSnapshot(ScaledSnapshot[KubeadmControlPlane]):
-    """A control plane and all that its tables ask about.
-
-    `object` is the control plane as read, then as the pass changed it; `spec` is its spec as stored, with fields that we do not know.
-    `owned` are its Machines, by name, then as this pass changed them.
-    """
+    """A control plane, its Cluster and its Machines. `spec` is its spec as stored, with fields that we do not know."""
 
     spec: Mapping[str, Any] = field(default_factory=dict)
     cluster: ClusterFacts
     owned: tuple[ControlPlaneMachine, ...] = ()
     template: Lookup = NOT_REFERENCED
     """The infrastructure template; not referenced: it was not looked for, because nobody needs it."""
-    inspection: Inspection = field(default_factory=Inspection)
-    blockers: Blockers = NO_BLOCKERS
-    descendants: Descendants | Unreadable | None = None
-    """Of a control plane that is deleted; None: they were not asked for."""
-    deletion_failed: bool = False
-    """Not everything that was to be deleted could be."""
-    renewal: datetime | None = None
-    """When the kubeconfig will have to be renewed."""
+    descendants: Descendants | Unreadable = NO_DESCENDANTS
+    """The objects that must be gone before a control plane that is being deleted may delete its Machines."""
     features: Mapping[str, bool] = field(default_factory=dict)
 
     # --------------------------------------------------------------------------------------- the control plane
@@ -221,15 +210,6 @@ class ControlPlaneSnapshot(ScaledSnapshot[KubeadmControlPlane]):
         """Return the owned Machine of this name."""
         return next(m for m in self.owned if m.name == name)
 
-    def registered(self, machine: ControlPlaneMachine) -> datetime | None:
-        """Return when the Machine's Node was created; None if there is no Node, or it does not say."""
-        node = self.inspection.nodes.get(machine.node) if machine.has_node else None
-        return node.metadata.creation_timestamp if node is not None else None
-
-    def with_machine(self, machine: ControlPlaneMachine) -> ControlPlaneSnapshot:
-        """Return the snapshot with a Machine in the place of the one of its name."""
-        return replace(self, owned=tuple(machine if m.name == machine.name else m for m in self.owned))
-
     @property
     def outdated(self) -> tuple[ControlPlaneMachine, ...]:
         """Machines that must be replaced or updated."""
@@ -243,11 +223,6 @@ class ControlPlaneSnapshot(ScaledSnapshot[KubeadmControlPlane]):
     # ------------------------------------------------------------------------------------------------- counting
 
     @cached_property
-    def etcd(self) -> EtcdTally:
-        """The members' health, as the Machines' conditions have it."""
-        return tally_members(self.inspection.members or (), self.owned, self.now)
-
-    @cached_property
     def components(self) -> Tally:
         """The health of the Kubernetes components over Machines that have a providerID."""
         types = names.health_conditions(managed_etcd=self.managed_etcd)
@@ -257,6 +232,36 @@ class ControlPlaneSnapshot(ScaledSnapshot[KubeadmControlPlane]):
     def stale(self) -> str:
         """Which Machines are in deletion for too long."""
         return stale_text(self.machines, self.now)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ControlPlaneDone(ControlPlaneSnapshot):
+    """The control plane as this pass leaves it, with what the pass found in the workload cluster and what it came to.
+
+    `owned` are its Machines as this pass changed them.
+    """
+
+    inspection: Inspection = field(default_factory=Inspection)
+    """The state of the workload cluster. It is a step of the pass: the certificates that it takes are made first."""
+    blockers: Blockers = NO_BLOCKERS
+    deletion_failed: bool = False
+    """Not everything that was to be deleted could be."""
+    renewal: datetime | None = None
+    """When the kubeconfig will have to be renewed; None: it is not known."""
+
+    def registered(self, machine: ControlPlaneMachine) -> datetime | None:
+        """Return when the Machine's Node was created; None if there is no Node, or it does not say."""
+        node = self.inspection.nodes.get(machine.node) if machine.has_node else None
+        return node.metadata.creation_timestamp if node is not None else None
+
+    def with_machine(self, machine: ControlPlaneMachine) -> ControlPlaneDone:
+        """Replace the Machine of the same name."""
+        return replace(self, owned=tuple(machine if m.name == machine.name else m for m in self.owned))
+
+    @cached_property
+    def etcd(self) -> EtcdTally:
+        """The members' health, as the Machines' conditions have it."""
+        return tally_members(self.inspection.members or (), self.owned, self.now)
 
 
 def grace_period(options: Mapping[str, Any]) -> timedelta:

@@ -11,11 +11,11 @@ from clusterwright.controllers.kit.conditions import with_v1beta1_status
 from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.machines.health import node_ready_status
 from clusterwright.controllers.kubeadmcontrolplane.machines.remediation import RemediationData
-from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneDone
 from clusterwright.controllers.version_counts import of_machines
 
 
-def counted(c: ControlPlaneSnapshot, last: RemediationData | None) -> KubeadmControlPlane:
+def counted(c: ControlPlaneDone, last: RemediationData | None) -> KubeadmControlPlane:
     """The control plane with its counters in both forms, its selector and version; zero is said. `last`: what is known of it stays."""
     versions = of_machines(c.machines)
     changes: dict[str, Any] = {
@@ -39,7 +39,7 @@ def counted(c: ControlPlaneSnapshot, last: RemediationData | None) -> KubeadmCon
     )
 
 
-def ready_nodes(c: ControlPlaneSnapshot) -> int:
+def ready_nodes(c: ControlPlaneDone) -> int:
     """Return how many Nodes were seen Ready in this pass; none while deleting."""
     nodes = c.inspection.nodes
     return 0 if c.deleting else sum(node_ready_status(nodes.get(m.node)) == "True" for m in c.owned if m.has_node)

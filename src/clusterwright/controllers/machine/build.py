@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, MACHINE_DEPLOYMENT_NAME_LABEL
-from clusterwright.controllers.kit.watching import changed, owned
+from clusterwright.controllers.kit.watching import owned
 from clusterwright.controllers.machine.reconciler import make
 from clusterwright.controllers.machine.snapshot import GRACE_PERIOD, ClusterFacts, OwnerFacts
 from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake, providers
 from clusterwright.runtime.client import Reader
+from clusterwright.runtime.predicates import changed
 from clusterwright.runtime.reconcile import Watch
 
 

@@ -71,7 +71,7 @@ from clusterwright.controllers.machine.guards import (
     version_differs,
 )
 from clusterwright.controllers.machine.node import node_health
-from clusterwright.controllers.machine.snapshot import MachineSnapshot, NodeFound
+from clusterwright.controllers.machine.snapshot import MachineDone, MachineSnapshot, NodeFound
 from clusterwright.tables import (
     KEEP,
     OTHERWISE,
@@ -233,8 +233,8 @@ def _node_healthy(node: Node) -> Outcome:
     return Outcome(health.status, reason, health.message)
 
 
-def _of_node(judge: Callable[[Node], Outcome]) -> Callable[[MachineSnapshot], Outcome]:
-    def outcome(s: MachineSnapshot) -> Outcome:
+def _of_node(judge: Callable[[Node], Outcome]) -> Callable[[MachineDone], Outcome]:
+    def outcome(s: MachineDone) -> Outcome:
         if isinstance(s.node, NodeFound):
             return judge(s.node.node)
         return Outcome("Unknown", "InternalError", CHECK_LOGS)
@@ -243,7 +243,7 @@ def _of_node(judge: Callable[[Node], Outcome]) -> Callable[[MachineSnapshot], Ou
 
 
 # fmt: off
-def _node_table(name: str, judge: Callable[[Node], Outcome], about: str) -> Table[MachineSnapshot]:
+def _node_table(name: str, judge: Callable[[Node], Outcome], about: str) -> Table[MachineDone]:
     """Return both conditions of the Node: they say the same, except for what the Node itself reports."""
     return Table(
         name,
@@ -273,12 +273,12 @@ NODE_HEALTHY = _node_table("NodeHealthy", _node_healthy, "NodeHealthy, NodeNotHe
 # ------------------------------------------------------------------------------------------------------------ Deleting
 
 
-def _deletion_stage(s: MachineSnapshot) -> Outcome:
+def _deletion_stage(s: MachineDone) -> Outcome:
     return Outcome("True", s.deletion.reason, s.deletion.message) if s.deletion else Outcome("True", "Deleting", "Deletion started")
 
 
 # fmt: off
-DELETING: Table[MachineSnapshot] = Table(
+DELETING: Table[MachineDone] = Table(
     "Deleting",
     Row("not-deleting", ~deleting,          false("NotDeleting")),
     Row("stage",        deletion_worked_on, computed(_deletion_stage, status="True", reason="the stage", message="as the tables NodeHandling, NodeShutdown and HostDeletion have it")),
@@ -291,12 +291,12 @@ DELETING: Table[MachineSnapshot] = Table(
 # ------------------------------------------------------------------------------------------------------------ Updating
 
 
-def _update_stage(s: MachineSnapshot) -> Outcome:
+def _update_stage(s: MachineDone) -> Outcome:
     return Outcome("True", s.updating.reason, s.updating.message) if s.updating else Outcome("True", "InPlaceUpdating")
 
 
 # fmt: off
-UPDATING: Table[MachineSnapshot] = Table(
+UPDATING: Table[MachineDone] = Table(
     "Updating",
     Row("stage",        updating & update_spoke, computed(_update_stage, status="True", reason="InPlaceUpdating or InPlaceUpdateFailed", message="what the update says")),
     Row("in-progress",  updating,                true("InPlaceUpdating", "In-place update in progress")),

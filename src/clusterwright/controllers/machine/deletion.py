@@ -14,7 +14,7 @@ from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL,
 from clusterwright.conditions import v1beta1
 from clusterwright.controllers.external import ContractUnknown, get_external
 from clusterwright.controllers.kit.conditions import v1beta1_conditions
-from clusterwright.controllers.kit.contract import said
+from clusterwright.controllers.kit.contract import read_or_none
 from clusterwright.controllers.kit.lookup import Found, Lookup, Missing, NotReferenced, Unreadable
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.machine import drain, host_deletion, node_access, node_shutdown, remote, volumes
@@ -22,10 +22,10 @@ from clusterwright.controllers.machine.host_deletion import Removal
 from clusterwright.controllers.machine.node import is_unreachable
 from clusterwright.controllers.machine.node_access import Access
 from clusterwright.controllers.machine.node_shutdown import Shutdown
+from clusterwright.controllers.machine.node_watches import NodeWatches
 from clusterwright.controllers.machine.plan import reported_provider_id
-from clusterwright.controllers.machine.snapshot import ClusterFacts, MachineSnapshot, NodeFound, Stage
+from clusterwright.controllers.machine.snapshot import ClusterFacts, MachineDone, MachineSnapshot, NodeFound, Stage
 from clusterwright.controllers.machine.status import with_status, with_v1beta1_ready
-from clusterwright.controllers.machine.wakes import Wakes
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.runtime.finalizers import without_finalizer
@@ -33,24 +33,24 @@ from clusterwright.tables import Decision
 
 CONSIDER_ATTACHMENTS = "MachineWaitForVolumeDetachConsiderVolumeAttachments"
 
-MachinePass = Pass[Machine, MachineSnapshot]
+MachinePass = Pass[Machine, MachineSnapshot, MachineDone]
 
 
 class Deletion:
     """Works on the deletion of Machines."""
 
-    def __init__(self, deps: Dependencies, wakes: Wakes) -> None:
+    def __init__(self, deps: Dependencies, watches: NodeWatches) -> None:
         self._deps = deps
         self._client = deps.client
         self._clock = deps.clock
-        self._wakes = wakes
+        self._watches = watches
 
     async def advance(self, run: MachinePass) -> None:
         """Work on the deletion until something must be waited for."""
-        run.seen = replace(run.seen, deletion=node_access.STARTED)
+        run.done = replace(run.done, deletion=node_access.STARTED)
         match await self._node_access(run):
             case None:
-                run.seen = replace(run.seen, deletion=node_access.INTERNAL_ERROR)
+                run.done = replace(run.done, deletion=node_access.INTERNAL_ERROR)
             case Access.DENIED:
                 await self._delete_host(run, handles_node=False)
             case Access.ALLOWED:
@@ -63,7 +63,7 @@ class Deletion:
         """Return whether the Node may be touched; None if that could not be found out."""
         cluster, machine = run.seen.cluster, run.object
         deleting = cluster.deleting
-        if not deleting and machine.status.node_ref is None and (provider_id := _provider_id(run.seen)):
+        if not deleting and machine.status.node_ref is None and (provider_id := _provider_id(run.done)):
             name = await remote.find_node_name(self._deps.workload, cluster.key, provider_id)
             if name:
                 run.become(with_status(machine, node_ref=MachineNodeReference(name=name)))
@@ -96,7 +96,7 @@ class Deletion:
     async def _shut_node_down(self, run: MachinePass) -> bool:
         """Take the Node out of service; False if something must be waited for."""
         key, now = run.object.key, run.seen.now
-        rest = self._wakes.resting(key, now, _sight(run))
+        rest = self._watches.resting(key, now, _sight(run))
         resting = rest is not None and _may_rest(rest.stage, run)
         state = node_shutdown.ShutdownSnapshot(machine=run.object, host=run.seen.infrastructure, now=now, resting=resting)
         while True:
@@ -126,21 +126,21 @@ class Deletion:
             if act is Shutdown.DONE:
                 return True
             if decision.requeue is not None and act is not None:
-                run.vote(self._wakes.rest(key, act, now, decision.requeue, _sight(run)))
+                run.vote(self._watches.rest(key, act, now, decision.requeue, _sight(run)))
             # where deletion rests, what was said of it stands
-            run.seen = replace(run.seen, deletion=_stage(decision))
+            run.done = replace(run.done, deletion=_stage(decision))
             return False
 
     async def _drain(self, run: MachinePass) -> node_access.Failed | drain.DrainProgress | node_access.Done:
         """Cordon the Node and evict what must go now."""
         cluster, node_name = run.seen.cluster, _node_name(run)
         await self._start_drain(run)
-        self._wakes.learn(run.object, cluster.key)
-        self._wakes.begin_look(run.object.key)
+        self._watches.learn(run.object, cluster.key)
+        self._watches.begin_look(run.object.key)
         try:
             client = await self._deps.workload.client(cluster.key)
-            self._wakes.needs_watch(run.object.key, cluster.key, "machine-pods", Pod)
-            await self._deps.workload.watch(cluster.key, "machine-pods", Pod, self._wakes.pod_changed(cluster.key))
+            self._watches.needs_watch(run.object.key, cluster.key, "machine-pods", Pod)
+            await self._deps.workload.watch(cluster.key, "machine-pods", Pod, self._watches.pod_changed(cluster.key))
             progress = await remote.drain_node(self._client, client, self._clock, cluster, run.object, node_name)
         except (ApiError, drain.DrainError) as error:
             run.mark(v1beta1.false("DrainingSucceeded", "DrainingFailed", "Warning", str(error)))
@@ -169,13 +169,13 @@ class Deletion:
         if v1beta1.get(v1beta1_conditions(machine), "VolumeDetachSucceeded") is None:
             text = "Waiting for node volumes to be detached"
             run.mark(v1beta1.false("VolumeDetachSucceeded", "WaitingForVolumeDetach", "Info", text))
-        self._wakes.begin_look(machine.key)
+        self._watches.begin_look(machine.key)
         consider = self._deps.features.get(CONSIDER_ATTACHMENTS, True)
         try:
             client = await self._deps.workload.client(cluster.key)
             if consider:
-                self._wakes.needs_watch(machine.key, cluster.key, "machine-volumes", VolumeAttachment)
-                notify = self._wakes.attachment_changed(cluster.key)
+                self._watches.needs_watch(machine.key, cluster.key, "machine-volumes", VolumeAttachment)
+                notify = self._watches.attachment_changed(cluster.key)
                 await self._deps.workload.watch(cluster.key, "machine-volumes", VolumeAttachment, notify)
             wait = await remote.observe_volumes(
                 self._client, client, cluster, run.object, node_name, consider_attachments=consider, now=run.seen.now
@@ -194,7 +194,7 @@ class Deletion:
 
     async def _delete_host(self, run: MachinePass, *, handles_node: bool) -> None:
         """Take the host away, as far as it goes."""
-        self._wakes.end_watches(run.object.key)
+        self._watches.end_watches(run.object.key)
         state = host_deletion.HostSnapshot(
             machine=run.object,
             now=self._clock.now(),
@@ -228,7 +228,7 @@ class Deletion:
             if failed is not None:
                 run.mark(v1beta1.false("NodeHealthy", "DeletionFailed", "Warning"))
                 run.record("Warning", "FailedDeleteNode", f"error deleting Machine's node: {failed}")
-            run.seen = replace(run.seen, deletion=_stage(decision))
+            run.done = replace(run.done, deletion=_stage(decision))
             return
 
     async def _delete_object(self, run: MachinePass, lookup: Lookup) -> host_deletion.Remains:
@@ -287,7 +287,7 @@ def _node_name(run: MachinePass) -> str:
 
 def _sight(run: MachinePass) -> tuple[str, bool, frozenset[str]]:
     """Return what of a Node a drain and a wait for volumes go by, as far as it is known without asking the workload cluster again."""
-    found = run.seen.node
+    found = run.done.node
     if not isinstance(found, NodeFound):
         return _node_name(run), False, frozenset()
     return _node_name(run), is_unreachable(found.node), frozenset(v.name for v in found.node.status.volumes_attached)
@@ -295,4 +295,4 @@ def _sight(run: MachinePass) -> tuple[str, bool, frozenset[str]]:
 
 def _provider_id(s: MachineSnapshot) -> str:
     """Return the providerID that the Machine knows, else the one that its infrastructure machine reports."""
-    return s.machine.spec.provider_id or said(s.infrastructure, reported_provider_id) or ""
+    return s.machine.spec.provider_id or read_or_none(s.infrastructure, reported_provider_id) or ""

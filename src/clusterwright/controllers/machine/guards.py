@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 
 from clusterwright.api.core import MachineTemplateSpec
 from clusterwright.conditions import InvalidConditions, conditions_of, get, has
-from clusterwright.controllers.kit.lookup import Found, Lookup, Missing, NotReferenced, Unreadable, subject
+from clusterwright.controllers.kit.lookup import Found, Lookup, Missing, NotReferenced, Unreadable, core_subject, subject
 from clusterwright.controllers.machine.snapshot import (
+    MachineDone,
     MachineSnapshot,
     NodeFound,
     NodeMissing,
@@ -35,7 +36,7 @@ def the_infrastructure(s: MachineSnapshot) -> tuple[Subject, ...]:
 
 def the_cluster(s: MachineSnapshot) -> tuple[Subject, ...]:
     """Whom questions about the Cluster ask."""
-    return (Subject("cluster.x-k8s.io", "Cluster", s.cluster.namespace, s.cluster.name),)
+    return (core_subject("Cluster", s.cluster.key),)
 
 
 @guard("metadata.deletionTimestamp is set")
@@ -140,22 +141,22 @@ def grace_passed(s: MachineSnapshot) -> bool:
 
 
 @guard("there is no connection to the workload cluster")
-def out_of_reach(s: MachineSnapshot) -> bool:
+def out_of_reach(s: MachineDone) -> bool:
     return isinstance(s.node, NodeOutOfReach)
 
 
 @guard("reading the Node failed")
-def node_unreadable(s: MachineSnapshot) -> bool:
+def node_unreadable(s: MachineDone) -> bool:
     return isinstance(s.node, NodeUnreadable)
 
 
 @guard("the Node was read")
-def node_found(s: MachineSnapshot) -> bool:
+def node_found(s: MachineDone) -> bool:
     return isinstance(s.node, NodeFound)
 
 
 @guard("there is no Node")
-def node_missing(s: MachineSnapshot) -> bool:
+def node_missing(s: MachineDone) -> bool:
     return isinstance(s.node, NodeMissing | NodeUnsought)
 
 
@@ -170,7 +171,7 @@ def provider_id(s: MachineSnapshot) -> bool:
 
 
 @guard("deletion was worked on in this pass")
-def deletion_worked_on(s: MachineSnapshot) -> bool:
+def deletion_worked_on(s: MachineDone) -> bool:
     return s.deletion is not None
 
 
@@ -180,7 +181,7 @@ def updating(s: MachineSnapshot) -> bool:
 
 
 @guard("the update had something to say in this pass")
-def update_spoke(s: MachineSnapshot) -> bool:
+def update_spoke(s: MachineDone) -> bool:
     return s.updating is not None
 
 

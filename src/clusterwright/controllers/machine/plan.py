@@ -24,13 +24,13 @@ from clusterwright.api.wellknown import (
 from clusterwright.controllers.external import Reference
 from clusterwright.controllers.kit.adopt import owned_metadata, owner_reference
 from clusterwright.controllers.kit.contract import (
-    complaint,
     data_secret_created,
     data_secret_name,
+    field_of,
     mirrored_ready,
+    read_error,
+    read_or_none,
     repeated_failure,
-    said,
-    told,
 )
 from clusterwright.controllers.kit.lookup import Found, Lookup, Unreadable
 from clusterwright.controllers.machine.guards import (
@@ -53,7 +53,7 @@ from clusterwright.controllers.machine.guards import (
     the_infrastructure,
 )
 from clusterwright.controllers.machine.node import node_health_v1beta1
-from clusterwright.controllers.machine.snapshot import MachineSnapshot, NodeFound, NodeOutOfReach, NodeUnreadable
+from clusterwright.controllers.machine.snapshot import MachineDone, MachineSnapshot, NodeFound, NodeOutOfReach, NodeUnreadable
 from clusterwright.controllers.machine.status import failed, initialized, is_control_plane, with_spec, with_status
 from clusterwright.tables import KEEP, OTHERWISE, Outcome, Row, Table, Transition, computed, false, guard, message, true, unknown
 
@@ -63,7 +63,7 @@ EXTERNAL_RETRY = timedelta(seconds=30)
 _ADOPTED_LABELS = (MACHINE_SET_NAME_LABEL, MACHINE_POOL_NAME_LABEL, CONTROL_PLANE_NAME_LABEL)
 
 
-class Take(Enum):
+class Copy(Enum):
     """What a Machine takes over, in memory."""
 
     BOOTSTRAP_FLAG = "status.initialization.bootstrapDataSecretCreated"
@@ -124,28 +124,28 @@ _FAILURE_DOMAIN = CONTRACTS["v1beta2"].infra_machine.failure_domain
 
 def infrastructure_provisioned(infra: Found) -> bool:
     """Return whether the infrastructure machine says that it is provisioned. Raises MalformedField."""
-    return told(infra, CONTRACTS[infra.contract].infra_machine.provisioned) is True
+    return field_of(infra, CONTRACTS[infra.contract].infra_machine.provisioned) is True
 
 
 def reported_provider_id(infra: Found) -> str:
     """Return what the provider calls the machine; empty if it does not tell. Raises MalformedField."""
-    return told(infra, CONTRACTS[infra.contract].infra_machine.provider_id) or ""
+    return field_of(infra, CONTRACTS[infra.contract].infra_machine.provider_id) or ""
 
 
 def failure_domains(infra: Found) -> tuple[str, str]:
     """Return where the machine shall be, and where it is; empty if the provider does not tell. Raises MalformedField."""
     requested = CONTRACTS[infra.contract].infra_machine.older_failure_domain
-    return told(infra, requested) or "", told(infra, _FAILURE_DOMAIN) or ""
+    return field_of(infra, requested) or "", field_of(infra, _FAILURE_DOMAIN) or ""
 
 
 def addresses_of(infra: Found) -> tuple[MachineAddress, ...] | None:
     """Return the addresses of an infrastructure machine; None if it does not tell. Raises MalformedField."""
-    return told(infra, CONTRACTS[infra.contract].infra_machine.addresses)
+    return field_of(infra, CONTRACTS[infra.contract].infra_machine.addresses)
 
 
 def is_interruptible(lookup: Lookup) -> bool:
     """Return whether the infrastructure may take the machine away at any time. Raises MalformedField."""
-    return isinstance(lookup, Found) and told(lookup, CONTRACTS[lookup.contract].infra_machine.interruptible) is True
+    return isinstance(lookup, Found) and field_of(lookup, CONTRACTS[lookup.contract].infra_machine.interruptible) is True
 
 
 def with_failure(machine: Machine, lookup: Lookup) -> Machine:
@@ -184,7 +184,7 @@ def secret_name_set(s: MachineSnapshot) -> bool:
 
 @guard("the contract's flag can be read", about=the_config)
 def config_flag_valid(s: MachineSnapshot) -> bool:
-    return not complaint(s.bootstrap, data_secret_created)
+    return not read_error(s.bootstrap, data_secret_created)
 
 
 @guard("the bootstrap config is being deleted", about=the_config)
@@ -194,12 +194,12 @@ def config_deleting(s: MachineSnapshot) -> bool:
 
 @guard("the bootstrap config says that the data is there", about=the_config)
 def config_says_created(s: MachineSnapshot) -> bool:
-    return said(s.bootstrap, data_secret_created) is True
+    return read_or_none(s.bootstrap, data_secret_created) is True
 
 
 @guard("it names the secret", about=the_config)
 def config_names_secret(s: MachineSnapshot) -> bool:
-    return bool(said(s.bootstrap, data_secret_name))
+    return bool(read_or_none(s.bootstrap, data_secret_name))
 
 
 @message("<the error>")
@@ -209,7 +209,7 @@ def config_error(s: MachineSnapshot) -> str:
 
 @message("<what is wrong>")
 def config_garbled(s: MachineSnapshot) -> str:
-    return complaint(s.bootstrap, data_secret_created)
+    return read_error(s.bootstrap, data_secret_created)
 
 
 @message("<Kind> <name> says that the data was created, but status.dataSecretName is empty")
@@ -241,12 +241,12 @@ BOOTSTRAP: Table[MachineSnapshot] = Table(
     Row("missing-deleting", config_missing & deleting,                     KEEP),
     Row("missing",          config_missing,                                KEEP,           requeue=EXTERNAL_RETRY),
     Row("unreadable",       config_unreadable,                             KEEP,           error=config_error),
-    Row("taken-before",     secret_name_set,                               _V1BETA1_TRUE,  act=Take.BOOTSTRAP_FLAG),
+    Row("taken-before",     secret_name_set,                               _V1BETA1_TRUE,  act=Copy.BOOTSTRAP_FLAG),
     Row("garbled",          ~config_flag_valid,                            KEEP,           error=config_garbled),
     Row("config-deleting",  config_deleting,                               _MIRROR_CONFIG),
     Row("waiting",          ~config_says_created,                          _MIRROR_CONFIG),
     Row("nameless",         ~config_names_secret,                          _MIRROR_CONFIG, error=config_nameless),
-    Row("created",          OTHERWISE,                                     _MIRROR_CONFIG, act=Take.BOOTSTRAP_DATA),
+    Row("created",          OTHERWISE,                                     _MIRROR_CONFIG, act=Copy.BOOTSTRAP_DATA),
     v1beta1="BootstrapReady",
     exactly_one=[(no_config_ref, config_found, config_unreadable, config_missing)],
     about="The first secret name that the bootstrap config reports is taken over for good.",
@@ -259,7 +259,7 @@ BOOTSTRAP: Table[MachineSnapshot] = Table(
 
 @guard("the contract's flag can be read", about=the_infrastructure)
 def infra_flag_valid(s: MachineSnapshot) -> bool:
-    return not complaint(s.infrastructure, infrastructure_provisioned)
+    return not read_error(s.infrastructure, infrastructure_provisioned)
 
 
 @guard("the infrastructure machine is being deleted", about=the_infrastructure)
@@ -269,12 +269,12 @@ def infra_deleting(s: MachineSnapshot) -> bool:
 
 @guard("the infrastructure machine says that it is provisioned", about=the_infrastructure)
 def infra_says_provisioned(s: MachineSnapshot) -> bool:
-    return said(s.infrastructure, infrastructure_provisioned) is True
+    return read_or_none(s.infrastructure, infrastructure_provisioned) is True
 
 
 @guard("it reports spec.providerID", about=the_infrastructure)
 def infra_reports_provider_id(s: MachineSnapshot) -> bool:
-    return bool(said(s.infrastructure, reported_provider_id))
+    return bool(read_or_none(s.infrastructure, reported_provider_id))
 
 
 @guard("its addresses and failure domains can be read", about=the_infrastructure)
@@ -289,12 +289,12 @@ def infra_error(s: MachineSnapshot) -> str:
 
 @message("<what is wrong>")
 def infra_garbled(s: MachineSnapshot) -> str:
-    return complaint(s.infrastructure, infrastructure_provisioned)
+    return read_error(s.infrastructure, infrastructure_provisioned)
 
 
 @message("<what is wrong>")
 def infra_details_garbled(s: MachineSnapshot) -> str:
-    return complaint(s.infrastructure, addresses_of, failure_domains)
+    return read_error(s.infrastructure, addresses_of, failure_domains)
 
 
 @message("<Kind> <name> of Machine <name> is gone")
@@ -338,7 +338,7 @@ _MIRROR_INFRA: Transition[MachineSnapshot] = computed(
 INFRASTRUCTURE: Table[MachineSnapshot] = Table(
     "InfrastructureReady (v1beta1)",
     Row("missing-deleting", infra_missing & deleting,                  KEEP),
-    Row("lost",             infra_missing & provisioned,               KEEP,          act=Take.FAILURE, error=infra_gone),
+    Row("lost",             infra_missing & provisioned,               KEEP,          act=Copy.FAILURE, error=infra_gone),
     Row("missing",          infra_missing,                             KEEP,          requeue=EXTERNAL_RETRY),
     Row("unreadable",       infra_unreadable,                          KEEP,          error=infra_error),
     Row("garbled",          ~infra_flag_valid,                         KEEP,          error=infra_garbled),
@@ -346,7 +346,7 @@ INFRASTRUCTURE: Table[MachineSnapshot] = Table(
     Row("waiting",          ~infra_says_provisioned & ~provisioned,    _MIRROR_INFRA),
     Row("no-provider-id",   ~infra_reports_provider_id,                _MIRROR_INFRA),
     Row("details-garbled",  ~infra_details_valid,                      _MIRROR_INFRA, error=infra_details_garbled),
-    Row("provisioned",      OTHERWISE,                                 _MIRROR_INFRA, act=Take.INFRASTRUCTURE),
+    Row("provisioned",      OTHERWISE,                                 _MIRROR_INFRA, act=Copy.INFRASTRUCTURE),
     v1beta1="InfrastructureReady",
     exactly_one=[(infra_found, infra_unreadable, infra_missing)],
     about="What is taken over is refreshed forever; that the Machine was provisioned is never taken back.",
@@ -358,7 +358,7 @@ INFRASTRUCTURE: Table[MachineSnapshot] = Table(
 
 
 @guard("the Node was brought in line")
-def node_synced(s: MachineSnapshot) -> bool:
+def node_synced(s: MachineDone) -> bool:
     return not isinstance(s.node, NodeFound) or s.node.sync_error is None
 
 
@@ -368,12 +368,12 @@ def infra_stays(s: MachineSnapshot) -> bool:
 
 
 @message("<the error>")
-def node_error(s: MachineSnapshot) -> str:
+def node_error(s: MachineDone) -> str:
     return _error_of(s.node)
 
 
 @message("<the error>")
-def node_sync_error(s: MachineSnapshot) -> str:
+def node_sync_error(s: MachineDone) -> str:
     error = s.node.sync_error if isinstance(s.node, NodeFound) else None
     return "" if error is None else str(error) or type(error).__name__
 
@@ -383,7 +383,7 @@ def no_matching_node(s: MachineSnapshot) -> str:
     return f"no Node matches the providerID of Machine {s.machine.key}"
 
 
-def _judge_node(s: MachineSnapshot) -> Outcome:
+def _judge_node(s: MachineDone) -> Outcome:
     if not isinstance(s.node, NodeFound):
         return Outcome("Unknown", "NodeInspectionFailed")
     health = node_health_v1beta1(s.node.node)
@@ -396,7 +396,7 @@ def _judge_node(s: MachineSnapshot) -> Outcome:
             return Outcome("Unknown", "NodeConditionsFailed", health.message)
 
 
-def _take_node(s: MachineSnapshot) -> Machine:
+def _copy_node(s: MachineDone) -> Machine:
     if not isinstance(s.node, NodeFound):
         return s.machine
     machine, node = s.machine, s.node.node
@@ -405,12 +405,12 @@ def _take_node(s: MachineSnapshot) -> Machine:
     return with_status(machine, node_info=node.status.node_info)
 
 
-_HEALTH: Transition[MachineSnapshot] = computed(
+_HEALTH: Transition[MachineDone] = computed(
     _judge_node, status="from the Node", reason="NodeConditionsFailed", message="Node condition <type> is <status>"
 )
 
 # fmt: off
-NODE: Table[MachineSnapshot] = Table(
+NODE: Table[MachineDone] = Table(
     "NodeHealthy (v1beta1)",
     Row("out-of-reach",     out_of_reach,                           KEEP, error=node_error),
     Row("no-provider-id",   ~provider_id,                           false("WaitingForNodeRef", severity="Info")),
@@ -418,9 +418,9 @@ NODE: Table[MachineSnapshot] = Table(
     Row("missing-deleting", node_missing & deleting,                KEEP),
     Row("lost",             node_missing & node_ref,                false("NodeNotFound", severity="Error"), error=no_matching_node),
     Row("provisioning",     node_missing,                           false("NodeProvisioning", "Waiting for a node with matching ProviderID to exist", "Warning")),
-    Row("unsynced",         ~node_synced,                           KEEP, act=Take.NODE, error=node_sync_error),
-    Row("infra-going",      ~infra_stays,                           false("Deleting", severity="Info"), act=Take.NODE),
-    Row("judged",           OTHERWISE,                              _HEALTH, act=Take.NODE),
+    Row("unsynced",         ~node_synced,                           KEEP, act=Copy.NODE, error=node_sync_error),
+    Row("infra-going",      ~infra_stays,                           false("Deleting", severity="Info"), act=Copy.NODE),
+    Row("judged",           OTHERWISE,                              _HEALTH, act=Copy.NODE),
     v1beta1="NodeHealthy",
     exactly_one=[(out_of_reach, node_unreadable, node_found, node_missing)],
 )
@@ -429,20 +429,20 @@ NODE: Table[MachineSnapshot] = Table(
 TABLES = (BOOTSTRAP, INFRASTRUCTURE, NODE)
 
 
-def taken(s: MachineSnapshot, what: Take | None) -> Machine:
+def copied(s: MachineDone, what: Copy | None) -> Machine:
     """Return the Machine after taking over."""
     match what:
         case None:
             return s.machine
-        case Take.BOOTSTRAP_FLAG:
+        case Copy.BOOTSTRAP_FLAG:
             return initialized(s.machine, bootstrap_data_secret_created=True)
-        case Take.BOOTSTRAP_DATA:
+        case Copy.BOOTSTRAP_DATA:
             return _take_secret(s)
-        case Take.FAILURE:
+        case Copy.FAILURE:
             return _fail(s)
-        case Take.INFRASTRUCTURE:
+        case Copy.INFRASTRUCTURE:
             return _take_over(s)
-        case Take.NODE:
-            return _take_node(s)
+        case Copy.NODE:
+            return _copy_node(s)
         case never:
             assert_never(never)

@@ -23,9 +23,11 @@ from clusterwright.controllers.machine import inplace, plan, remote
 from clusterwright.controllers.machine.conditions import AVAILABLE, OF_THE_NODE, OWNED, OWNED_V1BETA1, STAGES, STATES
 from clusterwright.controllers.machine.deletion import Deletion, MachinePass
 from clusterwright.controllers.machine.inplace import Update
+from clusterwright.controllers.machine.node_watches import NodeWatches
 from clusterwright.controllers.machine.snapshot import (
     GRACE_PERIOD,
     ClusterFacts,
+    MachineDone,
     MachineSnapshot,
     NodeFound,
     NodeLookup,
@@ -34,31 +36,31 @@ from clusterwright.controllers.machine.snapshot import (
     OwnerFacts,
 )
 from clusterwright.controllers.machine.status import PHASE, BadExpiry, with_certificates_expiry, with_phase, with_v1beta1_ready
-from clusterwright.controllers.machine.wakes import Wakes
 from clusterwright.controllers.owned_machines import UPDATE_MACHINE_HOOK
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import ApiError
+from clusterwright.runtime.reconcile import Reconciler
 from clusterwright.tables import Table
 from clusterwright.topology.answers import Answer, StandingAnswers
 from clusterwright.topology.extensions import CallAll, ExtensionError, ListHandlers
 
-SHAPE = Shape(kind=Machine, finalizer=MACHINE_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
+SHAPE = Shape(kind=Machine, done=MachineDone, finalizer=MACHINE_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
 
 
-def make(deps: Dependencies) -> KindReconciler[Machine, Cluster, MachineSnapshot]:
+def make(deps: Dependencies) -> Reconciler:
     """Return the reconciler of Machines."""
     return KindReconciler(deps, SHAPE, Machines(deps))
 
 
-class Machines(Kind[Machine, Cluster, MachineSnapshot]):
+class Machines(Kind[Machine, ClusterFacts, MachineSnapshot, MachineDone]):
     """Brings Machines nearer to their spec."""
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
         self._client = deps.client
         self._providers = Providers(deps)
-        self._wakes = Wakes(deps.enqueue, deps.workload.unwatch)
-        self._deletion = Deletion(deps, self._wakes)
+        self._watches = NodeWatches(deps.enqueue, deps.workload.unwatch)
+        self._deletion = Deletion(deps, self._watches)
         self._sync = remote.NodeSync(
             _patterns(deps.options.get("additional-sync-machine-labels") or ()),
             _patterns(deps.options.get("additional-sync-machine-annotations") or ()),
@@ -68,30 +70,26 @@ class Machines(Kind[Machine, Cluster, MachineSnapshot]):
 
     def forget(self, key: ObjectKey) -> None:
         """The Machine is gone."""
-        self._wakes.forget(key)
+        self._watches.forget(key)
         self._providers.forget(key)
 
-    async def owner(self, obj: Machine) -> Cluster:
+    async def owner(self, obj: Machine) -> ClusterFacts:
         """Return the Cluster, which must be there."""
-        return await self._client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name))
-
-    def is_paused(self, owner: Cluster) -> bool:
-        """Return whether the Cluster is."""
-        return bool(owner.spec.paused)
+        return ClusterFacts.of(await self._client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name)))
 
     # ------------------------------------------------------------------------------------------------------ observe
 
-    async def observe(self, obj: Machine, owner: Cluster) -> MachineSnapshot:
+    async def observe(self, obj: Machine, owner: ClusterFacts) -> MachineSnapshot:
         """Return the Machine, what it comes from and what it refers to, which is made its own; its Node is looked for later."""
         machine_set, deployment = await self._owners(obj)
 
         def adoption(found: Unstructured) -> Json | None:
-            return plan.adoption(obj, owner.spec.control_plane_ref, found)
+            return plan.adoption(obj, owner.control_plane_ref, found)
 
         return MachineSnapshot(
             now=self._deps.clock.now(),
             object=obj,
-            cluster=ClusterFacts.of(owner),
+            cluster=owner,
             machine_set=machine_set,
             deployment=deployment,
             bootstrap=await self._providers.look_up(obj.key, obj.spec.bootstrap.config_ref, adoption),
@@ -117,25 +115,25 @@ class Machines(Kind[Machine, Cluster, MachineSnapshot]):
     async def act(self, run: MachinePass) -> None:
         """Take over what the objects and the Node say; then work on a deletion or an in-place update."""
         config, infra = run.seen.bootstrap, run.seen.infrastructure
-        run.become(plan.with_owner_and_label(run.seen))
+        run.become(plan.with_owner_and_label(run.done))
         run.become(plan.with_failure(plan.with_failure(run.object, config), infra))
         _advance(run, plan.BOOTSTRAP, config.cause if isinstance(config, Unreadable) else None)
         _advance(run, plan.INFRASTRUCTURE, infra.cause if isinstance(infra, Unreadable) else None)
         await self._find_node(run)
         try:
-            run.become(with_certificates_expiry(run.seen))
+            run.become(with_certificates_expiry(run.done))
         except BadExpiry as error:
             run.fail(error)
         await (self._deletion.advance(run) if run.seen.deleting else self._update_in_place(run))
 
     async def _find_node(self, run: MachinePass) -> None:
         had_node, cluster = run.object.status.node_ref is not None, run.seen.cluster.key
-        self._wakes.learn(run.object, cluster)
-        found = await remote.observe_node(self._deps.workload, self._wakes, run.seen, self._sync)
-        run.seen = replace(run.seen, node=found)
+        self._watches.learn(run.object, cluster)
+        found = await remote.observe_node(self._deps.workload, self._watches, run.done, self._sync)
+        run.done = replace(run.done, node=found)
         _advance(run, plan.NODE, _cause(found))
         if run.object.status.node_ref is not None and not had_node:
-            self._wakes.learn(run.object, cluster)
+            self._watches.learn(run.object, cluster)
             run.record("Normal", "SuccessfulSetNodeRef", run.object.status.node_ref.name)
 
     # ------------------------------------------------------------------------------------------------------ updates
@@ -147,7 +145,7 @@ class Machines(Kind[Machine, Cluster, MachineSnapshot]):
             case Update.CLEAN_UP:
                 await self._end_update(run)
             case Update.FAIL:
-                run.seen = replace(run.seen, updating=inplace.INFRA_GONE)
+                run.done = replace(run.done, updating=inplace.INFRA_GONE)
                 run.fail("in-place update failed: InfraMachine not found")
             case Update.CALL:
                 await self._call_extension(run)
@@ -158,18 +156,18 @@ class Machines(Kind[Machine, Cluster, MachineSnapshot]):
         try:
             answer = await self._ask(run)
         except ExtensionError as error:
-            run.seen = replace(run.seen, updating=inplace.HOOK_FAILED)
+            run.done = replace(run.done, updating=inplace.HOOK_FAILED)
             run.fail(f"in-place update failed: {error}", error)
             return
         if answer.is_blocking:
             run.vote(timedelta(seconds=answer.retry_after))
-            run.seen = replace(run.seen, updating=inplace.in_progress(answer))
+            run.done = replace(run.done, updating=inplace.in_progress(answer))
             return
         await self._end_update(run)
 
     async def _ask(self, run: MachinePass) -> Answer:
         """What the one extension says of the update; raises ExtensionError. One that asked for patience is not asked again before."""
-        request = inplace.request(run.object, run.seen)
+        request = inplace.request(run.object, run.done)
         subject = request["desired"]["machine"]
         found = await self._deps.extensions.handlers(ListHandlers(UPDATE_MACHINE_HOOK, subject))
         if not found:
@@ -214,10 +212,10 @@ class Machines(Kind[Machine, Cluster, MachineSnapshot]):
         run.become(with_v1beta1_ready(run.object, run.seen.now))
 
 
-def _advance(run: MachinePass, table: Table[MachineSnapshot], cause: Exception | None) -> None:
+def _advance(run: MachinePass, table: Table[MachineDone], cause: Exception | None) -> None:
     """Let a phase's table decide, take over what it says, and set its v1beta1 condition."""
     decision = run.decide(table, cause)
-    run.become(plan.taken(run.seen, decision.chosen(plan.Take)))
+    run.become(plan.copied(run.done, decision.chosen(plan.Copy)))
     run.become(decided(run.object, table, decision, run.seen.now))
 
 

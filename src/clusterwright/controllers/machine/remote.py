@@ -17,6 +17,7 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.controllers.machine import drain, node, volumes
 from clusterwright.controllers.machine.guards import control_plane_initialized
 from clusterwright.controllers.machine.node_access import NODE_DELETION_PAUSE, NODE_DELETION_TRIES
+from clusterwright.controllers.machine.node_watches import NodeWatches
 from clusterwright.controllers.machine.plan import is_interruptible
 from clusterwright.controllers.machine.snapshot import (
     ClusterFacts,
@@ -28,7 +29,6 @@ from clusterwright.controllers.machine.snapshot import (
     NodeUnreadable,
     NodeUnsought,
 )
-from clusterwright.controllers.machine.wakes import Wakes
 from clusterwright.runtime.client import Client, Reader
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import ApiError, Conflict, NotFound
@@ -48,17 +48,17 @@ class NodeSync:
     annotations: Sequence[re.Pattern[str]] = ()
 
 
-async def observe_node(workload: WorkloadClusters, wakes: Wakes, s: MachineSnapshot, sync: NodeSync) -> NodeLookup:
+async def observe_node(workload: WorkloadClusters, watches: NodeWatches, s: MachineSnapshot, sync: NodeSync) -> NodeLookup:
     """Find the Machine's Node and bring its labels, annotations and taints in line."""
     key = s.cluster.key
     try:
         if control_plane_initialized(s):
-            await _watch(workload, key, wakes)
+            await _watch(workload, key, watches)
         if not s.machine.spec.provider_id:
             return NodeUnsought()
         client = await workload.client(key)
         # the first Node of a stand-alone control plane is what initializes it: nobody else would tell us of that Node
-        await _watch(workload, key, wakes)
+        await _watch(workload, key, watches)
         found = node.node_with(s.machine.spec.provider_id, await client.list(Node))
     except NotConnected as error:
         return NodeOutOfReach(error)
@@ -73,8 +73,8 @@ async def observe_node(workload: WorkloadClusters, wakes: Wakes, s: MachineSnaps
     return NodeFound(found)
 
 
-async def _watch(workload: WorkloadClusters, cluster: ObjectKey, wakes: Wakes) -> None:
-    await workload.watch(cluster, "machine-nodes", Node, wakes.node_changed(cluster))
+async def _watch(workload: WorkloadClusters, cluster: ObjectKey, watches: NodeWatches) -> None:
+    await workload.watch(cluster, "machine-nodes", Node, watches.node_changed(cluster))
 
 
 async def _sync(client: Client, found: Node, s: MachineSnapshot, sync: NodeSync) -> None:

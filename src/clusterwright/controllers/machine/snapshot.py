@@ -1,4 +1,4 @@
-"""What one pass knows about a Machine: read once, frozen, and extended as the pass goes on.
+"""The snapshot of a Machine, and the outcome of a pass.
 
 Failures to read are values here, because the tables have rows for them.
 """
@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 
 from clusterwright.api.core import Cluster, ContractVersionedObjectReference, Machine, MachineDeployment, MachineSet, MachineTemplateSpec
 from clusterwright.api.kubernetes import Node
-from clusterwright.api.meta import ObjectKey, OwnerReference
 from clusterwright.api.wellknown import MACHINE_DEPLOYMENT_NAME_LABEL, REVISION_ANNOTATION
 from clusterwright.conditions import get
+from clusterwright.controllers.kit import owners
 from clusterwright.controllers.kit.adopt import owner_reference
 from clusterwright.controllers.kit.lookup import Lookup
 from clusterwright.controllers.kit.snapshots import Snapshot
@@ -27,13 +27,10 @@ GRACE_PERIOD = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterFacts:
-    """What of its Cluster a Machine goes by; a change of anything else does not concern it."""
+class ClusterFacts(owners.ClusterFacts):
+    """The facts of its Cluster that a Machine depends on."""
 
-    reference: OwnerReference
-    namespace: str
     labels: Mapping[str, str]
-    paused: bool
     deleting: bool
     provisioned: bool
     """`status.initialization.infrastructureProvisioned`."""
@@ -58,16 +55,6 @@ class ClusterFacts:
             initialized_at=initialized.last_transition_time if initialized is not None else None,
             control_plane_ref=cluster.spec.control_plane_ref,
         )
-
-    @property
-    def name(self) -> str:
-        """The Cluster's name."""
-        return self.reference.name
-
-    @property
-    def key(self) -> ObjectKey:
-        """The Cluster's key."""
-        return ObjectKey(self.namespace, self.reference.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,26 +134,20 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineSnapshot(Snapshot[Machine]):
-    """The Machine as this pass would leave it so far, and everything that decisions about it rest on.
-
-    `deletion` is None until deletion has been worked on in this pass; `updating` is what an in-place update has to say.
-    """
+    """A Machine, its Cluster and owners, and the objects that it refers to."""
 
     cluster: ClusterFacts
     bootstrap: Lookup
     infrastructure: Lookup
     machine_set: OwnerFacts | None = None
     deployment: OwnerFacts | None = None
-    node: NodeLookup = NodeUnsought()
     health: Health = field(default_factory=Health)
     grace_period: timedelta = GRACE_PERIOD
-    deletion: Stage | None = None
-    updating: Stage | None = None
     features: Mapping[str, bool] = field(default_factory=dict)
 
     @property
     def machine(self) -> Machine:
-        """The Machine as this pass would leave it so far."""
+        """The Machine."""
         return self.object
 
     @property
@@ -191,3 +172,15 @@ class MachineSnapshot(Snapshot[Machine]):
         """The one-way flag of the infrastructure."""
         flags = self.machine.status.initialization
         return flags is not None and bool(flags.infrastructure_provisioned)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineDone(MachineSnapshot):
+    """The Machine as this pass leaves it, and how far the pass came."""
+
+    node: NodeLookup = NodeUnsought()
+    """The Node. It is looked for by the providerID that this pass may have taken from the infrastructure, and is written to then."""
+    deletion: Stage | None = None
+    """How far the deletion is; None: the Machine is not being deleted, or nothing is to be said."""
+    updating: Stage | None = None
+    """How far an in-place update is; None: the pass had nothing to do with one."""

@@ -18,7 +18,7 @@ from clusterwright.controllers.machinedeployment.guards import (
     too_many,
     unlisted,
 )
-from clusterwright.controllers.machinedeployment.snapshot import MachineDeploymentSnapshot
+from clusterwright.controllers.machinedeployment.snapshot import MachineDeploymentDone, MachineDeploymentSnapshot
 from clusterwright.controllers.owned_machines import (
     INTERNAL_ERROR,
     machines_ready,
@@ -30,6 +30,7 @@ from clusterwright.controllers.owned_machines import (
 from clusterwright.tables import OTHERWISE, Row, Table, Transition, false, message, true, unknown
 
 Snapshot = MachineDeploymentSnapshot
+Done = MachineDeploymentDone
 NO_REPLICAS: Final[Transition[Snapshot]] = unknown("WaitingForReplicasSet", "Waiting for spec.replicas set")
 
 
@@ -94,7 +95,7 @@ ROLLING_OUT: Table[Snapshot] = Table(
 
 
 @message("Scaling up from <X> to <Y> replicas[ is blocked because <Kinds> do not exist]")
-def scaling_up(c: Snapshot) -> str:
+def scaling_up(c: Done) -> str:
     """What is wanted, and what is in the way."""
     text = f"Scaling up from {c.current} to {c.desired} replicas"
     if c.unseen:
@@ -116,7 +117,7 @@ def scaling_down(c: Snapshot) -> str:
 
 
 # fmt: off
-SCALING_UP: Table[Snapshot] = Table(
+SCALING_UP: Table[Done] = Table(
     "ScalingUp",
     Row("unlisted",          unlisted,                                               INTERNAL_ERROR),
     Row("replicas-unset",    replicas_unset,                                         NO_REPLICAS),

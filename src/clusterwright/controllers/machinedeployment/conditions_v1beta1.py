@@ -7,10 +7,11 @@ from typing import Final
 from clusterwright.api.meta import V1Beta1Condition
 from clusterwright.conditions import v1beta1
 from clusterwright.controllers.kit.conditions import v1beta1_conditions
-from clusterwright.controllers.machinedeployment.snapshot import MachineDeploymentSnapshot
+from clusterwright.controllers.machinedeployment.snapshot import MachineDeploymentDone, MachineDeploymentSnapshot
 from clusterwright.tables import KEEP, OTHERWISE, Guard, Outcome, Row, Table, computed, false, guard, message, true
 
 Snapshot = MachineDeploymentSnapshot
+Done = MachineDeploymentDone
 
 
 def _available(c: Snapshot) -> int:
@@ -31,11 +32,11 @@ def too_few_available(c: Snapshot) -> str:
 
 
 @guard("there is a MachineSet that is rolled out")
-def has_new(c: Snapshot) -> bool:
+def has_new(c: Done) -> bool:
     return c.new_machine_set is not None
 
 
-def _mirrored(c: Snapshot) -> Outcome:
+def _mirrored(c: Done) -> Outcome:
     source = v1beta1_conditions(c.new_machine_set) if c.new_machine_set else ()
     fallback = v1beta1.false("MachineSetReady", "WaitingForMachineSet", "Info")
     return _outcome(v1beta1.mirror(source, "MachineSetReady", fallback)) or Outcome("True", "")
@@ -55,12 +56,12 @@ anything_reported: Guard[Snapshot] = Guard("Available is reported", lambda c: _s
 
 
 @guard("this pass did not come to the end of the rollout's step")
-def unsettled(c: Snapshot) -> bool:
+def unsettled(c: Done) -> bool:
     return not c.settled
 
 
 # fmt: off
-AVAILABLE: Table[Snapshot] = Table(
+AVAILABLE: Table[Done] = Table(
     "Available (v1beta1)",
     Row("unsettled",         unsettled,                                              KEEP),
     Row("available",         enough_available,                                       true("")),
@@ -68,7 +69,7 @@ AVAILABLE: Table[Snapshot] = Table(
     about="As many Nodes are available as must be.",
     v1beta1="Available",
 )
-MACHINE_SET_READY: Table[Snapshot] = Table(
+MACHINE_SET_READY: Table[Done] = Table(
     "MachineSetReady (v1beta1)",
     Row("unsettled",         unsettled,                                              KEEP),
     Row("mirror",            has_new,                                                computed(_mirrored, status="<Ready>", reason="<reason>", message="<message>")),
@@ -85,5 +86,5 @@ READY: Table[Snapshot] = Table(
 )
 # fmt: on
 
-V1BETA1_TABLES: Final[tuple[Table[Snapshot], ...]] = (AVAILABLE, MACHINE_SET_READY, READY)
+V1BETA1_TABLES: Final[tuple[Table[Done], ...]] = (AVAILABLE, MACHINE_SET_READY, READY)
 OWNED_V1BETA1: Final = tuple(t.v1beta1 for t in V1BETA1_TABLES)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from clusterwright.api.core import MachineSet
 from clusterwright.conditions import is_false
-from clusterwright.controllers.kit.lookup import subject
+from clusterwright.controllers.kit.lookup import core_subject, subject
 from clusterwright.controllers.machinedeployment.snapshot import MachineDeploymentSnapshot
 from clusterwright.tables import Subject, guard
 
@@ -22,9 +22,7 @@ def _templates(c: Snapshot) -> tuple[Subject, ...]:
 
 def _machine_sets(which: Callable[[MachineSet], bool]) -> Callable[[Snapshot], tuple[Subject, ...]]:
     """Return the MachineSets that are as described."""
-    return lambda c: tuple(
-        Subject("cluster.x-k8s.io", "MachineSet", s.metadata.namespace, s.metadata.name) for s in c.machine_sets or () if which(s)
-    )
+    return lambda c: tuple(core_subject("MachineSet", s.key) for s in c.machine_sets or () if which(s))
 
 
 def _is_short(machine_set: MachineSet) -> bool:
@@ -98,7 +96,7 @@ def missing_templates(c: Snapshot) -> bool:
 
 def _outdated(c: Snapshot) -> tuple[Subject, ...]:
     outdated = (m for m in c.machines if is_false(m.status.conditions, "UpToDate"))
-    return tuple(Subject("cluster.x-k8s.io", "Machine", m.metadata.namespace, m.metadata.name) for m in outdated)
+    return tuple(core_subject("Machine", m.key) for m in outdated)
 
 
 @guard("a Machine has UpToDate False", about=_outdated)

@@ -6,28 +6,29 @@ from dataclasses import dataclass
 
 from clusterwright.api.codec import convert, to_json
 from clusterwright.api.copying import replace
-from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
+from clusterwright.api.core import Machine, MachineDeployment, MachineSet
 from clusterwright.api.meta import Json
 from clusterwright.api.selectors import InvalidSelector, as_labels, is_empty, parsed, selector_text
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, MACHINE_DEPLOYMENT_NAME_LABEL
 from clusterwright.controllers.external import with_owner
 from clusterwright.controllers.kit.adopt import Providers, owner_reference
+from clusterwright.controllers.kit.owners import ClusterFacts
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.machine_templates import Templates, failed, look_at_templates
-from clusterwright.controllers.machinedeployment.snapshot import MachineDeploymentSnapshot, machine_facts
+from clusterwright.controllers.machinedeployment.snapshot import MachineDeploymentSnapshot, MachineFacts
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import ApiError
 
 
-def belonging(deployment: MachineDeployment, cluster: Cluster) -> MachineDeployment:
+def belonging(deployment: MachineDeployment, cluster: ClusterFacts) -> MachineDeployment:
     """Return the MachineDeployment with what ties it to its Cluster. Pure."""
     metadata = deployment.metadata
     return replace(
         deployment,
         metadata=replace(
             metadata,
-            labels={**metadata.labels, CLUSTER_NAME_LABEL: cluster.metadata.name},
-            owner_references=with_owner(metadata.owner_references, owner_reference(cluster, controller=False)),
+            labels={**metadata.labels, CLUSTER_NAME_LABEL: cluster.name},
+            owner_references=with_owner(metadata.owner_references, cluster.reference),
         ),
     )
 
@@ -39,13 +40,15 @@ class Observer:
     deps: Dependencies
     providers: Providers
 
-    async def observe(self, deployment: MachineDeployment, cluster: Cluster) -> MachineDeploymentSnapshot:
+    async def observe(self, deployment: MachineDeployment, cluster: ClusterFacts) -> MachineDeploymentSnapshot:
         """Return all that is known before anything is done; raises PassFailed where not even the Machines are."""
         machines = await self._machines(deployment)
         templates = Templates()
         if deployment.metadata.deletion_timestamp is None:
             deployment = belonging(deployment, cluster)
-            templates = await look_at_templates(self.providers, deployment.key, deployment.spec.template.spec, cluster, all_of_them=False)
+            templates = await look_at_templates(
+                self.providers, deployment.key, deployment.spec.template.spec, cluster.reference, all_of_them=False
+            )
         failures = [*templates.failures]
         machine_sets: tuple[MachineSet, ...] | None = None
         try:
@@ -63,11 +66,11 @@ class Observer:
             features=self.deps.features,
         )
 
-    async def _machines(self, deployment: MachineDeployment) -> tuple[Machine, ...]:
+    async def _machines(self, deployment: MachineDeployment) -> tuple[MachineFacts, ...]:
         try:
             labels = as_labels(deployment.spec.selector)
             found = await self.deps.client.list(Machine, namespace=deployment.metadata.namespace, labels=labels)
-            return tuple(map(machine_facts, found))
+            return tuple(map(MachineFacts.of, found))
         except (ApiError, InvalidSelector) as error:
             raise failed(f"failed to list Machines of MachineDeployment {deployment.key}: {error}", error) from error
 

@@ -22,6 +22,7 @@ from clusterwright.api.wellknown import (
 )
 from clusterwright.controllers.applying import Applier
 from clusterwright.controllers.kit.adopt import Providers
+from clusterwright.controllers.kit.owners import ClusterFacts
 from clusterwright.controllers.kit.passing import Pass, PassFailed
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.machinedeployment import desired, inplace, revisions, rollout
@@ -31,7 +32,7 @@ from clusterwright.controllers.machinedeployment.desired import FIELD_MANAGER, M
 from clusterwright.controllers.machinedeployment.observing import Observer
 from clusterwright.controllers.machinedeployment.plan import DELETE, STEPS, Deletion, Step
 from clusterwright.controllers.machinedeployment.rollout import Limits, Rollout, Sized
-from clusterwright.controllers.machinedeployment.snapshot import MachineDeploymentSnapshot
+from clusterwright.controllers.machinedeployment.snapshot import MachineDeploymentDone, MachineDeploymentSnapshot
 from clusterwright.controllers.machinedeployment.status import PHASE, counted, is_complete, is_spent, v1beta1_counted
 from clusterwright.controllers.machinedeployment.templates import Division, biggest_first, divide, due, has_hash, oldest_first
 from clusterwright.controllers.owned_machines import awaits_acknowledgement, missing_text
@@ -40,13 +41,15 @@ from clusterwright.runtime.errors import ApiError, Conflict, NotFound
 from clusterwright.runtime.finalizers import without_finalizer
 from clusterwright.runtime.reconcile import Reconciler
 
-SHAPE: Final = Shape(kind=MachineDeployment, finalizer=MACHINE_DEPLOYMENT_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
+SHAPE: Final = Shape(
+    kind=MachineDeployment, done=MachineDeploymentDone, finalizer=MACHINE_DEPLOYMENT_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1
+)
 NO_MARKS: Final[Mapping[str, Mapping[str, str]]] = {}
 _NOT_SEEN_WAIT: Final = timedelta(seconds=15)
-Run = Pass[MachineDeployment, MachineDeploymentSnapshot]
+Run = Pass[MachineDeployment, MachineDeploymentSnapshot, MachineDeploymentDone]
 
 
-class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnapshot]):
+class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeploymentSnapshot, MachineDeploymentDone]):
     """The steps that are a MachineDeployment's own."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -56,15 +59,11 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
         self._observer = Observer(deps, self._providers)
         self._advisor = inplace.UpdateAdvisor(deps)
 
-    async def owner(self, obj: MachineDeployment) -> Cluster | None:
+    async def owner(self, obj: MachineDeployment) -> ClusterFacts:
         """Return its Cluster; an error if there is none."""
-        return await self._deps.client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name))
+        return ClusterFacts.of(await self._deps.client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name)))
 
-    def is_paused(self, owner: Cluster) -> bool:
-        """Return whether the Cluster is paused."""
-        return bool(owner.spec.paused)
-
-    async def observe(self, obj: MachineDeployment, owner: Cluster) -> MachineDeploymentSnapshot:
+    async def observe(self, obj: MachineDeployment, owner: ClusterFacts) -> MachineDeploymentSnapshot:
         """Everything that decisions need."""
         return await self._observer.observe(obj, owner)
 
@@ -75,9 +74,9 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
 
     def conclude(self, run: Run) -> None:
         """Counters, phase, then conditions in both forms."""
-        run.become(counted(run.seen))
-        if run.seen.settled:
-            run.become(v1beta1_counted(run.seen))
+        run.become(counted(run.done))
+        if run.done.settled:
+            run.become(v1beta1_counted(run.done))
         phase = run.decide(PHASE).phase
         run.become(replace(run.object, status=replace(run.object.status, phase=phase)))
         run.conclude(*TABLES, *V1BETA1_TABLES)
@@ -88,7 +87,7 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
         """Tell the MachineSets apart, decide how many Machines each shall have, write that, and clean up."""
         for failure in run.seen.failures:
             run.fail(failure)
-        if run.seen.machine_sets is None:
+        if run.done.machine_sets is None:
             return
         if run.seen.deleting:
             await self._delete(run)
@@ -96,15 +95,15 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
         step = run.decide(STEPS).chosen(Step)
         if step is None:
             return
-        for machine_set in run.seen.machine_sets:
+        for machine_set in run.done.machine_sets:
             if machine_set.spec.replicas is None:
                 run.fail(f"spec.replicas of MachineSet {machine_set.key} is not set. Set it, or delete the MachineSet")
                 return
             if not has_hash(machine_set):
                 run.fail(f"MachineSet {machine_set.key} does not have the machine-template-hash label")
                 return
-        division = divide(run.object, run.seen.machine_sets, run.seen.now)
-        run.seen = replace(run.seen, division=division, new=division.new.metadata.name if division.new else "")
+        division = divide(run.object, run.done.machine_sets, run.seen.now)
+        run.done = replace(run.done, new=division.new.metadata.name if division.new else "")
         match step:
             case Step.SCALE:
                 await self._scale(run, division)
@@ -112,17 +111,17 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
                 await self._roll_out(run, division, step)
             case never:
                 assert_never(never)
-        run.become(counted(run.seen))
-        run.seen = replace(run.seen, settled=not run.errors)
+        run.become(counted(run.done))
+        run.done = replace(run.done, settled=not run.errors)
         if step is not Step.SCALE and is_complete(run.object):
             await self._clean_up(run)
 
     async def _delete(self, run: Run) -> None:
         match run.decide(DELETE).chosen(Deletion):
             case Deletion.DELETE:
-                for machine_set in run.seen.machine_sets or ():
+                for machine_set in run.done.machine_sets or ():
                     if machine_set.metadata.deletion_timestamp is None:
-                        await self._delete_one(run, machine_set)
+                        await run.delete(self._deps.client, machine_set)
             case Deletion.RELEASE:
                 run.become(without_finalizer(run.object, MACHINE_DEPLOYMENT_FINALIZER))
             case None:
@@ -130,40 +129,28 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
             case never:
                 assert_never(never)
 
-    async def _delete_one(self, run: Run, machine_set: MachineSet) -> None:
-        name = machine_set.metadata.name
-        try:
-            await self._deps.client.delete(MachineSet, machine_set.key, uid=machine_set.metadata.uid)
-        except NotFound:
-            return
-        except ApiError as error:
-            run.record("Warning", "FailedDelete", f"Failed to delete MachineSet {name}: {error}")
-            run.fail(f"failed to delete MachineSet {machine_set.key}: {error}", error)
-            return
-        run.record("Normal", "SuccessfulDelete", f"Deleted MachineSet {name}")
-
     async def _clean_up(self, run: Run) -> None:
         """After a rollout, old MachineSets without Machines go, the oldest first."""
-        for machine_set in oldest_first(run.seen.machine_sets or ()):
-            if machine_set.metadata.name != run.seen.new and is_spent(machine_set):
-                await self._delete_one(run, machine_set)
+        for machine_set in oldest_first(run.done.machine_sets or ()):
+            if machine_set.metadata.name != run.done.new and is_spent(machine_set):
+                await run.delete(self._deps.client, machine_set)
 
     # ----------------------------------------------------------------------------------------------- rollout
 
     async def _scale(self, run: Run, division: Division) -> None:
         """The rollout is paused: no MachineSet is made, what is there is scaled in proportion."""
-        found = run.seen.limits or Limits()
+        found = run.done.limits or Limits()
         intents = rollout.proportional(
-            replicas=run.seen.desired,
+            replicas=run.done.desired,
             surge=found.surge,
-            is_rolling=run.seen.strategy == "RollingUpdate",
-            new=run.seen.new,
-            sets=_sized(run.seen.machine_sets or ()),
+            is_rolling=run.done.strategy == "RollingUpdate",
+            new=run.done.new,
+            sets=_sized(run.done.machine_sets or ()),
         )
-        await self._write(run, division, intents, name=run.seen.new, hash_label="")
+        await self._write(run, division, intents, name=run.done.new, hash_label="")
 
     async def _roll_out(self, run: Run, division: Division, step: Step) -> None:
-        name, hash_label = run.seen.new, ""
+        name, hash_label = run.done.new, ""
         if division.new is None:
             if run.seen.missing:
                 raise PassFailed(f"failed to create a new MachineSet: {missing_text(run.seen.missing)}")
@@ -173,8 +160,8 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
             after = due(run.object, run.seen.now)
             name, hash_label = desired.new_name(_maker(run), after.isoformat() if after else "", taken)
         plan = Rollout(
-            replicas=run.seen.desired,
-            limits=run.seen.limits or Limits(),
+            replicas=run.done.desired,
+            limits=run.done.limits or Limits(),
             new=Sized.of(division.new) if division.new else Sized(name),
             old=_sized(division.old),
         )
@@ -248,9 +235,9 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
         labels = {MACHINE_DEPLOYMENT_NAME_LABEL: metadata.name}
         existing = await self._deps.client.live.list(MachineSet, namespace=metadata.namespace, labels=labels)
         ours = {s.metadata.uid for s in existing if any(r.controller and r.uid == metadata.uid for r in s.metadata.owner_references)}
-        unseen = ours - {s.metadata.uid for s in run.seen.machine_sets or ()}
+        unseen = ours - {s.metadata.uid for s in run.done.machine_sets or ()}
         if unseen:
-            run.seen = replace(run.seen, unseen=len(unseen))
+            run.done = replace(run.done, unseen=len(unseen))
             run.vote(_NOT_SEEN_WAIT)
         return bool(unseen)
 
@@ -267,7 +254,7 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
         marks: Mapping[str, Mapping[str, str]] = NO_MARKS,
     ) -> None:
         """The new MachineSet first, then the old ones, then the revision is told; the first that cannot be written ends it."""
-        maker, may_create, number = _maker(run), run.seen.strategy != "OnDelete", ""
+        maker, may_create, number = _maker(run), run.done.strategy != "OnDelete", ""
         if name:
             before = division.new.metadata.annotations if division.new else {}
             try:
@@ -291,7 +278,7 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
             metadata = run.object.metadata
             told = {**metadata.annotations, REVISION_ANNOTATION: number}
             run.become(replace(run.object, metadata=replace(metadata, annotations=told)))
-        self._applier.keep_only(run.object.key, {s.metadata.uid for s in run.seen.machine_sets or ()})
+        self._applier.keep_only(run.object.key, {s.metadata.uid for s in run.done.machine_sets or ()})
 
     async def _create(self, run: Run, intent: Json) -> None:
         name = intent["metadata"]["name"]
@@ -301,7 +288,7 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
             run.record("Warning", "FailedCreate", f"Failed to create MachineSet {name}: {error}")
             raise PassFailed(f"failed to create MachineSet {name}: {error}") from error
         run.record("Normal", "SuccessfulCreate", f"Created MachineSet {name} with {intent['spec']['replicas']} replicas")
-        run.seen = replace(run.seen, machine_sets=(*(run.seen.machine_sets or ()), convert(answer.json, MachineSet)), new=name)
+        run.done = replace(run.done, machine_sets=(*(run.done.machine_sets or ()), convert(answer.json, MachineSet)), new=name)
 
     async def _update(
         self, run: Run, maker: Maker, machine_set: MachineSet, intents: Mapping[str, int], annotations: Mapping[str, str]
@@ -323,9 +310,9 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
             raise PassFailed(f"failed to update MachineSet {name}: {error}") from error
         if applied.object is not None:
             after = convert(applied.object.json, MachineSet)
-            sets = tuple(after if s.metadata.name == name else s for s in run.seen.machine_sets or ())
-            run.seen = replace(run.seen, machine_sets=sets)
-        if replicas != before and not applied.mended:
+            sets = tuple(after if s.metadata.name == name else s for s in run.done.machine_sets or ())
+            run.done = replace(run.done, machine_sets=sets)
+        if replicas != before and not applied.repaired:
             way = "up" if replicas > before else "down"
             run.record("Normal", "SuccessfulScale", f"Scaled {way} MachineSet {name}: {before} -> {replicas}")
 
@@ -338,7 +325,7 @@ def _sized(machine_sets: Iterable[MachineSet]) -> tuple[Sized, ...]:
 def _maker(run: Run) -> Maker:
     """Return the MachineDeployment as its MachineSets see it: as it is stored."""
     spec: Json = msgspec.json.decode(run.original.raw).get("spec") or {}
-    found = run.seen.limits or Limits()
+    found = run.done.limits or Limits()
     return Maker(run.object.metadata, run.object.api_version, spec, found.surge)
 
 

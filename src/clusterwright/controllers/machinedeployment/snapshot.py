@@ -1,4 +1,4 @@
-"""What one pass sees of a MachineDeployment's world, frozen."""
+"""The snapshot of a MachineDeployment, and the outcome of a pass."""
 
 from __future__ import annotations
 
@@ -6,72 +6,51 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from clusterwright.api.copying import replace
-from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet, MachineStatus
+from clusterwright.api.core import Machine, MachineDeployment, MachineSet, MachineStatus
 from clusterwright.api.meta import ObjectMeta
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kit.snapshots import ScaledSnapshot
 from clusterwright.controllers.machinedeployment.rollout import Limits, limits
-from clusterwright.controllers.machinedeployment.templates import Division
 
-_TOLD = frozenset({"Ready", "UpToDate", "HealthCheckSucceeded", "OwnerRemediated", "Deleting", "Updating"})
+_REPORTED = frozenset({"Ready", "UpToDate", "HealthCheckSucceeded", "OwnerRemediated", "Deleting", "Updating"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterFacts:
-    """What a MachineDeployment asks of its Cluster."""
-
-    paused: bool
+class MachineFacts(Machine):
+    """The facts of a Machine that a MachineDeployment counts: a Machine with nothing else in it."""
 
     @staticmethod
-    def of(cluster: Cluster) -> ClusterFacts:
-        """Return the facts of a Cluster."""
-        return ClusterFacts(paused=bool(cluster.spec.paused))
-
-
-def machine_facts(machine: Machine) -> Machine:
-    """Return the Machine with what a MachineDeployment asks and tells of it, and nothing else, so that no table can ask for more."""
-    metadata, status = machine.metadata, machine.status
-    return Machine(
-        metadata=ObjectMeta(
-            name=metadata.name,
-            namespace=metadata.namespace,
-            labels=metadata.labels,
-            annotations=metadata.annotations,
-            owner_references=metadata.owner_references,
-            creation_timestamp=metadata.creation_timestamp,
-            deletion_timestamp=metadata.deletion_timestamp,
-        ),
-        status=MachineStatus(
-            conditions=tuple(replace(c, observed_generation=0) for c in status.conditions if c.type in _TOLD),
-            deletion=status.deletion,
-        ),
-    )
+    def of(machine: Machine) -> MachineFacts:
+        """Return the facts of a Machine."""
+        metadata, status = machine.metadata, machine.status
+        return MachineFacts(
+            metadata=ObjectMeta(
+                name=metadata.name,
+                namespace=metadata.namespace,
+                labels=metadata.labels,
+                annotations=metadata.annotations,
+                owner_references=metadata.owner_references,
+                creation_timestamp=metadata.creation_timestamp,
+                deletion_timestamp=metadata.deletion_timestamp,
+            ),
+            status=MachineStatus(
+                conditions=tuple(replace(c, observed_generation=0) for c in status.conditions if c.type in _REPORTED),
+                deletion=status.deletion,
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineDeploymentSnapshot(ScaledSnapshot[MachineDeployment]):
-    """A MachineDeployment and all that its tables ask about.
+    """A MachineDeployment, its MachineSets and Machines."""
 
-    `object` is the MachineDeployment as read, then as the pass changed it. `machine_sets` are those that belong to it, then as this
-    pass wrote them.
-    """
-
-    machines: tuple[Machine, ...] = ()
-    """All that its selector matches, as `machine_facts`."""
+    machines: tuple[MachineFacts, ...] = ()
+    """All that its selector matches."""
     machine_sets: tuple[MachineSet, ...] | None = None
     """None: they could not be listed."""
-    new: str = ""
-    """The name of the MachineSet that is rolled out; empty: there is none, or it is not known."""
     missing: tuple[str, ...] = ()
     """The kinds of the templates that do not exist, bootstrap first."""
     failures: tuple[PassFailed, ...] = ()
-    """What went wrong while all this was read."""
-    division: Division | None = None
-    """How the MachineSets were told apart; None while that is not known."""
-    settled: bool = False
-    """The step of the rollout was taken, and nothing failed: what is deprecated is told of such passes only."""
-    unseen: int = 0
-    """How many MachineSets of ours the API server shows that a cache does not; no other is created before they are seen."""
+    """The failures to read."""
     features: Mapping[str, bool] = field(default_factory=dict)
 
     @property
@@ -98,6 +77,18 @@ class MachineDeploymentSnapshot(ScaledSnapshot[MachineDeployment]):
         """How many must be available at least."""
         found = self.limits
         return (self.replicas or 0) - (found.unavailable if found else 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineDeploymentDone(MachineDeploymentSnapshot):
+    """The MachineDeployment as this pass leaves it, and how far its rollout came. `machine_sets` are as this pass wrote them."""
+
+    new: str = ""
+    """The name of the MachineSet that is rolled out; empty: there is none."""
+    settled: bool = False
+    """The step of the rollout was taken, and nothing failed: the deprecated counters are only updated then."""
+    unseen: int = 0
+    """How many MachineSets of ours the API server shows that a cache does not; no other is created before they are seen."""
 
     @property
     def new_machine_set(self) -> MachineSet | None:

@@ -11,10 +11,11 @@ from clusterwright.controllers import version_counts
 from clusterwright.controllers.intstr import capped, total
 from clusterwright.controllers.kit.conditions import with_v1beta1_status
 from clusterwright.controllers.machinedeployment.guards import deleting, replicas_unset, unlisted
-from clusterwright.controllers.machinedeployment.snapshot import MachineDeploymentSnapshot
+from clusterwright.controllers.machinedeployment.snapshot import MachineDeploymentDone, MachineDeploymentSnapshot
 from clusterwright.tables import OTHERWISE, Guard, Phase, Row, Table
 
 Snapshot = MachineDeploymentSnapshot
+Done = MachineDeploymentDone
 
 
 def counted(snapshot: Snapshot) -> MachineDeployment:
@@ -40,7 +41,7 @@ def counted(snapshot: Snapshot) -> MachineDeployment:
     )
 
 
-def v1beta1_counted(snapshot: Snapshot) -> MachineDeployment:
+def v1beta1_counted(snapshot: Done) -> MachineDeployment:
     """Return the MachineDeployment with its deprecated counters."""
     sets, new = snapshot.machine_sets or (), snapshot.new_machine_set
     ready = sum(_old(s)[0] for s in sets)

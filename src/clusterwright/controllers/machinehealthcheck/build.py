@@ -7,13 +7,14 @@ from typing import Any
 
 from clusterwright.api.core import Cluster, Machine, MachineHealthCheck
 from clusterwright.api.meta import ObjectKey
-from clusterwright.api.selectors import InvalidSelector, parsed
+from clusterwright.api.selectors import selects
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
-from clusterwright.controllers.kit.watching import SETTLE, changed, of_cluster
-from clusterwright.controllers.machinehealthcheck.evaluation import ClusterFacts, machine_facts
+from clusterwright.controllers.kit.watching import SETTLE, of_cluster
+from clusterwright.controllers.machinehealthcheck.evaluation import ClusterFacts, MachineFacts
 from clusterwright.controllers.machinehealthcheck.reconciler import make
 from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake, providers
 from clusterwright.runtime.client import Reader
+from clusterwright.runtime.predicates import changed
 from clusterwright.runtime.reconcile import Watch
 
 
@@ -23,14 +24,7 @@ async def checks_of_machine(machine: Any, reader: Reader) -> Sequence[ObjectKey]
     if not cluster:
         return ()
     checks = await reader.list(MachineHealthCheck, namespace=machine.metadata.namespace, labels={CLUSTER_NAME_LABEL: cluster})
-    return [c.key for c in checks if _selects(c, machine)]
-
-
-def _selects(check: MachineHealthCheck, machine: Machine) -> bool:
-    try:
-        return parsed(check.spec.selector).matches(machine.metadata.labels)
-    except InvalidSelector:
-        return False
+    return [c.key for c in checks if selects(c.spec.selector, machine.metadata.labels)]
 
 
 CONTROLLER = ControllerDefinition(
@@ -38,7 +32,7 @@ CONTROLLER = ControllerDefinition(
     kind=MachineHealthCheck,
     watches=(
         Watch(Cluster, of_cluster(MachineHealthCheck), changed(ClusterFacts.of)),
-        Watch(Machine, checks_of_machine, changed(machine_facts), SETTLE),
+        Watch(Machine, checks_of_machine, changed(MachineFacts.of), SETTLE),
     ),
     make=make,
     access=(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clusterwright.controllers.kit.conditions import CHECK_LOGS
 from clusterwright.controllers.machinehealthcheck import guards as g
-from clusterwright.controllers.machinehealthcheck.snapshot import HealthCheckSnapshot, TargetSnapshot
+from clusterwright.controllers.machinehealthcheck.snapshot import HealthCheckDone, TargetSnapshot
 from clusterwright.tables import KEEP, OTHERWISE, Row, Table, Transition, false, true
 
 OWNED = ("Paused", "RemediationAllowed")
@@ -15,7 +15,7 @@ MACHINE_OWNED = ("HealthCheckSucceeded",)
 
 _WARNING = "Warning"
 _TRUE: Transition[TargetSnapshot] = true("")
-_CHECK_TRUE: Transition[HealthCheckSnapshot] = true("")
+_CHECK_TRUE: Transition[HealthCheckDone] = true("")
 
 _NODE_RULES = (g.node_deleted, g.startup_timed_out, g.node_condition_broken)
 _BROKEN = g.machine_condition_broken | g.node_deleted | g.startup_timed_out | g.node_condition_broken
@@ -75,7 +75,7 @@ EXTERNALLY_REMEDIATED: Table[TargetSnapshot] = Table(
     about="Of a Machine, where a remediation template is given: whoever remediates takes the condition on from there.",
 )
 
-REMEDIATION_ALLOWED: Table[HealthCheckSnapshot] = Table(
+REMEDIATION_ALLOWED: Table[HealthCheckDone] = Table(
     "RemediationAllowed",
     Row("limit-unreadable",     ~g.limit_valid,             KEEP,                                               error=g.limit_complaint),
     Row("allowed",              g.within_limit,             true("RemediationAllowed"),                         v1beta1=_CHECK_TRUE),
@@ -84,14 +84,14 @@ REMEDIATION_ALLOWED: Table[HealthCheckSnapshot] = Table(
     assuming=[~g.within_limit | g.limit_valid],
 )
 
-TEMPLATE_AVAILABLE: Table[HealthCheckSnapshot] = Table(
+TEMPLATE_AVAILABLE: Table[HealthCheckDone] = Table(
     "ExternalRemediationTemplateAvailable (v1beta1)",
     Row("missing",              g.any_template_missing,     false("ExternalRemediationTemplateNotFound", g.external_error, "Error")),
     Row("as-it-is",             OTHERWISE,                  KEEP),
     v1beta1="ExternalRemediationTemplateAvailable",
 )
 
-REQUEST_AVAILABLE: Table[HealthCheckSnapshot] = Table(
+REQUEST_AVAILABLE: Table[HealthCheckDone] = Table(
     "ExternalRemediationRequestAvailable (v1beta1)",
     Row("refused",              g.any_request_refused,      false("ExternalRemediationRequestCreationFailed", g.external_error, "Error")),
     Row("as-it-is",             OTHERWISE,                  KEEP),

@@ -21,7 +21,7 @@ from clusterwright.api.core import (
     MachineV1Beta1DeprecatedStatus,
 )
 from clusterwright.api.kubernetes import Node
-from clusterwright.api.meta import ObjectKey, ObjectMeta, OwnerReference
+from clusterwright.api.meta import ObjectMeta
 from clusterwright.api.wellknown import (
     CONTROL_PLANE_LABEL,
     PAUSED_ANNOTATION,
@@ -29,6 +29,7 @@ from clusterwright.api.wellknown import (
     SKIP_REMEDIATION_ANNOTATION,
 )
 from clusterwright.conditions import get, v1beta1
+from clusterwright.controllers.kit import owners
 from clusterwright.controllers.kit.adopt import owner_reference
 from clusterwright.kubeadm.durations import format_duration
 
@@ -39,33 +40,39 @@ _A_MOMENT = timedelta(seconds=1)
 """Added to every wait, so that the next look is surely after the timeout."""
 
 
-def machine_facts(machine: Machine) -> Machine:
-    """The Machine with what a check goes by, and nothing else, so that no rule can ask for more; its own verdict is nothing new to it."""
-    metadata, status = machine.metadata, machine.status
-    remediated = tuple(replace(c, message="") for c in v1beta1.reporter_conditions(machine) if c.type == "OwnerRemediated")
-    return Machine(
-        metadata=ObjectMeta(
-            name=metadata.name,
-            namespace=metadata.namespace,
-            uid=metadata.uid,
-            labels=metadata.labels,
-            annotations=metadata.annotations,
-            creation_timestamp=metadata.creation_timestamp,
-            deletion_timestamp=metadata.deletion_timestamp,
-        ),
-        status=MachineStatus(
-            node_ref=status.node_ref,
-            conditions=tuple(replace(c, message="", observed_generation=0) for c in status.conditions if c.type != "HealthCheckSucceeded"),
-            deprecated=MachineDeprecatedStatus(v1beta1=MachineV1Beta1DeprecatedStatus(conditions=remediated)),
-        ),
-    )
+class MachineFacts(Machine):
+    """The facts of a Machine that a check depends on: a Machine with nothing else in it. The check's own verdict is left out."""
+
+    @staticmethod
+    def of(machine: Machine) -> MachineFacts:
+        """Return the facts of a Machine."""
+        metadata, status = machine.metadata, machine.status
+        remediated = tuple(replace(c, message="") for c in v1beta1.reporter_conditions(machine) if c.type == "OwnerRemediated")
+        return MachineFacts(
+            metadata=ObjectMeta(
+                name=metadata.name,
+                namespace=metadata.namespace,
+                uid=metadata.uid,
+                labels=metadata.labels,
+                annotations=metadata.annotations,
+                creation_timestamp=metadata.creation_timestamp,
+                deletion_timestamp=metadata.deletion_timestamp,
+            ),
+            status=MachineStatus(
+                node_ref=status.node_ref,
+                conditions=tuple(
+                    replace(c, message="", observed_generation=0) for c in status.conditions if c.type != "HealthCheckSucceeded"
+                ),
+                deprecated=MachineDeprecatedStatus(v1beta1=MachineV1Beta1DeprecatedStatus(conditions=remediated)),
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A Machine, as `machine_facts`, with its Node. `is_node_gone`: it had one, which does not exist any more."""
+    """A Machine with its Node. `is_node_gone`: it had one, which does not exist any more."""
 
-    machine: Machine
+    machine: MachineFacts
     node: Node | None = None
     is_node_gone: bool = False
 
@@ -138,12 +145,9 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterFacts:
-    """What a check goes by: whose it is, pause, and whether Machines can be judged fairly."""
+class ClusterFacts(owners.ClusterFacts):
+    """The facts of its Cluster that a check depends on: beside the pause, whether Machines can be judged fairly."""
 
-    key: ObjectKey
-    owner: OwnerReference
-    paused: bool
     initialized: Reached
     infrastructure: Reached
 
@@ -151,8 +155,8 @@ class ClusterFacts:
     def of(cluster: Cluster) -> ClusterFacts:
         """Return the facts of a Cluster."""
         return ClusterFacts(
-            key=cluster.key,
-            owner=owner_reference(cluster, controller=False),
+            namespace=cluster.metadata.namespace,
+            reference=owner_reference(cluster, controller=False),
             paused=bool(cluster.spec.paused),
             initialized=Reached.of(cluster, "ControlPlaneInitialized"),
             infrastructure=Reached.of(cluster, "InfrastructureReady"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from clusterwright.api.wellknown import REMEDIATE_MACHINE_ANNOTATION
 from clusterwright.conditions import get, v1beta1
 from clusterwright.controllers.machinehealthcheck.evaluation import Rule
-from clusterwright.controllers.machinehealthcheck.snapshot import HealthCheckSnapshot, Request, TargetSnapshot
+from clusterwright.controllers.machinehealthcheck.snapshot import HealthCheckDone, Request, TargetSnapshot
 from clusterwright.tables import guard, message
 
 # ------------------------------------------------------------------------------------------------------------ one Machine
@@ -116,47 +116,47 @@ MARKED = f"Health check failed: marked for remediation via {REMEDIATE_MACHINE_AN
 
 
 @guard("the number of Machines that are not healthy is within the limit")
-def within_limit(s: HealthCheckSnapshot) -> bool:
+def within_limit(s: HealthCheckDone) -> bool:
     return s.is_remediation_allowed
 
 
 @guard("spec.remediation.triggerIf.unhealthyInRange is set")
-def by_range(s: HealthCheckSnapshot) -> bool:
+def by_range(s: HealthCheckDone) -> bool:
     return s.limit.is_range
 
 
 @guard("spec.remediation.triggerIf can be read")
-def limit_valid(s: HealthCheckSnapshot) -> bool:
+def limit_valid(s: HealthCheckDone) -> bool:
     return not s.limit_error
 
 
 @guard("the remediation template could not be read")
-def any_template_missing(s: HealthCheckSnapshot) -> bool:
+def any_template_missing(s: HealthCheckDone) -> bool:
     return any(t.request is Request.TEMPLATE_MISSING for t in s.targets)
 
 
 @guard("a remediation request could not be created")
-def any_request_refused(s: HealthCheckSnapshot) -> bool:
+def any_request_refused(s: HealthCheckDone) -> bool:
     return any(t.request is Request.REFUSED for t in s.targets)
 
 
 @message("<what is wrong>")
-def limit_complaint(s: HealthCheckSnapshot) -> str:
+def limit_complaint(s: HealthCheckDone) -> str:
     return s.limit_error
 
 
 @message("<the error>")
-def external_error(s: HealthCheckSnapshot) -> str:
+def external_error(s: HealthCheckDone) -> str:
     return s.external_error
 
 
 @message("Remediation is not allowed, ... does not fall within the range (total: T, unhealthy: U, unhealthyRange: [a-b])")
-def outside_range(s: HealthCheckSnapshot) -> str:
+def outside_range(s: HealthCheckDone) -> str:
     numbers = f"total: {s.expected}, unhealthy: {s.unhealthy}, unhealthyRange: {s.limit.text}"
     return f"Remediation is not allowed, the number of not started or unhealthy machines does not fall within the range ({numbers})"
 
 
 @message("Remediation is not allowed, ... exceeds maxUnhealthy (total: T, unhealthy: U, maxUnhealthy: M)")
-def above_limit(s: HealthCheckSnapshot) -> str:
+def above_limit(s: HealthCheckDone) -> str:
     numbers = f"total: {s.expected}, unhealthy: {s.unhealthy}, maxUnhealthy: {s.limit.text}"
     return f"Remediation is not allowed, the number of not started or unhealthy machines exceeds maxUnhealthy ({numbers})"

@@ -16,61 +16,64 @@ from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.machinehealthcheck import plan
 from clusterwright.controllers.machinehealthcheck.conditions import MACHINE_OWNED, OWNED, OWNED_V1BETA1, TABLES
-from clusterwright.controllers.machinehealthcheck.evaluation import ClusterFacts, Target, is_exempt, machine_facts, next_check
+from clusterwright.controllers.machinehealthcheck.evaluation import ClusterFacts, MachineFacts, Target, is_exempt, next_check
+from clusterwright.controllers.machinehealthcheck.node_watches import NodeWatches
 from clusterwright.controllers.machinehealthcheck.remediation import request_for, request_kind, template_of
-from clusterwright.controllers.machinehealthcheck.snapshot import HealthCheckSnapshot, Request, TargetSnapshot
-from clusterwright.controllers.machinehealthcheck.wakes import Wakes
+from clusterwright.controllers.machinehealthcheck.snapshot import HealthCheckDone, HealthCheckSnapshot, Request, TargetSnapshot
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import AlreadyExists, ApiError, NotFound
 from clusterwright.runtime.patch import Patcher
+from clusterwright.runtime.reconcile import Reconciler
 
-SHAPE = Shape(kind=MachineHealthCheck, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
-CheckPass = Pass[MachineHealthCheck, HealthCheckSnapshot]
+SHAPE = Shape(kind=MachineHealthCheck, done=HealthCheckDone, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
+CheckPass = Pass[MachineHealthCheck, HealthCheckSnapshot, HealthCheckDone]
 
 
-def make(deps: Dependencies) -> KindReconciler[MachineHealthCheck, Cluster, HealthCheckSnapshot]:
+def make(deps: Dependencies) -> Reconciler:
     """Return the reconciler of MachineHealthChecks."""
     return KindReconciler(deps, SHAPE, MachineHealthChecks(deps))
 
 
-class MachineHealthChecks(Kind[MachineHealthCheck, Cluster, HealthCheckSnapshot]):
+class MachineHealthChecks(Kind[MachineHealthCheck, ClusterFacts, HealthCheckSnapshot, HealthCheckDone]):
     """Says which Machines are unhealthy, and asks for their remediation."""
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
         self._client = deps.client
         self._patcher = Patcher(deps.client, deps.clock, deps.random)
-        self._wakes = Wakes(deps.enqueue)
+        self._watches = NodeWatches(deps.enqueue)
 
     def forget(self, key: ObjectKey) -> None:
         """The check is gone."""
-        self._wakes.forget(key)
+        self._watches.forget(key)
 
-    async def owner(self, obj: MachineHealthCheck) -> Cluster:
+    async def owner(self, obj: MachineHealthCheck) -> ClusterFacts:
         """Return the Cluster that the check names; it must be there."""
-        return await self._client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name))
-
-    def is_paused(self, owner: Cluster) -> bool:
-        """Return whether the Cluster is."""
-        return bool(owner.spec.paused)
+        return ClusterFacts.of(await self._client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name)))
 
     # ---------------------------------------------------------------------------------------------- observe
 
-    async def observe(self, obj: MachineHealthCheck, owner: Cluster) -> HealthCheckSnapshot:
-        """Return the check and its Cluster; the Machines are read by `act`, so that a failure still leaves the check with its owner."""
-        return HealthCheckSnapshot(now=self._deps.clock.now(), object=obj, cluster=ClusterFacts.of(owner))
+    async def observe(self, obj: MachineHealthCheck, owner: ClusterFacts) -> HealthCheckSnapshot:
+        """Return the check, its Cluster and the Machines that it looks after."""
+        found: Sequence[Target] = ()
+        unread: Exception | None = None
+        try:
+            found = await self._targets(obj, owner)
+        except (ApiError, InvalidSelector) as error:
+            unread = error
+        return HealthCheckSnapshot(now=self._deps.clock.now(), object=obj, cluster=owner, found=tuple(found), unread=unread)
 
     async def _targets(self, check: MachineHealthCheck, cluster: ClusterFacts) -> Sequence[Target]:
         """Return the Machines that the check looks after, with their Nodes where the workload cluster can have some. Raises ApiError."""
         selector = parsed(check.spec.selector)
         own = {CLUSTER_NAME_LABEL: check.spec.cluster_name}
         found = await self._client.list(Machine, namespace=check.metadata.namespace, labels=own)
-        machines = [machine_facts(m) for m in found if selector.matches(m.metadata.labels) and not is_exempt(m)]
-        self._wakes.learn(check.key, cluster.key, machines, template_of(check))
+        machines = [MachineFacts.of(m) for m in found if selector.matches(m.metadata.labels) and not is_exempt(m)]
+        self._watches.learn(check.key, cluster.key, machines, template_of(check))
         if cluster.initialized.status != "True":
             return [Target(m) for m in machines]
         client = await self._deps.workload.client(cluster.key)
-        await self._deps.workload.watch(cluster.key, "machinehealthcheck", Node, self._wakes.node_changed(cluster.key))
+        await self._deps.workload.watch(cluster.key, "machinehealthcheck", Node, self._watches.node_changed(cluster.key))
         targets = []
         for machine in machines:
             ref = machine.status.node_ref
@@ -83,20 +86,18 @@ class MachineHealthChecks(Kind[MachineHealthCheck, Cluster, HealthCheckSnapshot]
     async def act(self, run: CheckPass) -> None:
         """Write what was found on every Machine; one that fails does not keep the others from it."""
         run.become(plan.with_owner_and_label(run.object, run.seen.cluster))
-        try:
-            targets = await self._targets(run.object, run.seen.cluster)
-        except InvalidSelector as error:
-            run.fail(f"spec.selector: {error}", error)
+        if (unread := run.seen.unread) is not None:
+            run.fail(f"spec.selector: {unread}" if isinstance(unread, InvalidSelector) else unread, unread)
             return
-        run.seen = plan.judged(run.seen, targets)
-        if run.seen.limit_error:
+        run.done = plan.judged(run.done)
+        if run.done.limit_error:
             return
-        done = [await self._handled(run, target) for target in run.seen.targets]
-        run.seen = replace(run.seen, targets=tuple(done))
+        done = [await self._handled(run, target) for target in run.done.targets]
+        run.done = replace(run.done, targets=tuple(done))
         wait = next_check([t.evaluation for t in done])
-        if run.seen.is_remediation_allowed:
+        if run.done.is_remediation_allowed:
             run.vote(wait)
-        elif wait is not None:  # nothing will be remediated then, but who is unhealthy shall be told
+        elif wait is not None:  # nothing will be remediated then, but unhealthy Machines are reported
             self._deps.enqueue_after(run.object.key, wait, "a timeout has passed")
 
     async def _handled(self, run: CheckPass, target: TargetSnapshot) -> TargetSnapshot:
@@ -113,8 +114,8 @@ class MachineHealthChecks(Kind[MachineHealthCheck, Cluster, HealthCheckSnapshot]
         if template is None or not target.allowed:
             return target
         kind = request_kind(template[0])
-        await self._deps.dynamic.ensure(template[0], self._wakes.of_template)
-        await self._deps.dynamic.ensure(kind, self._wakes.of_request)
+        await self._deps.dynamic.ensure(template[0], self._watches.of_template)
+        await self._deps.dynamic.ensure(kind, self._watches.of_request)
         request = await self._client.find(kind, target.machine.key)
         if target.evaluation.is_healthy and request is not None and request.metadata.deletion_timestamp is None:
             with suppress(NotFound):
@@ -132,7 +133,7 @@ class MachineHealthChecks(Kind[MachineHealthCheck, Cluster, HealthCheckSnapshot]
             return replace(target, request=Request.EXISTS)
         except ApiError as error:
             run.fail(f"external remediation of Machine {target.machine.key}: {error}", error)
-            run.seen = replace(run.seen, external_error=str(error))
+            run.done = replace(run.done, external_error=str(error))
             return replace(target, request=step)
         return replace(target, request=Request.CREATED)
 
@@ -155,11 +156,11 @@ class MachineHealthChecks(Kind[MachineHealthCheck, Cluster, HealthCheckSnapshot]
 
     def conclude(self, run: CheckPass) -> None:
         """Counters and conditions; where the Machines could not be judged, they stay as they were."""
-        if not run.seen.is_judged:
+        if not run.done.is_judged:
             return
         was_allowed = not is_false(run.object.status.conditions, "RemediationAllowed")
-        run.become(plan.with_counters(run.seen))
+        run.become(plan.with_counters(run.done))
         run.conclude(*TABLES)
         restricted = next((c for c in run.object.status.conditions if c.type == "RemediationAllowed" and c.status == "False"), None)
-        if restricted is not None and was_allowed and run.seen.unhealthy:
+        if restricted is not None and was_allowed and run.done.unhealthy:
             run.record("Warning", "RemediationRestricted", restricted.message)

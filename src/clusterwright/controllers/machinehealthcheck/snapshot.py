@@ -1,7 +1,7 @@
-"""What one pass knows about a MachineHealthCheck and the Machines that it looks after: read once, frozen.
+"""The snapshot of a MachineHealthCheck and the Machines that it looks after, and the outcome of a pass.
 
-`TargetSnapshot` is one Machine beside the check; the tables of a Machine's conditions decide on it, those of the check's own
-conditions on `HealthCheckSnapshot`.
+`TargetSnapshot` is one Machine with the check; the tables of a Machine's conditions decide on it, those of the check's own
+conditions on `HealthCheckDone`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, auto
 
-from clusterwright.api.core import Machine, MachineHealthCheck
+from clusterwright.api.core import MachineHealthCheck
 from clusterwright.controllers.kit.snapshots import Snapshot
-from clusterwright.controllers.machinehealthcheck.evaluation import ClusterFacts, Evaluation, Target
+from clusterwright.controllers.machinehealthcheck.evaluation import ClusterFacts, Evaluation, MachineFacts, Target
 from clusterwright.controllers.machinehealthcheck.limits import Limit
 
 
@@ -38,16 +38,25 @@ class TargetSnapshot:
     request: Request = Request.UNSOUGHT
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> MachineFacts:
         """The Machine as read."""
         return self.target.machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthCheckSnapshot(Snapshot[MachineHealthCheck]):
-    """The check as this pass would leave it so far, and what its conditions rest on."""
+    """A check, its Cluster, and the Machines that it looks after."""
 
     cluster: ClusterFacts
+    found: tuple[Target, ...] = ()
+    unread: Exception | None = None
+    """Why the Machines or their Nodes could not be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthCheckDone(HealthCheckSnapshot):
+    """The check as this pass leaves it, and its verdict on every Machine."""
+
     targets: tuple[TargetSnapshot, ...] = ()
     is_judged: bool = False
     limit: Limit = field(default_factory=Limit)

@@ -2,7 +2,7 @@
 
 A pass (`reconciler`) reads the pool's bootstrap config and infrastructure and takes over what they say (`plan`), mirrors the
 infrastructure's machines as Machines (`machines`), finds the Nodes of the pool's provider IDs (`nodes`), and concludes with counters,
-phase (`status`) and the deprecated conditions (`conditions`). Everything but `reconciler`, `applied` and `wakes` is pure.
+phase (`status`) and the deprecated conditions (`conditions`). Everything but `reconciler`, `applied` and `node_watches` is pure.
 
 Watches: MachinePools; their Cluster and its connection; the kinds of bootstrap configs, infrastructure pools and infrastructure machines
 that they refer to; their Machines; the Nodes of their workload cluster.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from clusterwright.api.core import Cluster, Machine, MachinePool
-from clusterwright.controllers.kit.watching import SETTLE, changed, of_cluster
+from clusterwright.controllers.kit.watching import SETTLE, of_cluster
+from clusterwright.controllers.machinepool.node_watches import pools_by_label
 from clusterwright.controllers.machinepool.reconciler import make
 from clusterwright.controllers.machinepool.snapshot import ClusterFacts, MachineFacts
-from clusterwright.controllers.machinepool.wakes import pools_by_label
 from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake, providers
+from clusterwright.runtime.predicates import changed
 from clusterwright.runtime.reconcile import Watch
 
 CONTROLLER = ControllerDefinition(

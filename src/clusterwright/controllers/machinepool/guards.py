@@ -5,10 +5,16 @@ from __future__ import annotations
 from datetime import timedelta
 
 from clusterwright.api.wellknown import REPLICAS_MANAGED_BY_ANNOTATION
-from clusterwright.controllers.kit.contract import complaint, data_secret_created, data_secret_name, failure, said
+from clusterwright.controllers.kit.contract import data_secret_created, data_secret_name, failure, read_error, read_or_none
 from clusterwright.controllers.kit.lookup import Found, Lookup, Missing, NotReferenced, Unreadable, subject
 from clusterwright.controllers.machinepool.nodes import still_there
-from clusterwright.controllers.machinepool.snapshot import PoolSnapshot, infrastructure_provisioned, infrastructure_replicas, provider_ids
+from clusterwright.controllers.machinepool.snapshot import (
+    PoolDone,
+    PoolSnapshot,
+    infrastructure_provisioned,
+    infrastructure_replicas,
+    provider_ids,
+)
 from clusterwright.tables import Subject, guard, message
 
 
@@ -50,12 +56,12 @@ def config_missing(s: PoolSnapshot) -> bool:
 
 @guard("the failure that it reports can be read", about=_config)
 def config_failure_valid(s: PoolSnapshot) -> bool:
-    return not complaint(s.bootstrap, failure)
+    return not read_error(s.bootstrap, failure)
 
 
 @guard("the contract's flag can be read", about=_config)
 def config_flag_valid(s: PoolSnapshot) -> bool:
-    return not complaint(s.bootstrap, data_secret_created)
+    return not read_error(s.bootstrap, data_secret_created)
 
 
 @guard("the bootstrap config is being deleted", about=_config)
@@ -65,12 +71,12 @@ def config_deleting(s: PoolSnapshot) -> bool:
 
 @guard("the bootstrap config says that the data is there", about=_config)
 def config_says_created(s: PoolSnapshot) -> bool:
-    return said(s.bootstrap, data_secret_created) is True
+    return read_or_none(s.bootstrap, data_secret_created) is True
 
 
 @guard("it names the secret", about=_config)
 def config_names_secret(s: PoolSnapshot) -> bool:
-    return bool(said(s.bootstrap, data_secret_name))
+    return bool(read_or_none(s.bootstrap, data_secret_name))
 
 
 @guard("spec.template.spec.bootstrap.dataSecretName is set")
@@ -91,7 +97,7 @@ def config_error(s: PoolSnapshot) -> str:
 
 @message("<what is wrong>")
 def config_garbled(s: PoolSnapshot) -> str:
-    return complaint(s.bootstrap, failure, data_secret_created)
+    return read_error(s.bootstrap, failure, data_secret_created)
 
 
 @message("failed to retrieve dataSecretName from bootstrap provider for MachinePool <name> in namespace <namespace>")
@@ -136,12 +142,12 @@ def infra_missing(s: PoolSnapshot) -> bool:
 
 @guard("the failure that it reports can be read", about=_pool)
 def infra_failure_valid(s: PoolSnapshot) -> bool:
-    return not complaint(s.infrastructure, failure)
+    return not read_error(s.infrastructure, failure)
 
 
 @guard("the contract's flag can be read", about=_pool)
 def infra_flag_valid(s: PoolSnapshot) -> bool:
-    return not complaint(s.infrastructure, infrastructure_provisioned)
+    return not read_error(s.infrastructure, infrastructure_provisioned)
 
 
 @guard("the infrastructure pool is being deleted", about=_pool)
@@ -151,7 +157,7 @@ def infra_deleting(s: PoolSnapshot) -> bool:
 
 @guard("the infrastructure pool says that it is provisioned", about=_pool)
 def infra_says_provisioned(s: PoolSnapshot) -> bool:
-    return said(s.infrastructure, infrastructure_provisioned) is True
+    return read_or_none(s.infrastructure, infrastructure_provisioned) is True
 
 
 @guard("status.initialization.infrastructureProvisioned")
@@ -178,7 +184,7 @@ def infra_error(s: PoolSnapshot) -> str:
 
 @message("<what is wrong>")
 def infra_garbled(s: PoolSnapshot) -> str:
-    return complaint(s.infrastructure, failure, infrastructure_provisioned)
+    return read_error(s.infrastructure, failure, infrastructure_provisioned)
 
 
 @guard("its status.replicas and spec.providerIDList can be read", about=_pool)
@@ -188,12 +194,12 @@ def infra_size_valid(s: PoolSnapshot) -> bool:
 
 @message("<what is wrong>")
 def infra_size_garbled(s: PoolSnapshot) -> str:
-    return complaint(s.infrastructure, infrastructure_replicas, provider_ids)
+    return read_error(s.infrastructure, infrastructure_replicas, provider_ids)
 
 
 @guard("it lists providerIDs", about=_pool)
 def infra_lists_ids(s: PoolSnapshot) -> bool:
-    return infra_size_valid(s) and bool(said(s.infrastructure, provider_ids))
+    return infra_size_valid(s) and bool(read_or_none(s.infrastructure, provider_ids))
 
 
 @guard("it has machines", about=_pool)
@@ -206,7 +212,7 @@ def infra_has_machines(s: PoolSnapshot) -> bool:
 
 
 @guard("status.replicas, ready Nodes and nodeRefs are as many, and every Node is still the same")
-def settled(s: PoolSnapshot) -> bool:
+def settled(s: PoolDone) -> bool:
     refs = s.object.status.node_refs
     return s.nodes is not None and s.replicas == s.ready_replicas == len(refs) and still_there(refs, s.nodes)
 

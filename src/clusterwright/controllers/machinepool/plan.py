@@ -17,18 +17,18 @@ from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.controllers.external import with_owner
 from clusterwright.controllers.kit.adopt import owned_metadata, owner_reference
 from clusterwright.controllers.kit.conditions import with_v1beta1_status
-from clusterwright.controllers.kit.contract import complaint, data_secret_name, mirrored_ready, repeated_failure, said
+from clusterwright.controllers.kit.contract import data_secret_name, mirrored_ready, read_error, read_or_none, repeated_failure
 from clusterwright.controllers.kit.lookup import Lookup
 from clusterwright.controllers.machinepool import guards as g
 from clusterwright.controllers.machinepool.nodes import Membership
-from clusterwright.controllers.machinepool.snapshot import ClusterFacts, PoolSnapshot, infrastructure_replicas, provider_ids
+from clusterwright.controllers.machinepool.snapshot import ClusterFacts, PoolDone, PoolSnapshot, infrastructure_replicas, provider_ids
 from clusterwright.tables import KEEP, OTHERWISE, Outcome, Row, Table, Transition, computed, false, true
 
 REPLICAS_RETRY = timedelta(seconds=30)
 """Nodes that are not ready are looked at again after this time; their becoming ready wakes us sooner."""
 
 
-class Take(Enum):
+class Copy(Enum):
     """What the pool takes over."""
 
     SECRET_MISSING = "status.initialization.bootstrapDataSecretCreated is false"  # noqa: S105
@@ -100,16 +100,16 @@ _INFRA_FACTS = (g.infra_found | (g.infra_failure_valid & g.infra_flag_valid & ~g
 # fmt: off
 BOOTSTRAP: Table[PoolSnapshot] = Table(
     "BootstrapReady (v1beta1)",
-    Row("given",            g.no_config_ref & g.secret_given,           _TRUE,    act=Take.SECRET_GIVEN),
+    Row("given",            g.no_config_ref & g.secret_given,           _TRUE,    act=Copy.SECRET_GIVEN),
     Row("neither",          g.no_config_ref,                            KEEP,     error=g.no_bootstrap),
     Row("missing",          g.config_missing,                           KEEP,     error=g.config_gone),
     Row("unreadable",       g.config_unreadable,                        KEEP,     error=g.config_error),
     Row("failure-garbled",  ~g.config_failure_valid,                    KEEP,     error=g.config_garbled),
     Row("config-deleting",  g.config_deleting,                          KEEP),
     Row("garbled",          ~g.config_flag_valid,                       KEEP,     error=g.config_garbled),
-    Row("waiting",          ~g.config_says_created,                     _CONFIG,  act=Take.SECRET_MISSING),
+    Row("waiting",          ~g.config_says_created,                     _CONFIG,  act=Copy.SECRET_MISSING),
     Row("nameless",         ~g.config_names_secret,                     _CONFIG,  error=g.config_nameless),
-    Row("created",          OTHERWISE,                                  _CONFIG,  act=Take.SECRET),
+    Row("created",          OTHERWISE,                                  _CONFIG,  act=Copy.SECRET),
     v1beta1="BootstrapReady",
     exactly_one=[(g.no_config_ref, g.config_found, g.config_unreadable, g.config_missing)],
     assuming=_CONFIG_FACTS,
@@ -118,13 +118,13 @@ BOOTSTRAP: Table[PoolSnapshot] = Table(
 
 INFRASTRUCTURE: Table[PoolSnapshot] = Table(
     "InfrastructureReady (v1beta1)",
-    Row("lost",             g.infra_missing & g.provisioned,            false("IncorrectExternalRef", g.infra_reference_gone, "Error"), act=Take.LOST, error=g.infra_gone),
+    Row("lost",             g.infra_missing & g.provisioned,            false("IncorrectExternalRef", g.infra_reference_gone, "Error"), act=Copy.LOST, error=g.infra_gone),
     Row("missing",          g.infra_missing,                            false("IncorrectExternalRef", g.infra_reference_gone, "Error"), error=g.infra_gone),
     Row("unreadable",       g.infra_unreadable,                         KEEP,     error=g.infra_error),
     Row("failure-garbled",  ~g.infra_failure_valid,                     KEEP,     error=g.infra_garbled),
     Row("infra-deleting",   g.infra_deleting,                           KEEP),
     Row("garbled",          ~g.infra_flag_valid,                        KEEP,     error=g.infra_garbled),
-    Row("read",             OTHERWISE,                                  _INFRA,   act=Take.PROVISIONED),
+    Row("read",             OTHERWISE,                                  _INFRA,   act=Copy.PROVISIONED),
     v1beta1="InfrastructureReady",
     exactly_one=[(g.infra_found, g.infra_unreadable, g.infra_missing)],
     assuming=_INFRA_FACTS,
@@ -135,12 +135,12 @@ SIZE: Table[PoolSnapshot] = Table(
     "ProviderIDList",
     Row("garbled",          ~g.infra_size_valid,                        KEEP,     error=g.infra_size_garbled),
     Row("not-listed-yet",   ~g.infra_lists_ids & g.infra_has_machines,  KEEP),
-    Row("listed",           OTHERWISE,                                  KEEP,     act=Take.PROVIDER_IDS),
+    Row("listed",           OTHERWISE,                                  KEEP,     act=Copy.PROVIDER_IDS),
     assuming=[~g.infra_lists_ids | g.infra_size_valid],
     about="Of an infrastructure pool that is provisioned.",
 )
 
-NODE_REFS: Table[PoolSnapshot] = Table(
+NODE_REFS: Table[PoolDone] = Table(
     "NodeRefs",
     Row("settled",          g.settled,                                  KEEP,     act=Refs.KEEP),
     Row("no-ids",           g.no_ids & ~g.wants_none,                   KEEP),
@@ -172,27 +172,27 @@ DELETION: Table[PoolSnapshot] = Table(
 # --------------------------------------------------------------------------------------------------------- taking over
 
 
-def taken(s: PoolSnapshot, what: Take | None) -> MachinePool:
+def copied(s: PoolSnapshot, what: Copy | None) -> MachinePool:
     """Return the pool after it took over what a table said."""
     pool = s.object
     match what:
         case None:
             return pool
-        case Take.SECRET_MISSING:
+        case Copy.SECRET_MISSING:
             return _initialized(pool, bootstrap_data_secret_created=False)
-        case Take.SECRET_GIVEN:
+        case Copy.SECRET_GIVEN:
             return _initialized(pool, bootstrap_data_secret_created=True)
-        case Take.SECRET:
-            return _initialized(_with_secret(pool, said(s.bootstrap, data_secret_name)), bootstrap_data_secret_created=True)
-        case Take.LOST:
+        case Copy.SECRET:
+            return _initialized(_with_secret(pool, read_or_none(s.bootstrap, data_secret_name)), bootstrap_data_secret_created=True)
+        case Copy.LOST:
             ref = pool.spec.template.spec.infrastructure_ref
             gone = f"{ref.kind} {pool.metadata.namespace}/{ref.name}"
             text = f"MachinePool infrastructure resource {gone} has been deleted after being ready"
             return with_v1beta1_status(pool, failure_reason="InvalidConfiguration", failure_message=text)
-        case Take.PROVISIONED:
+        case Copy.PROVISIONED:
             return _initialized(pool, infrastructure_provisioned=g.infra_says_provisioned(s))
-        case Take.PROVIDER_IDS:
-            return _with_provider_ids(pool, said(s.infrastructure, provider_ids))
+        case Copy.PROVIDER_IDS:
+            return _with_provider_ids(pool, read_or_none(s.infrastructure, provider_ids))
         case never:
             assert_never(never)
 
@@ -217,10 +217,10 @@ def _with_provider_ids(pool: MachinePool, ids: tuple[str, ...] | None) -> Machin
 
 def with_replicas(s: PoolSnapshot) -> MachinePool:
     """The pool with the number of machines that the infrastructure says it has; unsaid, it stays; unreadable, it is at least known."""
-    if complaint(s.infrastructure, provider_ids):
+    if read_error(s.infrastructure, provider_ids):
         return s.object
-    garbled = complaint(s.infrastructure, infrastructure_replicas)
-    replicas = s.replicas if garbled else said(s.infrastructure, infrastructure_replicas)
+    garbled = read_error(s.infrastructure, infrastructure_replicas)
+    replicas = s.replicas if garbled else read_or_none(s.infrastructure, infrastructure_replicas)
     return s.object if replicas is None else replace(s.object, status=replace(s.object.status, replicas=replicas))
 
 

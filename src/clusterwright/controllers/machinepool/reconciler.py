@@ -27,33 +27,35 @@ from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.machinepool import machines, nodes, plan
 from clusterwright.controllers.machinepool.conditions import MACHINE_OWNED, OWNED, OWNED_V1BETA1, READY, UP_TO_DATE
-from clusterwright.controllers.machinepool.plan import Deletion, Refs, Take
+from clusterwright.controllers.machinepool.node_watches import NodeWatches, pools_by_label
+from clusterwright.controllers.machinepool.plan import Copy, Deletion, Refs
 from clusterwright.controllers.machinepool.snapshot import (
     ClusterFacts,
     MachineFacts,
+    PoolDone,
     PoolSnapshot,
     infrastructure_machine_kind,
     infrastructure_provisioned,
 )
 from clusterwright.controllers.machinepool.status import PHASE, with_counters, with_phase
-from clusterwright.controllers.machinepool.wakes import Wakes, pools_by_label
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.runtime.finalizers import without_finalizer
 from clusterwright.runtime.patch import Patcher
+from clusterwright.runtime.reconcile import Reconciler
 from clusterwright.tables import Table
 
-SHAPE = Shape(kind=MachinePool, finalizer=MACHINE_POOL_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
-PoolPass = Pass[MachinePool, PoolSnapshot]
+SHAPE = Shape(kind=MachinePool, done=PoolDone, finalizer=MACHINE_POOL_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
+PoolPass = Pass[MachinePool, PoolSnapshot, PoolDone]
 
 
-def make(deps: Dependencies) -> KindReconciler[MachinePool, Cluster, PoolSnapshot]:
+def make(deps: Dependencies) -> Reconciler:
     """Return the reconciler of MachinePools."""
     return KindReconciler(deps, SHAPE, MachinePools(deps))
 
 
-class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
+class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolDone]):
     """Brings MachinePools nearer to their spec."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -61,26 +63,22 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
         self._client = deps.client
         self._providers = Providers(deps)
         self._patcher = Patcher(deps.client, deps.clock, deps.random)
-        self._wakes = Wakes(deps.enqueue)
+        self._watches = NodeWatches(deps.enqueue)
         self._applier = Applier(deps.client)
 
     def forget(self, key: ObjectKey) -> None:
         """The pool is gone."""
         self._providers.forget(key)
-        self._wakes.forget(key)
+        self._watches.forget(key)
         self._applier.forget(key)
 
-    async def owner(self, obj: MachinePool) -> Cluster:
+    async def owner(self, obj: MachinePool) -> ClusterFacts:
         """Return the Cluster that the pool names; it must be there."""
-        return await self._client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name))
-
-    def is_paused(self, owner: Cluster) -> bool:
-        """Return whether the Cluster is."""
-        return bool(owner.spec.paused)
+        return ClusterFacts.of(await self._client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name)))
 
     # ---------------------------------------------------------------------------------------------- observe
 
-    async def observe(self, obj: MachinePool, owner: Cluster) -> PoolSnapshot:
+    async def observe(self, obj: MachinePool, owner: ClusterFacts) -> PoolSnapshot:
         """Return the pool and what it refers to, which is made its own on the way; of a pool that is deleted it is only looked at."""
 
         def adoption(found: Unstructured) -> Json | None:
@@ -91,7 +89,7 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
         return PoolSnapshot(
             now=self._deps.clock.now(),
             object=obj,
-            cluster=ClusterFacts.of(owner),
+            cluster=owner,
             bootstrap=await self._providers.look_up(obj.key, spec.bootstrap.config_ref, adopt),
             infrastructure=await self._providers.look_up(obj.key, spec.infrastructure_ref, adopt),
         )
@@ -101,12 +99,12 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
     async def act(self, run: PoolPass) -> None:
         """Every phase, whatever befalls the others."""
         run.become(plan.with_owner_and_label(run.object, run.seen.cluster))
-        self._wakes.learn(run.object, run.seen.cluster.key)
+        self._watches.learn(run.object, run.seen.cluster.key)
         if run.seen.deleting:
             await _phase(run, "failed to reconcile delete", self._delete)
             return
         run.become(plan.with_failure(run.object, run.seen.bootstrap))
-        _take(run, plan.BOOTSTRAP)
+        _copy(run, plan.BOOTSTRAP)
         await _phase(run, "failed to reconcile infrastructure", self._infrastructure)
         await _phase(run, "failed to get Machines for MachinePool", self._list_machines)
         await _phase(run, "failed to reconcile nodeRefs", self._node_refs)
@@ -117,13 +115,13 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
     async def _infrastructure(self, run: PoolPass) -> None:
         """Take over what the infrastructure says, and let Machines stand for its machines. Raises ApiError."""
         run.become(plan.with_failure(run.object, run.seen.infrastructure))
-        took, infra = _take(run, plan.INFRASTRUCTURE), run.seen.infrastructure
-        if took is not Take.PROVISIONED or not isinstance(infra, Found):
+        what, infra = _copy(run, plan.INFRASTRUCTURE), run.seen.infrastructure
+        if what is not Copy.PROVISIONED or not isinstance(infra, Found):
             return
         unlisted: ApiError | None = None
         client = await self._deps.workload.client(run.seen.cluster.key)
         try:
-            run.seen = replace(run.seen, nodes=nodes.by_provider_id(await client.list(Node)))
+            run.done = replace(run.done, nodes=nodes.by_provider_id(await client.list(Node)))
         except ApiError as error:
             unlisted = error
         try:
@@ -135,9 +133,9 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
             run.fail(f"failed to get nodeRefs for MachinePool {run.object.key}: {unlisted}", unlisted)
             return
         if infrastructure_provisioned(infra):
-            run.become(plan.with_replicas(run.seen))
-            _take(run, plan.SIZE)
-            self._wakes.learn(run.object, run.seen.cluster.key)
+            run.become(plan.with_replicas(run.done))
+            _copy(run, plan.SIZE)
+            self._watches.learn(run.object, run.seen.cluster.key)
 
     async def _mirror_machines(self, run: PoolPass, infra: Found) -> None:
         """A Machine for every machine of the infrastructure that shows them. Raises ApiError and MalformedField."""
@@ -158,7 +156,7 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
             try:
                 if machine is None and not await self._is_staying(one):
                     continue
-                intent = machines.intent(pool, one, machine, run.seen.nodes or {})
+                intent = machines.intent(pool, one, machine, run.done.nodes or {})
                 await self._applier.apply_if_changed(pool.key, machine.metadata if machine else None, intent, machines.FIELD_MANAGER)
             except ApiError as error:
                 what = f'update Machine "{machine.key}"' if machine else f'create new Machine for infraMachine "{one.key.name}"'
@@ -175,7 +173,7 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
     async def _list_machines(self, run: PoolPass) -> None:
         pool = run.object
         found = await self._client.list(Machine, namespace=pool.metadata.namespace, labels=machines.pool_labels(pool))
-        run.seen = replace(run.seen, machines=tuple(MachineFacts.of(m) for m in found if machines.belongs(m, pool)))
+        run.done = replace(run.done, machines=tuple(MachineFacts.of(m) for m in found if machines.belongs(m, pool)))
 
     # ------------------------------------------------------------------------------------------------- Nodes
 
@@ -183,7 +181,7 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
         """Find the Nodes of the pool, and say on them whose they are. Raises ApiError."""
         cluster = run.seen.cluster
         if cluster.initialized:
-            await self._deps.workload.watch(cluster.key, "machinepool", Node, self._wakes.node_changed(cluster.key))
+            await self._deps.workload.watch(cluster.key, "machinepool", Node, self._watches.node_changed(cluster.key))
         match run.decide(plan.NODE_REFS).chosen(Refs):
             case None:
                 return
@@ -201,11 +199,11 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
         client = await self._deps.workload.client(run.seen.cluster.key)
         await self._delete_retired(run, client)
         pool, ids = run.object, run.object.spec.provider_id_list
-        if run.seen.nodes is None:
+        if run.done.nodes is None:
             run.fail("failed to reconcile nodeRefs: failed to get Node references")
             return False
         min_ready = timedelta(seconds=pool.spec.template.spec.min_ready_seconds or 0)
-        found = nodes.membership(ids, run.seen.nodes, min_ready, run.seen.now)
+        found = nodes.membership(ids, run.done.nodes, min_ready, run.seen.now)
         if ids and not found.refs:
             return False
         if found.refs != pool.status.node_refs:
@@ -236,9 +234,9 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
 
     async def _mark_machines(self, run: PoolPass) -> None:
         """Say of every Machine whether it is up to date; one that fails does not keep the others from it."""
-        marked = [await self._marked(run, machine) for machine in run.seen.machines or ()]
-        if run.seen.machines is not None:
-            run.seen = replace(run.seen, machines=tuple(marked))
+        marked = [await self._marked(run, machine) for machine in run.done.machines or ()]
+        if run.done.machines is not None:
+            run.done = replace(run.done, machines=tuple(marked))
 
     async def _marked(self, run: PoolPass, machine: MachineFacts) -> MachineFacts:
         """Return the Machine with its condition, which counts even where it cannot be written; then the pass fails."""
@@ -290,7 +288,7 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
     def conclude(self, run: PoolPass) -> None:
         """Counters, phase and the summary of the deprecated conditions."""
         try:
-            run.become(with_counters(run.seen))
+            run.become(with_counters(run.done))
         except MalformedField as error:
             run.fail(str(error), error)
         phase = run.decide(PHASE).phase
@@ -299,12 +297,12 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
         run.conclude(READY)
 
 
-def _take(run: PoolPass, table: Table[PoolSnapshot]) -> Take | None:
+def _copy(run: PoolPass, table: Table[PoolSnapshot]) -> Copy | None:
     """Let a table decide its condition and what the pool takes over."""
     decision = run.decide(table)
-    what = decision.chosen(Take)
-    taken = plan.taken(run.seen, what)
-    run.become(decided(taken, table, decision, run.seen.now) if table.v1beta1 else taken)
+    what = decision.chosen(Copy)
+    copied = plan.copied(run.done, what)
+    run.become(decided(copied, table, decision, run.seen.now) if table.v1beta1 else copied)
     return what
 
 

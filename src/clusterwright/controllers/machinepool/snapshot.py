@@ -1,4 +1,4 @@
-"""What one pass knows about a MachinePool: read once, frozen, and extended as the pass goes on."""
+"""The snapshot of a MachinePool, and the outcome of a pass."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from clusterwright.api.core.shared import StatusVersion
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import ObjectKey, OwnerReference
 from clusterwright.conditions import get, is_true
+from clusterwright.controllers.kit import owners
 from clusterwright.controllers.kit.adopt import owner_reference
-from clusterwright.controllers.kit.contract import told
+from clusterwright.controllers.kit.contract import field_of
 from clusterwright.controllers.kit.lookup import NOT_REFERENCED, Found, Lookup
 from clusterwright.controllers.kit.snapshots import Snapshot
 from clusterwright.controllers.version_counts import of_machines
@@ -22,12 +23,9 @@ COUNTED = ("Ready", "Available", "UpToDate")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterFacts:
-    """What of its Cluster a pool goes by."""
+class ClusterFacts(owners.ClusterFacts):
+    """The facts of its Cluster that a pool depends on."""
 
-    key: ObjectKey
-    reference: OwnerReference
-    paused: bool
     initialized: bool
     """ControlPlaneInitialized is True: there can be Nodes."""
 
@@ -35,7 +33,7 @@ class ClusterFacts:
     def of(cluster: Cluster) -> ClusterFacts:
         """Return the facts of a Cluster."""
         return ClusterFacts(
-            key=cluster.key,
+            namespace=cluster.metadata.namespace,
             reference=owner_reference(cluster, controller=False),
             paused=bool(cluster.spec.paused),
             initialized=is_true(cluster.status.conditions, "ControlPlaneInitialized"),
@@ -75,17 +73,11 @@ class MachineFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSnapshot(Snapshot[MachinePool]):
-    """The MachinePool as this pass would leave it so far, and everything that decisions about it rest on.
-
-    `nodes` are those of the workload cluster by providerID; None: they are not known. `machines` are those that count for the
-    pool; None: they could not be listed.
-    """
+    """A MachinePool, its Cluster and the objects that it refers to."""
 
     cluster: ClusterFacts
     bootstrap: Lookup = NOT_REFERENCED
     infrastructure: Lookup = NOT_REFERENCED
-    nodes: Mapping[str, Node] | None = None
-    machines: tuple[MachineFacts, ...] | None = None
 
     @property
     def provisioned(self) -> bool:
@@ -111,6 +103,18 @@ class PoolSnapshot(Snapshot[MachinePool]):
         return deprecated.v1beta1.ready_replicas if deprecated and deprecated.v1beta1 else 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolDone(PoolSnapshot):
+    """The MachinePool as this pass leaves it, with what it found after it had acted.
+
+    `nodes` are those of the workload cluster by providerID; None: they could not be listed. `machines` are those that count for the
+    pool, once Machines were made for the infrastructure; None: they could not be listed.
+    """
+
+    nodes: Mapping[str, Node] | None = None
+    machines: tuple[MachineFacts, ...] | None = None
+
+
 # -------------------------------------------------------------------------------------------------- reading by contract
 
 
@@ -120,19 +124,19 @@ def infrastructure_provisioned(pool: Found) -> bool:
     The flag of the older contract counts in both: pools of the newer one were read by it, too, and set it.
     """
     flags = (CONTRACTS[contract].infra_machine_pool.provisioned for contract in ("v1beta1", pool.contract))
-    return any(told(pool, flag) is True for flag in flags)
+    return any(field_of(pool, flag) is True for flag in flags)
 
 
 def infrastructure_machine_kind(pool: Found) -> str:
     """Return the kind of the infrastructure's machines, empty where it keeps them to itself. Raises MalformedField."""
-    return told(pool, CONTRACTS[pool.contract].infra_machine_pool.infrastructure_machine_kind) or ""
+    return field_of(pool, CONTRACTS[pool.contract].infra_machine_pool.infrastructure_machine_kind) or ""
 
 
 def provider_ids(pool: Found) -> tuple[str, ...] | None:
     """Return the identities of the infrastructure's machines, in its order; None where it does not tell. Raises MalformedField."""
-    return told(pool, CONTRACTS[pool.contract].infra_machine_pool.provider_id_list)
+    return field_of(pool, CONTRACTS[pool.contract].infra_machine_pool.provider_id_list)
 
 
 def infrastructure_replicas(pool: Found) -> int | None:
     """Return how many machines the infrastructure has; None where it does not tell. Raises MalformedField."""
-    return told(pool, CONTRACTS[pool.contract].infra_machine_pool.replicas)
+    return field_of(pool, CONTRACTS[pool.contract].infra_machine_pool.replicas)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from clusterwright.api.copying import replace
 from clusterwright.api.core import MachinePool
-from clusterwright.controllers.kit.contract import complaint, failure
+from clusterwright.controllers.kit.contract import failure, read_error
 from clusterwright.controllers.kit.lookup import Found
 from clusterwright.controllers.machinepool import guards as g
 from clusterwright.controllers.machinepool.nodes import kubelets
-from clusterwright.controllers.machinepool.snapshot import COUNTED, PoolSnapshot, infrastructure_machine_kind
+from clusterwright.controllers.machinepool.snapshot import COUNTED, PoolDone, PoolSnapshot, infrastructure_machine_kind
 from clusterwright.controllers.version_counts import aggregated, of_kubelets
 from clusterwright.tables import KEEP, OTHERWISE, Phase, Row, Table
 
@@ -31,12 +31,12 @@ PHASE: Table[PoolSnapshot] = Table(
 # fmt: on
 
 
-def with_counters(s: PoolSnapshot) -> MachinePool:
+def with_counters(s: PoolDone) -> MachinePool:
     """Return the pool with its counters: of its Machines, or, where the infrastructure keeps its machines to itself, as that tells.
 
     Unchanged where the infrastructure was not read. Raises MalformedField.
     """
-    if s.deleting or not isinstance(s.infrastructure, Found) or complaint(s.infrastructure, failure):
+    if s.deleting or not isinstance(s.infrastructure, Found) or read_error(s.infrastructure, failure):
         return s.object
     status = s.object.status
     if not infrastructure_machine_kind(s.infrastructure):

@@ -1,7 +1,7 @@
 """The MachineSet controller: keeps a number of equal Machines.
 
     build, reconciler, observing      the wiring, the pass, its reads
-    hands, creation, inplace          what is done to Machines
+    machine_writer, creation, inplace what is done to Machines
     desired, deletion_order           the objects, and which Machine goes first (pure)
     preflight, remediation, moves     may one join now; who is replaced; who is updated in place (pure)
     plan, conditions, status, guards  tables and counters (pure)

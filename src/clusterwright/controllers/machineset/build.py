@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.meta import ObjectKey
-from clusterwright.api.selectors import InvalidSelector, parsed
+from clusterwright.api.selectors import selects
 from clusterwright.api.wellknown import MACHINE_DEPLOYMENT_NAME_LABEL
-from clusterwright.controllers.kit.watching import SETTLE, changed, of_cluster, same_cluster
+from clusterwright.controllers.kit.watching import SETTLE, controller_or_selecting, of_cluster
 from clusterwright.controllers.machineset.reconciler import make
 from clusterwright.controllers.machineset.snapshot import ClusterFacts, DeploymentFacts
 from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake, providers
 from clusterwright.runtime.client import Reader
+from clusterwright.runtime.predicates import changed, gone
 from clusterwright.runtime.reconcile import Watch
 
-_GROUP = "cluster.x-k8s.io/"
-
-
-async def machine_sets_of(machine: Machine, reader: Reader) -> Sequence[ObjectKey]:
-    """Return the MachineSet that controls the Machine; of an orphan, those whose selector it matches."""
-    metadata = machine.metadata
-    controller = metadata.controller
-    if controller is not None:
-        is_ours = controller.kind == "MachineSet" and controller.api_version.startswith(_GROUP)
-        return (ObjectKey(metadata.namespace, controller.name),) if is_ours else ()
-    if not metadata.labels:
-        return ()
-    found = await reader.list(MachineSet, namespace=metadata.namespace, labels=same_cluster(metadata.labels))
-    return tuple(s.key for s in found if _selects(s, machine))
+machine_sets_of = controller_or_selecting(MachineSet, lambda machine_set, labels: selects(machine_set.spec.selector, labels))
+"""Map a Machine to the MachineSet that controls it; an orphan to those whose selector it matches."""
 
 
 async def siblings_of(machine: Machine, reader: Reader) -> Sequence[ObjectKey]:
@@ -40,18 +28,6 @@ async def siblings_of(machine: Machine, reader: Reader) -> Sequence[ObjectKey]:
     labels = {MACHINE_DEPLOYMENT_NAME_LABEL: name}
     found = await reader.list(MachineSet, namespace=machine.metadata.namespace, labels=labels)
     return tuple(s.key for s in found if (s.status.replicas or 0) < (s.spec.replicas or 0))
-
-
-def is_gone(old: Any | None, new: Any | None) -> bool:
-    """Return whether an object went."""
-    return new is None
-
-
-def _selects(machine_set: MachineSet, machine: Machine) -> bool:
-    try:
-        return parsed(machine_set.spec.selector).matches(machine.metadata.labels)
-    except InvalidSelector:
-        return False
 
 
 async def machine_sets_of_deployment(deployment: MachineDeployment, reader: Reader) -> Sequence[ObjectKey]:
@@ -65,7 +41,7 @@ CONTROLLER = ControllerDefinition(
     kind=MachineSet,
     watches=(
         Watch(Machine, machine_sets_of, settle=SETTLE),
-        Watch(Machine, siblings_of, is_gone),
+        Watch(Machine, siblings_of, gone, why="there may be room for another Machine now"),
         Watch(MachineDeployment, machine_sets_of_deployment, changed(DeploymentFacts.of)),
         Watch(Cluster, of_cluster(MachineSet), changed(ClusterFacts.of)),
     ),

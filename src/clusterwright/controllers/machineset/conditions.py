@@ -14,7 +14,7 @@ from clusterwright.controllers.machineset.guards import (
     too_many,
     unlisted,
 )
-from clusterwright.controllers.machineset.snapshot import MachineSetSnapshot
+from clusterwright.controllers.machineset.snapshot import MachineSetDone, MachineSetSnapshot
 from clusterwright.controllers.owned_machines import (
     INTERNAL_ERROR,
     MOST_CREATED,
@@ -28,15 +28,16 @@ from clusterwright.controllers.owned_machines import (
 from clusterwright.tables import OTHERWISE, Row, Table, false, message, true, unknown
 
 Snapshot = MachineSetSnapshot
+Done = MachineSetDone
 
 
 # --------------------------------------------------------------------------------------------------- ScalingUp
 
 
-def obstacles(c: Snapshot) -> list[str]:
+def obstacles(c: Done) -> list[str]:
     """Return what keeps Machines from being created."""
-    found = [] if c.preflight is None else [*c.preflight.messages, *([c.preflight.error] if c.preflight.error else [])]
-    if c.existing is not None and len(c.existing) >= c.desired:
+    found = [*c.preflight.messages, *([c.preflight.error] if c.preflight.error else [])]
+    if len(c.existing) >= c.desired:
         found.append(f"{len(c.existing)} Machines exist already, {len(c.existing) - c.count} of them are not seen yet")
     elif c.room is not None and c.room <= 0:
         limit = c.metadata.annotations.get(MAX_REPLICAS_ANNOTATION, "")
@@ -47,7 +48,7 @@ def obstacles(c: Snapshot) -> list[str]:
 @message(
     "Scaling up from <X> to <Y> replicas[, 50 at a time: <N> are still to be created][ is blocked because:<one line for each obstacle>]"
 )
-def scaling_up(c: Snapshot) -> str:
+def scaling_up(c: Done) -> str:
     """Say how many Machines are wanted, how many are left to later passes, and what is in the way."""
     text = f"Scaling up from {c.count} to {c.desired} replicas"
     if c.postponed:
@@ -63,7 +64,7 @@ def would_be_blocked(c: Snapshot) -> str:
 
 
 # fmt: off
-SCALING_UP: Table[Snapshot] = Table(
+SCALING_UP: Table[Done] = Table(
     "ScalingUp",
     Row("unlisted",          unlisted,                                               INTERNAL_ERROR),
     Row("replicas-unset",    replicas_unset,                                         unknown("WaitingForReplicasSet", "Waiting for spec.replicas set")),

@@ -7,12 +7,13 @@ from typing import Final
 from clusterwright.api.meta import V1Beta1Condition
 from clusterwright.conditions import v1beta1
 from clusterwright.controllers.machineset.guards import refused, replicas_unset, unlisted
-from clusterwright.controllers.machineset.snapshot import MachineSetSnapshot
+from clusterwright.controllers.machineset.snapshot import MachineSetDone, MachineSetSnapshot
 from clusterwright.controllers.machineset.status import v1beta1_counters
 from clusterwright.tables import KEEP, OTHERWISE, Guard, Outcome, Row, Table, computed, guard, message, true
 from clusterwright.tables import false as not_so
 
 Snapshot = MachineSetSnapshot
+Done = MachineSetDone
 _SUMMARIZED: Final = ("MachinesCreated", "Resized", "MachinesReady")
 
 
@@ -31,7 +32,7 @@ def all_ready(c: Snapshot) -> bool:
     return v1beta1_counters(c).ready == c.count
 
 
-def _refusal(c: Snapshot) -> Outcome:
+def _refusal(c: Done) -> Outcome:
     return Outcome("False", c.refusal.reason, c.refusal.message, "Error") if c.refusal else Outcome("True", "")
 
 
@@ -47,14 +48,14 @@ def scaling_down(c: Snapshot) -> str:
     return f"Scaling down MachineSet to {c.desired} replicas (actual {c.count})"
 
 
-def _aggregate(c: Snapshot) -> V1Beta1Condition | None:
+def _aggregate(c: Done) -> V1Beta1Condition | None:
     # upstream's reason names the kind of those Machines only that it has just applied; programs compare reasons
     named = ((m.kind if m.metadata.name in c.kept else "", m) for m in c.machines or ())
     reporters = [(kind, m.metadata.name, v1beta1.reporter_conditions(m)) for kind, m in named]
     return v1beta1.aggregate(reporters, "MachinesReady", source_ref=True)
 
 
-def _machines_ready(c: Snapshot) -> Outcome:
+def _machines_ready(c: Done) -> Outcome:
     return _outcome(_aggregate(c)) or Outcome("True", "")
 
 
@@ -70,11 +71,11 @@ def _outcome(condition: V1Beta1Condition | None) -> Outcome | None:
 
 anything_reported: Guard[Snapshot] = Guard("one of the summarized conditions is reported", lambda c: _summary(c) is not None)
 no_machines: Guard[Snapshot] = Guard("there are no Machines", lambda c: c.count == 0)
-none_reports: Guard[Snapshot] = Guard("no Machine reports Ready", lambda c: _aggregate(c) is None)
+none_reports: Guard[Done] = Guard("no Machine reports Ready", lambda c: _aggregate(c) is None)
 
 
 # fmt: off
-MACHINES_CREATED: Table[Snapshot] = Table(
+MACHINES_CREATED: Table[Done] = Table(
     "MachinesCreated (v1beta1)",
     Row("refused",           refused,                                                computed(_refusal, status="False", reason="<reason>", message="<error>")),
     Row("unlisted",          unlisted | replicas_unset,                              KEEP),
@@ -94,7 +95,7 @@ RESIZED: Table[Snapshot] = Table(
     v1beta1="Resized",
     assuming=[~(fewer & more)],
 )
-MACHINES_READY: Table[Snapshot] = Table(
+MACHINES_READY: Table[Done] = Table(
     "MachinesReady (v1beta1)",
     Row("unlisted",          unlisted | replicas_unset,                              KEEP),
     Row("none",              no_machines,                                            true("")),
@@ -113,5 +114,5 @@ READY: Table[Snapshot] = Table(
 )
 # fmt: on
 
-V1BETA1_TABLES: Final[tuple[Table[Snapshot], ...]] = (MACHINES_CREATED, RESIZED, MACHINES_READY, READY)
+V1BETA1_TABLES: Final[tuple[Table[Done], ...]] = (MACHINES_CREATED, RESIZED, MACHINES_READY, READY)
 OWNED_V1BETA1: Final = tuple(t.v1beta1 for t in V1BETA1_TABLES)

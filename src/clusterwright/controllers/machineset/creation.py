@@ -16,7 +16,7 @@ from clusterwright.controllers.external import ContractUnknown, contract_of, get
 from clusterwright.controllers.machineset import desired
 from clusterwright.controllers.machineset.desired import FIELD_MANAGER, METADATA_MANAGER, Maker
 from clusterwright.controllers.machineset.snapshot import Refusal
-from clusterwright.controllers.refusals import taken_back
+from clusterwright.controllers.refusals import deleted_leftovers
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, NotFound
 
@@ -100,7 +100,7 @@ class Creator:
             raise await self._failed(reason, self._text(reference, error), error, machine, [*made, *mine]) from error
 
     async def _failed(self, reason: str, text: str, error: Exception, machine: Json, made: list[Unstructured]) -> CreationFailed:
-        texts = [text, *await taken_back(self.client, machine, made, error)]
+        texts = [text, *await deleted_leftovers(self.client, machine, made, error)]
         return CreationFailed(Refusal(reason, "; ".join(texts)), error)
 
     async def sweep(self, names: set[str]) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from clusterwright.controllers.kit.lookup import subject
-from clusterwright.controllers.machineset.snapshot import MachineSetSnapshot
+from clusterwright.controllers.kit.lookup import core_subject, subject
+from clusterwright.controllers.machineset.snapshot import MachineSetDone, MachineSetSnapshot
 from clusterwright.controllers.owned_machines import awaits_acknowledgement
 from clusterwright.controllers.owned_machines import unlisted as unlisted_by_owner
 from clusterwright.tables import Guard, Subject, guard
 
 Snapshot = MachineSetSnapshot
+Done = MachineSetDone
 
 unlisted: Guard[Snapshot] = Guard(unlisted_by_owner.text, lambda c: c.machines is None)
 
@@ -30,10 +31,10 @@ def _templates(c: Snapshot) -> tuple[Subject, ...]:
     return tuple(s for r in references if r is not None and r.kind in c.missing for s in subject(r, c.metadata.namespace))
 
 
-def _obstacles(c: Snapshot) -> tuple[Subject, ...]:
+def _obstacles(c: Done) -> tuple[Subject, ...]:
     """Return what keeps Machines from being created: the control plane, templates."""
-    blocks = c.preflight is not None and not c.preflight.passed
-    return (*(subject(c.cluster.control_plane_ref, c.metadata.namespace) if blocks else ()), *_templates(c))
+    blocked = not c.preflight.passed
+    return (*(subject(c.cluster.control_plane_ref, c.metadata.namespace) if blocked else ()), *_templates(c))
 
 
 @guard("fewer Machines than wanted", about=_obstacles)
@@ -54,7 +55,7 @@ def missing_templates(c: Snapshot) -> bool:
 
 
 def _machines(c: Snapshot) -> tuple[Subject, ...]:
-    return tuple(Subject("cluster.x-k8s.io", "Machine", m.metadata.namespace, m.metadata.name) for m in c.machines or ())
+    return tuple(core_subject("Machine", m.key) for m in c.machines or ())
 
 
 @guard("there are Machines", about=_machines)
@@ -73,22 +74,22 @@ def creation_disabled(c: Snapshot) -> bool:
 
 
 @guard("preflight checks could not be made")
-def preflight_unknown(c: Snapshot) -> bool:
-    return c.preflight is not None and bool(c.preflight.error)
+def preflight_unknown(c: Done) -> bool:
+    return bool(c.preflight.error)
 
 
 @guard("preflight checks fail")
-def preflight_fails(c: Snapshot) -> bool:
-    return c.preflight is not None and not c.preflight.error and bool(c.preflight.messages)
+def preflight_fails(c: Done) -> bool:
+    return not c.preflight.error and bool(c.preflight.messages)
 
 
 @guard("the API server shows as many Machines as are wanted, although they are not seen yet")
-def enough_exist(c: Snapshot) -> bool:
-    return c.existing is not None and len(c.existing) >= c.desired
+def enough_exist(c: Done) -> bool:
+    return len(c.existing) >= c.desired
 
 
 @guard("the MachineDeployment has as many Machines as it may, replicas and surge")
-def no_room(c: Snapshot) -> bool:
+def no_room(c: Done) -> bool:
     return c.room is not None and c.room <= 0
 
 
@@ -103,5 +104,5 @@ def moves(c: Snapshot) -> bool:
 
 
 @guard("Machines could not be created in this pass")
-def refused(c: Snapshot) -> bool:
+def refused(c: Done) -> bool:
     return c.refusal is not None

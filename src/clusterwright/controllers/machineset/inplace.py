@@ -15,7 +15,7 @@ from clusterwright.controllers.applying import take_over
 from clusterwright.controllers.external import ContractUnknown, get_external
 from clusterwright.controllers.machineset import desired, moves
 from clusterwright.controllers.machineset.desired import FIELD_MANAGER, METADATA_MANAGER, Maker
-from clusterwright.controllers.machineset.hands import Hands, Run
+from clusterwright.controllers.machineset.machine_writer import MachineWriter, Run
 from clusterwright.controllers.machineset.moves import Fate
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import ApiError
@@ -24,13 +24,13 @@ from clusterwright.runtime.errors import ApiError
 class InPlace:
     """The part of MachineSets in updates in place."""
 
-    def __init__(self, deps: Dependencies, hands: Hands) -> None:
+    def __init__(self, deps: Dependencies, writer: MachineWriter) -> None:
         self._deps = deps
-        self._hands = hands
+        self._writer = writer
 
     async def move(self, run: Run, ordered: Sequence[Machine]) -> None:
         """Give the surplus to the MachineSet that updates it in place. One Machine that cannot be moved does not keep the others."""
-        seen, client = run.seen, self._deps.client
+        seen, client = run.done, self._deps.client
         key = ObjectKey(run.object.metadata.namespace, seen.moves_to)
         try:
             target = await client.get(MachineSet, key)
@@ -44,14 +44,14 @@ class InPlace:
         for machine, fate in moves.fates(ordered, seen.surplus):
             match fate:
                 case Fate.DELETED:
-                    await self._hands.delete(run, [machine])
+                    await self._writer.delete(run, [machine])
                 case Fate.MOVED:
                     if MACHINE_TEMPLATE_HASH_LABEL not in target.metadata.labels:
                         run.fail(f"MachineSet {key.name} does not have the {MACHINE_TEMPLATE_HASH_LABEL} label")
                         return
                     try:
                         answer = await client.patch(Machine, machine.key, moves.move_patch(machine, run.object, target))
-                        self._hands.changed(run, convert(answer.json, Machine))
+                        self._writer.changed(run, convert(answer.json, Machine))
                     except ApiError as error:
                         run.fail(f"failed to move Machine {machine.key} to MachineSet {key.name}: {error}", error)
                 case Fate.GONE | Fate.STAYS:
@@ -61,7 +61,7 @@ class InPlace:
 
     async def trigger(self, run: Run, maker: Maker) -> None:
         """Begin the update in place of Machines that were moved here; one that fails does not keep the others."""
-        for machine in run.seen.machines or ():
+        for machine in run.done.machines or ():
             if not moves.is_to_be_triggered(machine, run.object):
                 continue
             try:
@@ -73,10 +73,10 @@ class InPlace:
         """With the feature gate off nobody updates Machines: one that waits for that is replaced."""
         if run.seen.features.get("InPlaceUpdates"):
             return
-        machine, later = moves.abandoned(run.seen.machines or (), run.seen.now)
+        machine, later = moves.abandoned(run.done.machines or (), run.seen.now)
         run.vote(later)
         if machine is not None:
-            await self._hands.delete(run, [machine])
+            await self._writer.delete(run, [machine])
 
     async def _trigger_update(self, run: Run, maker: Maker, machine: Machine) -> None:
         """Every step may be repeated; the hook comes last, so that the Machine controller acts on the whole."""
@@ -101,5 +101,5 @@ class InPlace:
         intent = desired.updated_machine(maker, msgspec.json.decode(original.raw), in_place=True)
         await client.apply(intent, field_manager=FIELD_MANAGER)
         answer = await client.patch(Machine, machine.key, moves.trigger_patch(machine))
-        self._hands.changed(run, convert(answer.json, Machine))
+        self._writer.changed(run, convert(answer.json, Machine))
         run.record("Normal", "SuccessfulStartInPlaceUpdate", f"Machine {machine.metadata.name} starting in-place update")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from clusterwright.api.codec import convert, to_json
 from clusterwright.api.contract import CONTRACTS, crd_name
 from clusterwright.api.copying import replace
-from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
+from clusterwright.api.core import Machine, MachineDeployment, MachineSet
 from clusterwright.api.core.shared import TemplateObjectMeta
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import LabelSelector, ObjectKey
@@ -21,7 +21,7 @@ from clusterwright.api.wellknown import (
 )
 from clusterwright.controllers.external import is_owned_by, with_owner
 from clusterwright.controllers.kit.adopt import Providers, owner_reference
-from clusterwright.controllers.kit.contract import told
+from clusterwright.controllers.kit.contract import field_of
 from clusterwright.controllers.kit.lookup import Found, Unreadable
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.machine_templates import failed, look_at_templates
@@ -33,18 +33,18 @@ from clusterwright.runtime.errors import ApiError
 from clusterwright.workload.access import NotConnected
 
 
-def belonging(machine_set: MachineSet, cluster: Cluster) -> MachineSet:
+def belonging(machine_set: MachineSet, cluster: ClusterFacts) -> MachineSet:
     """Return the MachineSet with what ties it, and its Machines, to the Cluster; one that stands alone is owned by the Cluster. Pure."""
-    name, metadata, spec = cluster.metadata.name, machine_set.metadata, machine_set.spec
+    name, metadata, spec = cluster.name, machine_set.metadata, machine_set.spec
     belongs = {CLUSTER_NAME_LABEL: name}
     has_owner = any(
         r.kind in {"MachineDeployment", "Cluster"} and r.api_version.startswith(f"{CORE_GROUP}/") for r in metadata.owner_references
     )
     owners = metadata.owner_references
     if MACHINE_DEPLOYMENT_NAME_LABEL not in metadata.labels and (
-        not has_owner or is_owned_by(metadata, CORE_GROUP, "Cluster", cluster.metadata.name)
+        not has_owner or is_owned_by(metadata, CORE_GROUP, "Cluster", cluster.name)
     ):
-        owners = with_owner(owners, owner_reference(cluster, controller=False))
+        owners = with_owner(owners, cluster.reference)
     template = spec.template
     given = template.metadata
     return replace(
@@ -70,12 +70,12 @@ class Observer:
     deps: Dependencies
     providers: Providers
 
-    async def observe(self, machine_set: MachineSet, cluster: Cluster) -> MachineSetSnapshot:
+    async def observe(self, machine_set: MachineSet, cluster: ClusterFacts) -> MachineSetSnapshot:
         """Return all that is known before anything is done; what could not be read is told in the snapshot."""
         try:
             deployment = await self._deployment(machine_set)
         except PassFailed as error:
-            return MachineSetSnapshot(now=self.deps.clock.now(), object=machine_set, cluster=ClusterFacts.of(cluster), failures=(error,))
+            return MachineSetSnapshot(now=self.deps.clock.now(), object=machine_set, cluster=cluster, failures=(error,))
         machine_set = belonging(machine_set, cluster)
         failures: list[PassFailed] = []
         missing = await self._templates(machine_set, cluster, deployment, failures)
@@ -88,7 +88,7 @@ class Observer:
         return MachineSetSnapshot(
             now=self.deps.clock.now(),
             object=machine_set,
-            cluster=ClusterFacts.of(cluster),
+            cluster=cluster,
             deployment=deployment,
             machines=machines,
             missing=missing,
@@ -107,10 +107,12 @@ class Observer:
             raise failed(f"failed to get owner MachineDeployment {name} of MachineSet {machine_set.key}: {error}", error) from error
 
     async def _templates(
-        self, machine_set: MachineSet, cluster: Cluster, deployment: DeploymentFacts | None, failures: list[PassFailed]
+        self, machine_set: MachineSet, cluster: ClusterFacts, deployment: DeploymentFacts | None, failures: list[PassFailed]
     ) -> tuple[str, ...]:
         """Return the kinds of templates that do not exist. Only who is deleted or rolled away from can do without."""
-        found = await look_at_templates(self.providers, machine_set.key, machine_set.spec.template.spec, cluster, all_of_them=True)
+        found = await look_at_templates(
+            self.providers, machine_set.key, machine_set.spec.template.spec, cluster.reference, all_of_them=True
+        )
         failures += found.failures
         if machine_set.metadata.deletion_timestamp is None and is_current_revision(machine_set, deployment):
             failures += [failed(f"{name} does not exist") for name in found.names]
@@ -151,7 +153,7 @@ class Observer:
         record(machine_set, "Normal", "SuccessfulAdopt", f"Adopted Machine {machine.metadata.name}")
         return convert(answer.json, Machine)
 
-    async def _nodes(self, cluster: Cluster, machines: Iterable[Machine]) -> dict[str, Node] | None:
+    async def _nodes(self, cluster: ClusterFacts, machines: Iterable[Machine]) -> dict[str, Node] | None:
         """Return the Nodes of Machines, as far as they can be read."""
         names = [m.status.node_ref.name for m in machines if m.status.node_ref]
         try:
@@ -208,7 +210,7 @@ class Observer:
             return ControlPlane(kind=reference.kind, key=key, error=error)
         paths = CONTRACTS[found.contract].control_plane
         try:
-            version, status = told(found, paths.spec_version), told(found, paths.status_version)
+            version, status = field_of(found, paths.spec_version), field_of(found, paths.status_version)
             versions = reported_versions(found.object.json, found.contract)
         except ValueError as error:
             return ControlPlane(kind=reference.kind, key=key, error=str(error))

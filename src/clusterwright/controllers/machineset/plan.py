@@ -19,10 +19,11 @@ from clusterwright.controllers.machineset.guards import (
     surplus,
     too_few,
 )
-from clusterwright.controllers.machineset.snapshot import MachineSetSnapshot
+from clusterwright.controllers.machineset.snapshot import MachineSetDone, MachineSetSnapshot
 from clusterwright.tables import KEEP, OTHERWISE, Row, Table, message
 
 Snapshot = MachineSetSnapshot
+Done = MachineSetDone
 PREFLIGHT_WAIT: Final = timedelta(seconds=15)
 """The net below the watch on the control plane."""
 
@@ -42,13 +43,13 @@ def no_replicas(c: Snapshot) -> str:
 
 
 @message("<error of the preflight checks>")
-def preflight_error(c: Snapshot) -> str:
+def preflight_error(c: Done) -> str:
     """Why it is not known whether a Machine could join."""
-    return c.preflight.error if c.preflight else ""
+    return c.preflight.error
 
 
 # fmt: off
-SCALE: Table[Snapshot] = Table(
+SCALE: Table[Done] = Table(
     "Scale",
     Row("replicas-unset",    replicas_unset,                                         KEEP, error=no_replicas),
     Row("disabled",          too_few & creation_disabled,                            KEEP),

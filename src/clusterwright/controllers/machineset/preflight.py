@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final
 
 from clusterwright.api.meta import ObjectKey
-from clusterwright.api.wellknown import SKIP_PREFLIGHT_CHECKS_ANNOTATION
+from clusterwright.api.wellknown import BOOTSTRAP_GROUP, SKIP_PREFLIGHT_CHECKS_ANNOTATION
 from clusterwright.kubeadm.reached import is_any_older
 from clusterwright.kubeadm.versions import Version, compare, parse_version
 from clusterwright.tables import KEEP, OTHERWISE, Because, Collect, Decision, Guard, Message, Row, Table, false, guard, message, true
@@ -262,6 +263,12 @@ def why_machine_set(p: Preflight) -> str:
     return _unparsable("the MachineSet", p.version)
 
 
+class Checks(Enum):
+    """The choice whether the checks are made."""
+
+    MAKE = "make the checks"
+
+
 # fmt: off
 PREFLIGHT_CHECKS: Table[Preflight] = Table(
     "PreflightChecks",
@@ -272,7 +279,7 @@ PREFLIGHT_CHECKS: Table[Preflight] = Table(
     Row("no-version",         ~version_parsable,                                     KEEP, error=why_control_plane),
     Row("no-status-version",  asks_stable & ~upgrade_pending & ~status_parsable,     KEEP, error=why_control_plane),
     Row("no-machine-version", ~machine_version_parsable,                             KEEP, error=why_machine_set),
-    Row("asked",              OTHERWISE,                                             KEEP),
+    Row("asked",              OTHERWISE,                                             KEEP, act=Checks.MAKE),
     about="Whether the checks can be made: without a control plane that has a version there is nothing to compare with.",
     assuming=[has_control_plane | ~(unreadable | versioned), ~unreadable | ~versioned, versioned | version_parsable, versioned | ~upgrade_pending],
 )
@@ -297,7 +304,7 @@ PREFLIGHT: Table[Preflight] = Table(
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of the checks: why Machines may not be created, or the error that kept us from knowing."""
+    """The outcome of the checks: why Machines may not be created, or the error that prevented the checks."""
 
     messages: tuple[str, ...] = ()
     error: str = ""
@@ -308,10 +315,13 @@ class Verdict:
         return not self.messages and not self.error
 
 
+PASSED: Final = Verdict()
+
+
 def verdict(preflight: Preflight, decide: Callable[[Table[Preflight], Preflight], Decision]) -> Verdict:
     """Ask the tables; `decide` asks one and takes note of it."""
     possible = decide(PREFLIGHT_CHECKS, preflight)
-    if possible.error or possible.row != "asked":
+    if possible.chosen(Checks) is not Checks.MAKE:
         return Verdict(error=possible.error)
     outcome = decide(PREFLIGHT, preflight).outcome
     return Verdict(messages=tuple(outcome.message.split("\n")) if outcome and outcome.status == "False" else ())
@@ -319,4 +329,4 @@ def verdict(preflight: Preflight, decide: Callable[[Table[Preflight], Preflight]
 
 def is_kubeadm(group: str, kind: str) -> bool:
     """Return whether a bootstrap template makes Machines join by kubeadm."""
-    return group == "bootstrap.cluster.x-k8s.io" and kind == "KubeadmConfigTemplate"
+    return group == BOOTSTRAP_GROUP and kind == "KubeadmConfigTemplate"

@@ -38,13 +38,13 @@ from clusterwright.controllers.machineset.creation import REFUSED, CreationFaile
 from clusterwright.controllers.machineset.deletion_order import UnknownOrder, in_order
 from clusterwright.controllers.machineset.desired import FIELD_MANAGER, METADATA_MANAGER, Maker
 from clusterwright.controllers.machineset.guards import moves, surplus
-from clusterwright.controllers.machineset.hands import Hands, Run
 from clusterwright.controllers.machineset.inplace import InPlace
+from clusterwright.controllers.machineset.machine_writer import MachineWriter, Run
 from clusterwright.controllers.machineset.observing import Observer
 from clusterwright.controllers.machineset.plan import DELETE, SCALE, Deletion, Scale
 from clusterwright.controllers.machineset.preflight import Verdict, verdict
 from clusterwright.controllers.machineset.remediation import OWNER_REMEDIATED, REMEDIATE, Remediation, Remedy
-from clusterwright.controllers.machineset.snapshot import MachineSetSnapshot, Refusal
+from clusterwright.controllers.machineset.snapshot import ClusterFacts, MachineSetDone, MachineSetSnapshot, Refusal
 from clusterwright.controllers.machineset.status import counted, look_again, v1beta1_counters
 from clusterwright.controllers.owned_machines import CREATION_WAIT, creation_budget, is_deleting
 from clusterwright.controllers.unconfirmed import Unconfirmed
@@ -54,7 +54,7 @@ from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.finalizers import without_finalizer
 from clusterwright.runtime.reconcile import Reconciler
 
-SHAPE: Final = Shape(kind=MachineSet, finalizer=MACHINE_SET_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
+SHAPE: Final = Shape(kind=MachineSet, done=MachineSetDone, finalizer=MACHINE_SET_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
 _SOON: Final = timedelta(seconds=1)
 
 
@@ -62,32 +62,28 @@ class Sync(Enum):
     """How far the Machines are in step with the template."""
 
     DONE = "all are"
-    MENDED = "who owns which field had to be mended before"
+    REPAIRED = "who owns which field had to be repaired before"
     FAILED = "one could not be brought in step"
 
 
-class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
+class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetDone]):
     """The steps that are a MachineSet's own."""
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
-        self._hands = Hands(deps)
-        self._in_place = InPlace(deps, self._hands)
+        self._writer = MachineWriter(deps)
+        self._in_place = InPlace(deps, self._writer)
         self._providers = Providers(deps)
         self._applier = Applier(deps.client)
         self._observer = Observer(deps, self._providers)
         self._unconfirmed = Unconfirmed()
         self._creating: WeakValueDictionary[ObjectKey, asyncio.Lock] = WeakValueDictionary()
 
-    async def owner(self, obj: MachineSet) -> Cluster | None:
+    async def owner(self, obj: MachineSet) -> ClusterFacts:
         """Return its Cluster; an error if there is none."""
-        return await self._deps.client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name))
+        return ClusterFacts.of(await self._deps.client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name)))
 
-    def is_paused(self, owner: Cluster) -> bool:
-        """Return whether the Cluster is paused."""
-        return bool(owner.spec.paused)
-
-    async def observe(self, obj: MachineSet, owner: Cluster) -> MachineSetSnapshot:
+    async def observe(self, obj: MachineSet, owner: ClusterFacts) -> MachineSetSnapshot:
         """Everything that decisions need."""
         return await self._observer.observe(obj, owner)
 
@@ -103,7 +99,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         """Replace what is unhealthy, keep the rest in step, then mind the number. Without a list of Machines nothing is done."""
         for failure in run.seen.failures:
             run.fail(failure)
-        if run.seen.machines is None:
+        if run.done.machines is None:
             return
         if run.seen.deleting:
             await self._delete_all(run)
@@ -113,20 +109,20 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
             await self._remediate(run)
         except ApiError as error:
             run.fail(error)
-        in_step = await self._sync(run, maker)
-        goes_on = in_step is Sync.FAILED and run.seen.features.get("InPlaceUpdates")  # others are updated all the same
-        if in_step is Sync.DONE or goes_on:
+        synced = await self._sync(run, maker)
+        goes_on = synced is Sync.FAILED and run.seen.features.get("InPlaceUpdates")  # others are updated all the same
+        if synced is Sync.DONE or goes_on:
             await self._in_place.trigger(run, maker)
         await self._in_place.give_up(run)
-        if in_step is Sync.DONE or (goes_on and surplus(run.seen) and moves(run.seen)):
+        if synced is Sync.DONE or (goes_on and surplus(run.done) and moves(run.done)):
             await self._scale(run, maker)
 
     def conclude(self, run: Run) -> None:
         """Counters, then conditions in both forms."""
         deleting_done = run.seen.deleting and not run.object.metadata.finalizers
-        run.become(counted(run.seen))
-        if run.seen.machines is not None and run.seen.replicas is not None:
-            counters = v1beta1_counters(run.seen)
+        run.become(counted(run.done))
+        if run.done.machines is not None and run.done.replicas is not None:
+            counters = v1beta1_counters(run.done)
             run.become(
                 with_v1beta1_status(
                     run.object,
@@ -142,7 +138,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
     async def _delete_all(self, run: Run) -> None:
         match run.decide(DELETE).chosen(Deletion):
             case Deletion.DELETE:
-                await self._hands.delete(run, [m for m in run.seen.machines or () if not is_deleting(m)])
+                await self._writer.delete(run, [m for m in run.done.machines or () if not is_deleting(m)])
             case Deletion.RELEASE:
                 run.become(without_finalizer(run.object, MACHINE_SET_FINALIZER))
             case None:
@@ -153,7 +149,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
     # -------------------------------------------------------------------------------------------- remediation
 
     async def _preflight(self, run: Run) -> Verdict:
-        found = verdict(await self._observer.preflight(run.seen), run.decide_on)
+        found = verdict(await self._observer.preflight(run.done), run.decide_on)
         if found.passed and not run.seen.missing:
             self._providers.forget(run.object.key)  # nothing is waited for: what the control plane does is no concern of ours any more
         return found
@@ -170,7 +166,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         if failures:
             text = "; ".join(map(str, failures))
             raise PassFailed(f"failed to remove OwnerRemediated condition from healthy Machines: {text}") from failures[0]
-        found = remediation.assess(run.seen.machines or (), seen.deployment, is_current=not seen.in_deployment or seen.is_current)
+        found = remediation.assess(run.done.machines or (), seen.deployment, is_current=not seen.in_deployment or seen.is_current)
         if found.candidates and found.is_current and not found.error and found.budget != 0:
             found = found.after(await self._preflight(run))
         match run.decide_on(REMEDIATE, found).chosen(Remedy):
@@ -180,11 +176,11 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
                 await self._say(run, found.candidates, remediation.deferred(found))
             case Remedy.POSTPONE:
                 await self._defer_rest(run, found)
-                await self._say(run, found.chosen, *remediation.postponed(found.preflight or Verdict()))
+                await self._say(run, found.chosen, *remediation.postponed(found.preflight))
             case Remedy.REPLACE:
                 await self._defer_rest(run, found)
                 await self._say(run, found.chosen, *remediation.replaced())
-                await self._hands.delete(run, found.chosen)
+                await self._writer.delete(run, found.chosen)
             case None:
                 pass
             case never:
@@ -199,7 +195,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         now, failures = run.seen.now, list[ApiError]()
         for machine in machines:
             try:
-                await self._hands.patch(run, machine.key, lambda m: with_v1beta1(with_condition(m, condition, now), old, now))
+                await self._writer.patch(run, machine.key, lambda m: with_v1beta1(with_condition(m, condition, now), old, now))
             except ApiError as error:
                 failures.append(error)
         if failures:
@@ -213,15 +209,15 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
                 m = replace(m, status=replace(m.status, conditions=delete_condition(m.status.conditions, OWNER_REMEDIATED)))
             return m
 
-        await self._hands.patch(run, machine.key, change)
+        await self._writer.patch(run, machine.key, change)
 
     # --------------------------------------------------------------------------------------------------- sync
 
     async def _sync(self, run: Run, maker: Maker) -> Sync:
         """Apply the template to every Machine and to what belongs to it. Unless that succeeds, no Machine is added or deleted."""
-        key, mended, uids, kept = run.object.key, False, set[str](), set[str]()
+        key, repaired, uids, kept = run.object.key, False, set[str](), set[str]()
         try:
-            for machine in run.seen.machines or ():
+            for machine in run.done.machines or ():
                 await asyncio.sleep(0)  # there may be thousands of them, and none may need a request
                 uids.add(machine.metadata.uid)
                 if is_deleting(machine):
@@ -230,21 +226,23 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
                 applied = await self._sync_machine(run, maker, machine)
                 if applied is None:
                     continue
-                mended |= applied.mended
+                repaired |= applied.repaired
                 kept.add(machine.metadata.name)
                 async for neighbour in self._neighbours(machine):
                     uids.add(neighbour.metadata.uid)
                     intent = desired.metadata_intent(maker, neighbour)
-                    mended |= (await self._applier.ensure(key, neighbour, intent, METADATA_MANAGER, heir_of=FIELD_MANAGER)).mended
+                    repaired |= (
+                        await self._applier.ensure(key, neighbour, intent, METADATA_MANAGER, previous_manager=FIELD_MANAGER)
+                    ).repaired
         except (ApiError, ContractUnknown) as error:
             run.fail(f"failed to keep Machines in step: {error}", error)
             return Sync.FAILED
         finally:
-            run.seen = replace(run.seen, kept=frozenset(kept))
+            run.done = replace(run.done, kept=frozenset(kept))
         self._applier.keep_only(key, uids)
-        if mended:
+        if repaired:
             run.vote(_SOON)
-            return Sync.MENDED
+            return Sync.REPAIRED
         return Sync.DONE
 
     async def _sync_machine(self, run: Run, maker: Maker, machine: Machine) -> Applied | None:
@@ -253,14 +251,14 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         if original is None or original.object.metadata.uid != machine.metadata.uid:
             return None
         if original.object.metadata.resource_version != machine.metadata.resource_version:
-            self._hands.took_over(run, original.object)  # it may just have been deleted, to be replaced
+            self._writer.replace_machine(run, original.object)  # it may just have been deleted, to be replaced
         known = Unstructured(msgspec.json.decode(original.raw))
         intent = desired.updated_machine(maker, known.json)
         applied = await self._applier.ensure(run.object.key, known, intent, FIELD_MANAGER)
         if applied.object is not None:
-            self._hands.took_over(run, convert(applied.object.json, Machine))
+            self._writer.replace_machine(run, convert(applied.object.json, Machine))
         if any(r.kind == "Cluster" and not r.controller for r in machine.metadata.owner_references):
-            await self._hands.patch(run, machine.key, _without_cluster)
+            await self._writer.patch(run, machine.key, _without_cluster)
         return applied
 
     async def _neighbours(self, machine: Machine) -> AsyncIterator[Unstructured]:
@@ -277,7 +275,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         wanted = template.deletion or MachineDeletionSpec()
         seconds = wanted.node_deletion_timeout_seconds
         deletion = replace(wanted, node_deletion_timeout_seconds=desired.NODE_DELETION_TIMEOUT if seconds is None else seconds)
-        await self._hands.patch(
+        await self._writer.patch(
             run,
             machine.key,
             lambda m: replace(
@@ -295,7 +293,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
     # -------------------------------------------------------------------------------------------------- scale
 
     async def _scale(self, run: Run, maker: Maker) -> None:
-        seen = run.seen
+        seen = run.done
         if seen.replicas is not None and seen.count < seen.desired and not seen.creation_disabled:
             await self._grow(run, maker)
             return
@@ -304,7 +302,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
                 case Scale.MOVE:
                     await self._in_place.move(run, self._in_order(run))
                 case Scale.DELETE:
-                    await self._hands.delete(run, [m for m in self._in_order(run)[: seen.surplus] if not is_deleting(m)])
+                    await self._writer.delete(run, [m for m in self._in_order(run)[: seen.surplus] if not is_deleting(m)])
                 case Scale.CREATE | None:
                     pass
                 case never:
@@ -318,23 +316,23 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         MachineSets of one MachineDeployment create one after the other: each sees what the others made.
         """
         checked = await self._preflight(run)
-        run.seen = replace(run.seen, preflight=checked)
+        run.done = replace(run.done, preflight=checked)
         if not checked.passed:
             text = "; ".join([*checked.messages, *([checked.error] if checked.error else [])])
-            run.seen = replace(run.seen, refusal=Refusal("PreflightCheckFailed", text))
+            run.done = replace(run.done, refusal=Refusal("PreflightCheckFailed", text))
             run.decide(SCALE)
             return
         family = run.object.metadata.labels.get(MACHINE_DEPLOYMENT_NAME_LABEL, "")
         key = ObjectKey(run.object.metadata.namespace, family or f"/{run.object.metadata.name}")
         async with self._creating.setdefault(key, asyncio.Lock()):
             existing, room = await self._existing(run, family)
-            run.seen = replace(run.seen, existing=existing, room=room)
+            run.done = replace(run.done, existing=existing, room=room)
             if run.decide(SCALE).chosen(Scale) is Scale.CREATE:
                 await self._create(run, maker)
 
     def _in_order(self, run: Run) -> list[Machine]:
         spec = run.object.spec.deletion
-        return in_order(run.seen.machines or (), spec.order if spec else "", run.seen.now)
+        return in_order(run.done.machines or (), spec.order if spec else "", run.seen.now)
 
     async def _existing(self, run: Run, family: str) -> tuple[tuple[Machine, ...], int | None]:
         """Return the Machines of ours that there are, whatever a cache says, and how many more the MachineDeployment may have.
@@ -353,11 +351,11 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
 
     async def _create(self, run: Run, maker: Maker) -> None:
         """Create missing Machines one after the other, as far as the budget goes; the first that cannot be created ends the pass."""
-        client, existing = self._deps.client, run.seen.existing or ()
-        missing = run.seen.to_create
+        client, existing = self._deps.client, run.done.existing
+        missing = run.done.to_create
         budget = creation_budget((m.metadata.creation_timestamp for m in existing), run.seen.now)
         if missing > budget:
-            run.seen = replace(run.seen, postponed=missing - budget)
+            run.done = replace(run.done, postponed=missing - budget)
             run.vote(CREATION_WAIT)
         taken = [m.metadata.name for m in await client.list(Machine, namespace=run.object.metadata.namespace)]
         creator = Creator(client, self._applier, maker)
@@ -389,7 +387,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         return list(self._unconfirmed.names(key))
 
     def _refused(self, run: Run, refusal: Refusal, cause: Exception) -> None:
-        run.seen = replace(run.seen, refusal=refusal)
+        run.done = replace(run.done, refusal=refusal)
         run.record("Warning", "FailedCreate", refusal.message)
         run.fail(refusal.message, cause.__cause__ if isinstance(cause.__cause__, Exception) else cause)
 

@@ -18,7 +18,7 @@ from clusterwright.api.meta import Condition, V1Beta1Condition
 from clusterwright.api.wellknown import REMEDIATE_MACHINE_ANNOTATION
 from clusterwright.conditions import get, is_false, is_true, v1beta1
 from clusterwright.controllers.intstr import scaled
-from clusterwright.controllers.machineset.preflight import Verdict
+from clusterwright.controllers.machineset.preflight import PASSED, Verdict
 from clusterwright.controllers.machineset.snapshot import DeploymentFacts
 from clusterwright.controllers.owned_machines import is_deleting, is_to_be_remediated
 from clusterwright.tables import KEEP, OTHERWISE, Row, Table, guard, message
@@ -59,8 +59,8 @@ class Remediation:
     limit_text: str = ""
     error: str = ""
     in_flight: int = 0
-    preflight: Verdict | None = None
-    """None: not asked yet."""
+    preflight: Verdict = PASSED
+    """The objections of the preflight checks. They are made before unhealthy Machines are deleted, to be replaced."""
 
     @property
     def budget(self) -> int | None:
@@ -142,12 +142,12 @@ def exhausted(r: Remediation) -> bool:
 
 @guard("preflight checks could not be made")
 def preflight_unknown(r: Remediation) -> bool:
-    return r.preflight is not None and bool(r.preflight.error)
+    return bool(r.preflight.error)
 
 
 @guard("preflight checks fail")
 def preflight_fails(r: Remediation) -> bool:
-    return r.preflight is not None and not r.preflight.error and bool(r.preflight.messages)
+    return not r.preflight.error and bool(r.preflight.messages)
 
 
 @message("<error>")
@@ -159,7 +159,7 @@ def limit_error(r: Remediation) -> str:
 @message("<error of the preflight checks>")
 def preflight_error(r: Remediation) -> str:
     """Why it is not known whether another could join."""
-    return r.preflight.error if r.preflight else ""
+    return r.preflight.error
 
 
 # fmt: off

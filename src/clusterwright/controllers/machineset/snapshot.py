@@ -1,4 +1,4 @@
-"""What one pass sees of a MachineSet's world, frozen."""
+"""The snapshot of a MachineSet, and the outcome of a pass."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from clusterwright.api.core import Cluster, ContractVersionedObjectReference, Machine, MachineDeployment, MachineSet
 from clusterwright.api.kubernetes import Node
-from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import (
     DISABLE_MACHINE_CREATE_ANNOTATION,
     MACHINE_DEPLOYMENT_NAME_LABEL,
@@ -16,18 +15,18 @@ from clusterwright.api.wellknown import (
     REVISION_ANNOTATION,
     UPGRADE_STEP_ANNOTATION,
 )
+from clusterwright.controllers.kit import owners
+from clusterwright.controllers.kit.adopt import owner_reference
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kit.snapshots import ScaledSnapshot
-from clusterwright.controllers.machineset.preflight import Verdict
+from clusterwright.controllers.machineset.preflight import PASSED, Verdict
 from clusterwright.controllers.owned_machines import awaits_acknowledgement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterFacts:
-    """What a MachineSet asks of its Cluster."""
+class ClusterFacts(owners.ClusterFacts):
+    """The facts of its Cluster that a MachineSet depends on."""
 
-    key: ObjectKey
-    paused: bool = False
     control_plane_ref: ContractVersionedObjectReference | None = None
     topology_version: str = ""
     upgrade_step: str = ""
@@ -38,7 +37,8 @@ class ClusterFacts:
         """Return the facts of a Cluster."""
         topology = cluster.spec.topology
         return ClusterFacts(
-            key=cluster.key,
+            reference=owner_reference(cluster, controller=False),
+            namespace=cluster.metadata.namespace,
             paused=bool(cluster.spec.paused),
             control_plane_ref=cluster.spec.control_plane_ref,
             topology_version=topology.version if topology else "",
@@ -48,7 +48,7 @@ class ClusterFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentFacts:
-    """What a MachineSet asks of its MachineDeployment."""
+    """The facts of its MachineDeployment that a MachineSet depends on."""
 
     replicas: int | None = None
     max_in_flight: int | str | None = None
@@ -76,11 +76,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineSetSnapshot(ScaledSnapshot[MachineSet]):
-    """A MachineSet and all that its tables ask about.
-
-    `object` is the MachineSet as read, then as the phases changed it. `machines` are those it owns when its status is
-    concluded, before what this pass creates or deletes shows.
-    """
+    """A MachineSet, its Cluster and MachineDeployment, and its Machines with their Nodes."""
 
     cluster: ClusterFacts
     deployment: DeploymentFacts | None = None
@@ -88,22 +84,10 @@ class MachineSetSnapshot(ScaledSnapshot[MachineSet]):
     """None: they could not be listed."""
     missing: tuple[str, ...] = ()
     """The kinds of the templates that do not exist, bootstrap first."""
-    kept: frozenset[str] = frozenset()
-    """The Machines that this pass brought in step with the template and did not delete, by name."""
     nodes: Mapping[str, Node] | None = None
-    """The Nodes of the Machines that could be read, by name."""
-    existing: tuple[Machine, ...] | None = None
-    """The Machines of ours that the API server itself shows; None: it was not asked, because none is to be created."""
-    room: int | None = None
-    """How many Machines the MachineDeployment may have beyond those that there are; None: it was not asked, or there is no limit."""
-    postponed: int = 0
-    """How many Machines this pass leaves to later ones, because one pass creates only so many."""
-    preflight: Verdict | None = None
-    """None: the checks were not made."""
-    refusal: Refusal | None = None
-    """Machines were to be created, and could not be."""
+    """The Nodes of the Machines that could be read, by name; None: the workload cluster could not be reached."""
     failures: tuple[PassFailed, ...] = ()
-    """What went wrong while all this was read."""
+    """The failures to read."""
     features: Mapping[str, bool] = field(default_factory=dict)
 
     @property
@@ -120,12 +104,6 @@ class MachineSetSnapshot(ScaledSnapshot[MachineSet]):
     def surplus(self) -> int:
         """How many Machines are too many."""
         return max(self.count - self.unacknowledged - self.desired, 0)
-
-    @property
-    def to_create(self) -> int:
-        """How many Machines are missing, as far as the MachineDeployment has room for them."""
-        missing = self.desired - max(len(self.existing or ()), self.count)
-        return missing if self.room is None else min(missing, self.room)
 
     @property
     def creation_disabled(self) -> bool:
@@ -151,6 +129,33 @@ class MachineSetSnapshot(ScaledSnapshot[MachineSet]):
     def is_current(self) -> bool:
         """It is what its MachineDeployment rolls out, or stands alone."""
         return is_current_revision(self.object, self.deployment)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineSetDone(MachineSetSnapshot):
+    """The MachineSet as this pass leaves it, and what the pass did to its Machines.
+
+    `machines` are as the API server answered when they were written; Machines that this pass creates or deletes do not show.
+    """
+
+    kept: frozenset[str] = frozenset()
+    """The Machines that this pass synced with the template and did not delete, by name."""
+    preflight: Verdict = PASSED
+    """The objections of the preflight checks against new Machines."""
+    existing: tuple[Machine, ...] = ()
+    """The Machines of ours that the API server itself shows. It is asked before any is created."""
+    room: int | None = None
+    """How many Machines the MachineDeployment may have beyond those that there are; None: no limit is known."""
+    postponed: int = 0
+    """How many Machines this pass leaves to later ones, because one pass creates only so many."""
+    refusal: Refusal | None = None
+    """Why Machines were not created; None: nothing prevented it."""
+
+    @property
+    def to_create(self) -> int:
+        """How many Machines are missing, as far as the MachineDeployment has room for them."""
+        missing = self.desired - max(len(self.existing), self.count)
+        return missing if self.room is None else min(missing, self.room)
 
 
 def is_current_revision(machine_set: MachineSet, deployment: DeploymentFacts | None) -> bool:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TypeVar
 
+from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, MachineDeployment, MachineSet
 from clusterwright.api.core.shared import ContractVersionedObjectReference
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, MACHINE_DEPLOYMENT_NAME_LABEL, TOPOLOGY_OWNED_LABEL
 from clusterwright.controllers.external import ContractUnknown, contract_of
+from clusterwright.controllers.kit.owners import ClusterFacts
 from clusterwright.controllers.kit.passing import Pass, PassFailed
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.kit.snapshots import Snapshot
@@ -19,6 +20,7 @@ from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.runtime.finalizers import without_finalizer
 from clusterwright.runtime.paused import is_paused
+from clusterwright.runtime.reconcile import Reconciler
 
 T = TypeVar("T", bound=MachineSet | MachineDeployment)
 
@@ -28,20 +30,13 @@ CleanUp = Callable[[Dependencies, T], Awaitable[None]]
 """Delete what an object leaves behind. Raises ApiError."""
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
-    """Whether the object or its Cluster is paused."""
-
-    paused: bool
-
-
-def collector(deps: Dependencies, kind: type[T], finalizer: str, clean_up: CleanUp[T]) -> KindReconciler[T, Home, Snapshot[T]]:
+def collector(deps: Dependencies, kind: type[T], finalizer: str, clean_up: CleanUp[T]) -> Reconciler:
     """Return the reconciler that holds objects of a topology by a finalizer until their templates are deleted."""
     shape = Shape(kind=kind, finalizer=finalizer, owned=(), main=False)
     return KindReconciler(deps, shape, Collector(deps, finalizer, clean_up))
 
 
-class Collector(Kind[T, Home, Snapshot[T]]):
+class Collector(Kind[T, ClusterFacts, Snapshot[T], Snapshot[T]]):
     """Deletes the templates of an object that is being deleted. The kind's own controller has its status."""
 
     def __init__(self, deps: Dependencies, finalizer: str, clean_up: CleanUp[T]) -> None:
@@ -53,25 +48,21 @@ class Collector(Kind[T, Home, Snapshot[T]]):
         """Return whether the object belongs to a topology."""
         return TOPOLOGY_OWNED_LABEL in obj.metadata.labels
 
-    async def owner(self, obj: T) -> Home:
-        """Read the Cluster; raises NotFound while it does not exist."""
-        cluster = await self._deps.client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name))
-        return Home(is_paused(obj, cluster_paused=bool(cluster.spec.paused)))
+    async def owner(self, obj: T) -> ClusterFacts:
+        """Read the Cluster; raises NotFound while it does not exist. An object that is paused itself counts as one of a paused Cluster."""
+        found = ClusterFacts.of(await self._deps.client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name)))
+        return replace(found, paused=is_paused(obj, cluster_paused=found.paused))
 
-    def is_paused(self, owner: Home) -> bool:
-        """Return whether the Cluster or the object is paused."""
-        return owner.paused
-
-    async def observe(self, obj: T, owner: Home) -> Snapshot[T] | None:
+    async def observe(self, obj: T, owner: ClusterFacts) -> Snapshot[T] | None:
         """Return the object if it is being deleted; else there is nothing to do."""
         return None if obj.metadata.deletion_timestamp is None else Snapshot(now=self._deps.clock.now(), object=obj)
 
-    async def act(self, run: Pass[T, Snapshot[T]]) -> None:
+    async def act(self, run: Pass[T, Snapshot[T], Snapshot[T]]) -> None:
         """Delete the templates, then let the object go."""
         await self._clean_up(self._deps, run.object)
         run.become(without_finalizer(run.object, self._finalizer))
 
-    def conclude(self, run: Pass[T, Snapshot[T]]) -> None:
+    def conclude(self, run: Pass[T, Snapshot[T], Snapshot[T]]) -> None:
         """Set nothing: the kind's own controller writes the status."""
         return
 

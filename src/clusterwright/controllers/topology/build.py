@@ -7,10 +7,10 @@ from typing import Any
 from clusterwright.api.core import Cluster, ClusterClass, MachineDeployment, MachinePool
 from clusterwright.api.wellknown import TOPOLOGY_OWNED_LABEL
 from clusterwright.controllers.kit import watching
-from clusterwright.controllers.kit.watching import itself
+from clusterwright.controllers.topology.mapping import clusters_of_class
 from clusterwright.controllers.topology.reconciler import make
-from clusterwright.controllers.topology.wakes import clusters_of_class
 from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake, providers
+from clusterwright.runtime.mapping import itself
 from clusterwright.runtime.reconcile import Watch
 
 
@@ -23,9 +23,9 @@ CONTROLLER = ControllerDefinition(
     name="topology/cluster",
     kind=Cluster,
     watches=(
-        Watch(ClusterClass, clusters_of_class),
-        Watch(MachineDeployment, watching.cluster, belongs_to_topology),
-        Watch(MachinePool, watching.cluster, belongs_to_topology),
+        Watch(ClusterClass, clusters_of_class, why="the whole class is read, as JSON"),
+        Watch(MachineDeployment, watching.cluster, belongs_to_topology, why="the whole object is read, as JSON"),
+        Watch(MachinePool, watching.cluster, belongs_to_topology, why="the whole object is read, as JSON"),
     ),
     make=make,
     access=(

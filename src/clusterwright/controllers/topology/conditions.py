@@ -8,7 +8,7 @@ from typing import Final
 
 from clusterwright.api.wellknown import PAUSED_ANNOTATION
 from clusterwright.controllers.topology.failures import ClassNotReady
-from clusterwright.controllers.topology.snapshot import TopologySnapshot
+from clusterwright.controllers.topology.snapshot import TopologyDone, TopologySnapshot
 from clusterwright.tables import KEEP, OTHERWISE, Later, Outcome, Row, Table, computed, false, guard, message, true
 from clusterwright.topology import hooks
 from clusterwright.topology.model import ControlPlaneProgress, Progress, WorkersProgress
@@ -33,23 +33,23 @@ def paused_because(t: TopologySnapshot) -> str:
 
 
 @guard("the ClusterClass is not reconciled")
-def class_not_ready(t: TopologySnapshot) -> bool:
-    return isinstance(t.done.failure, ClassNotReady)
+def class_not_ready(t: TopologyDone) -> bool:
+    return isinstance(t.failure, ClassNotReady)
 
 
 @guard("the pass failed")
-def failed(t: TopologySnapshot) -> bool:
-    return t.done.failure is not None
+def failed(t: TopologyDone) -> bool:
+    return t.failure is not None
 
 
 @message("<error>")
-def failure(t: TopologySnapshot) -> str:
-    return str(t.done.failure)
+def failure(t: TopologyDone) -> str:
+    return str(t.failure)
 
 
 @guard("managedFields had to be repaired, and the pass ended there")
-def repaired(t: TopologySnapshot) -> bool:
-    return t.done.was_repaired
+def repaired(t: TopologyDone) -> bool:
+    return t.was_repaired
 
 
 @guard("metadata.deletionTimestamp is set")
@@ -58,7 +58,7 @@ def deleting(t: TopologySnapshot) -> bool:
 
 
 @message("Cluster is deleting[. Following hooks are blocking delete: <hooks>]")
-def deleting_text(t: TopologySnapshot) -> str:
+def deleting_text(t: TopologyDone) -> str:
     return "Cluster is deleting" + (f". Following hooks are blocking delete: {t.blocking}" if t.blocking else "")
 
 
@@ -68,18 +68,18 @@ def new(t: TopologySnapshot) -> bool:
 
 
 @guard("a hook blocks")
-def blocked(t: TopologySnapshot) -> bool:
+def blocked(t: TopologyDone) -> bool:
     return bool(t.blocking)
 
 
 @message("Following hooks are blocking Cluster topology creation: <hooks>")
-def creation_blocked(t: TopologySnapshot) -> str:
+def creation_blocked(t: TopologyDone) -> str:
     return f"Following hooks are blocking Cluster topology creation: {t.blocking}"
 
 
 @guard("the control plane or a worker is upgrading, pending or deferred, or AfterClusterUpgrade is pending")
-def upgrading(t: TopologySnapshot) -> bool:
-    p = t.done.progress
+def upgrading(t: TopologyDone) -> bool:
+    p = t.progress
     if p is None:
         return False
     plane = p.control_plane
@@ -122,16 +122,16 @@ def _worker_lines(noun: str, workers: WorkersProgress, version: str, words: str)
     return lines
 
 
-def _upgrade_outcome(t: TopologySnapshot) -> Outcome:
-    p = t.done.progress
+def _upgrade_outcome(t: TopologyDone) -> Outcome:
+    p = t.progress
     assert p is not None
     topology = t.read.spec.topology
-    version = t.done.control_plane_version
+    version = t.control_plane_version
     lines = [f"Following hooks are blocking upgrade: {t.blocking}"] if t.blocking else []
     if _moving(p.control_plane):
-        lines.append(f"{t.done.control_plane_kind} upgrading to version {version}{_rest(p.control_plane.plan, version)}")
+        lines.append(f"{t.control_plane_kind} upgrading to version {version}{_rest(p.control_plane.plan, version)}")
     elif p.control_plane.plan:
-        lines.append(f"{t.done.control_plane_kind} pending upgrade to version {', '.join(p.control_plane.plan)}")
+        lines.append(f"{t.control_plane_kind} pending upgrade to version {', '.join(p.control_plane.plan)}")
     words = "defer-upgrade or hold-upgrade-sequence annotations"
     lines += _worker_lines("MachineDeployment", p.machine_deployments, version, words)
     lines += _worker_lines("MachinePool", p.machine_pools, version, f"topology.cluster.x-k8s.io/{words}")
@@ -139,7 +139,7 @@ def _upgrade_outcome(t: TopologySnapshot) -> Outcome:
     return Outcome("False", _upgrade_reason(t, p), text, "Info")
 
 
-def _upgrade_reason(t: TopologySnapshot, p: Progress) -> str:
+def _upgrade_reason(t: TopologyDone, p: Progress) -> str:
     """Return the reason. Users asked for the deferral, so that it is the reason only if nothing else goes on."""
     if not t.blocking and not _moving(p.control_plane):
         for workers, reason in (
@@ -160,9 +160,9 @@ _UPGRADE = computed(
 
 _FAILED = false("ReconcileFailed", failure)
 _FAILED_V1BETA1 = false("TopologyReconcileFailed", failure, severity="Error")
-_AFTER_HOOKS: Later[TopologySnapshot] = Later("the soonest retry of a hook that blocks", lambda t: t.retry)
+_AFTER_HOOKS: Later[TopologyDone] = Later("the soonest retry of a hook that blocks", lambda t: t.retry)
 
-TOPOLOGY_RECONCILED: Table[TopologySnapshot] = Table(
+TOPOLOGY_RECONCILED: Table[TopologyDone] = Table(
     TYPE,
     Row("paused", paused, false("Paused", paused_because), v1beta1=false("Paused", paused_because, severity="Info")),
     Row("class-not-ready", class_not_ready, _FAILED, v1beta1=_FAILED_V1BETA1),

@@ -21,6 +21,7 @@ from clusterwright.api.core.cluster import Topology
 from clusterwright.api.meta import Json, Unstructured
 from clusterwright.api.wellknown import OK_TO_DELETE_ANNOTATION
 from clusterwright.controllers.kit import conditions as kit
+from clusterwright.controllers.kit.owners import Unowned
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.topology.applying import Applier
@@ -30,15 +31,16 @@ from clusterwright.controllers.topology.conditions import TOPOLOGY_RECONCILED, T
 from clusterwright.controllers.topology.current import CurrentReader
 from clusterwright.controllers.topology.failures import TopologyFailed, failing
 from clusterwright.controllers.topology.lifecycle import Lifecycle
+from clusterwright.controllers.topology.mapping import clusters_of_template
 from clusterwright.controllers.topology.object_writing import Record, Rotated, gvk_of
 from clusterwright.controllers.topology.repair import Repairer
 from clusterwright.controllers.topology.rotations import Rotations
-from clusterwright.controllers.topology.snapshot import State, TopologySnapshot
+from clusterwright.controllers.topology.snapshot import State, TopologyDone, TopologySnapshot
 from clusterwright.controllers.topology.status import with_upgrade_plan
-from clusterwright.controllers.topology.wakes import clusters_of_template
 from clusterwright.controllers.topology.writing import Writer
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import NotFound
+from clusterwright.runtime.reconcile import Reconciler
 from clusterwright.topology import hooks
 from clusterwright.topology.desired import Computed, DesiredStateError, desired_state
 from clusterwright.topology.extensions import ExtensionError
@@ -46,16 +48,16 @@ from clusterwright.topology.model import Current, Progress
 from clusterwright.topology.paths import at
 from clusterwright.topology.variables import default_and_validate, joined
 
-SHAPE = Shape(kind=Cluster, owned=(TYPE,), owned_v1beta1=(TYPE,), main=False)
-Run = Pass[Cluster, TopologySnapshot]
+SHAPE = Shape(kind=Cluster, done=TopologyDone, owned=(TYPE,), owned_v1beta1=(TYPE,), main=False)
+Run = Pass[Cluster, TopologySnapshot, TopologyDone]
 
 
-def make(deps: Dependencies) -> KindReconciler[Cluster, Cluster, TopologySnapshot]:
+def make(deps: Dependencies) -> Reconciler:
     """Return the reconciler of topologies."""
     return KindReconciler(deps, SHAPE, Topologies(deps))
 
 
-class Topologies(Kind[Cluster, Cluster, TopologySnapshot]):
+class Topologies(Kind[Cluster, Unowned, TopologySnapshot, TopologyDone]):
     """Makes Clusters what their topologies say."""
 
     def __init__(self, deps: Dependencies) -> None:
@@ -70,17 +72,13 @@ class Topologies(Kind[Cluster, Cluster, TopologySnapshot]):
         """Return whether the Cluster has a topology."""
         return obj.spec.topology is not None and bool(obj.spec.topology.class_ref.name)
 
-    async def owner(self, obj: Cluster) -> Cluster:
-        """Return the Cluster: it belongs to nothing."""
-        return obj
-
-    def is_paused(self, owner: Cluster) -> bool:
-        """Return False: TopologyReconciled has a row for a pause."""
-        return False
+    async def owner(self, obj: Cluster) -> Unowned:
+        """Return no owner: TopologyReconciled has a row for a paused Cluster."""
+        return Unowned()
 
     # ----------------------------------------------------------------------------------------------------- observe
 
-    async def observe(self, obj: Cluster, owner: Cluster) -> TopologySnapshot | None:
+    async def observe(self, obj: Cluster, owner: Unowned) -> TopologySnapshot | None:
         """Read the class, its templates and the objects that exist; of a Cluster that is paused or deleted only itself."""
         found = await self._client.read(Cluster, obj.key)
         if found is None or found.object.metadata.uid != obj.metadata.uid or not self.concerns(found.object):
@@ -236,22 +234,22 @@ class Topologies(Kind[Cluster, Cluster, TopologySnapshot]):
 
     def conclude(self, run: Run) -> None:
         """Set TopologyReconciled in both forms, and the variables with their defaults."""
-        failure = run.seen.done.failure
+        failure = run.done.failure
         origin = failure.__cause__ if failure is not None else None
         decision = run.decide(TOPOLOGY_RECONCILED, origin if isinstance(origin, Exception) else failure)
-        if run.seen.done.is_gone:
+        if run.done.is_gone:
             return
         if run.seen.topology is not None:
             spec = replace(run.object.spec, topology=run.seen.topology)
             run.become(replace(run.object, spec=spec))
-        if run.seen.done.plan is not None:
-            run.become(with_upgrade_plan(run.object, run.seen.done.plan))
+        if run.done.plan is not None:
+            run.become(with_upgrade_plan(run.object, run.done.plan))
         run.become(kit.decided(run.object, TOPOLOGY_RECONCILED, decision, run.seen.now))
 
 
 def note(run: Run, **done: Any) -> None:
-    """Note how far the pass came: fields of `Done`."""
-    run.seen = replace(run.seen, done=replace(run.seen.done, **done))
+    """Note how far the pass came: fields of `TopologyDone`."""
+    run.done = replace(run.done, **done)
 
 
 def note_computed(run: Run, computed: Computed) -> None:

@@ -1,14 +1,15 @@
-"""What a pass over a topology has read, and what it has done so far. Frozen."""
+"""The snapshot of a topology, and the outcome of a pass."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import timedelta
 
 from clusterwright.api.core import Cluster
 from clusterwright.api.core.cluster import Topology
 from clusterwright.api.meta import Json
 from clusterwright.api.wellknown import PAUSED_ANNOTATION
+from clusterwright.controllers.kit.snapshots import Snapshot
 from clusterwright.controllers.topology.failures import TopologyFailed
 from clusterwright.topology import hooks
 from clusterwright.topology.model import Blueprint, Current, Progress
@@ -23,27 +24,9 @@ class State:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    """How far a pass came."""
+class TopologySnapshot(Snapshot[Cluster]):
+    """A Cluster with its topology."""
 
-    failure: TopologyFailed | None = None
-    was_repaired: bool = False
-    progress: Progress | None = None
-    plan: Progress | None = None
-    """Progress with its plans, as far as the pass came; None: they could not be computed, or nobody tried."""
-    control_plane_kind: str = ""
-    control_plane_version: str = ""
-    """The version that the control plane should have."""
-    is_gone: bool = False
-    """Whether the Cluster was deleted during the pass."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopologySnapshot:
-    """A Cluster with its topology. `object` is the Cluster as this pass would leave it so far."""
-
-    object: Cluster
-    now: datetime
     read: Cluster
     """The Cluster as it was when the pass began."""
     cluster: Json
@@ -51,8 +34,7 @@ class TopologySnapshot:
     topology: Topology | None = None
     """The topology with the defaults of its variables, if they changed it."""
     state: State | TopologyFailed | None = None
-    """The objects around it, or why they could not be read; None: they were not read, because nothing is to be written."""
-    done: Done = field(default_factory=Done)
+    """The objects around it, or why they could not be read. None for a Cluster that is paused or deleted: nothing is written for it."""
 
     @property
     def is_paused(self) -> bool:
@@ -70,13 +52,30 @@ class TopologySnapshot:
         spec = self.cluster["spec"]
         return not any((spec.get(f) or {}).get("name") for f in ("infrastructureRef", "controlPlaneRef"))
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopologyDone(TopologySnapshot):
+    """The Cluster as this pass leaves it, and how far the pass came."""
+
+    failure: TopologyFailed | None = None
+    was_repaired: bool = False
+    progress: Progress | None = None
+    """The upgrades under way; None: the pass did not come so far."""
+    plan: Progress | None = None
+    """Progress with the plans of upgrades; None: the pass could not compute them."""
+    control_plane_kind: str = ""
+    control_plane_version: str = ""
+    """The version that the control plane should have."""
+    is_gone: bool = False
+    """Whether the Cluster was deleted during the pass."""
+
     @property
     def blocking(self) -> str:
         """The hooks that block."""
-        return hooks.blocking_text(self.done.progress.answers) if self.done.progress is not None else ""
+        return hooks.blocking_text(self.progress.answers) if self.progress is not None else ""
 
     @property
     def retry(self) -> timedelta:
         """When to ask the hooks that block again; zero if none does."""
-        answers = self.done.progress.answers.values() if self.done.progress is not None else ()
+        answers = self.progress.answers.values() if self.progress is not None else ()
         return timedelta(seconds=min((a.retry_after for a in answers if a.is_blocking), default=0))

@@ -9,18 +9,18 @@ from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_NAME_L
 from clusterwright.controllers.kit.lookup import Found
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane.conditions_v1beta1 import mark
-from clusterwright.controllers.kubeadmcontrolplane.hands import Hands, Run, annotate
+from clusterwright.controllers.kubeadmcontrolplane.machine_writer import MachineWriter, Run, annotate
 from clusterwright.controllers.kubeadmcontrolplane.machines import desired
 from clusterwright.controllers.kubeadmcontrolplane.machines.selection import domain_for_new
 from clusterwright.controllers.kubeadmcontrolplane.names import FIELD_MANAGER, METADATA_MANAGER
 from clusterwright.controllers.kubeadmcontrolplane.observing import KUBEADM_CONFIG
-from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot
-from clusterwright.controllers.refusals import taken_back
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneDone
+from clusterwright.controllers.refusals import deleted_leftovers
 from clusterwright.kubeadm.naming import BadNamingTemplate, machine_name, slot
 from clusterwright.runtime.errors import ApiError, NotFound
 
 
-async def create_machine(hands: Hands, run: Run, *, join: bool) -> None:
+async def create_machine(writer: MachineWriter, run: Run, *, join: bool) -> None:
     """Create an InfraMachine, a KubeadmConfig and a Machine. Raises PassFailed.
 
     The name is the same whenever the situation is, so that a pass that does not see its own last creation repeats it and makes
@@ -28,9 +28,9 @@ async def create_machine(hands: Hands, run: Run, *, join: bool) -> None:
     the next pass goes on with it.
     """
     try:
-        name = _next_name(hands, run.seen)
-        with hands.unconfirmed.creating(run.seen.key, name):
-            await _create(hands, run, name, join=join)
+        name = _next_name(writer, run.done)
+        with writer.unconfirmed.creating(run.done.key, name):
+            await _create(writer, run, name, join=join)
     except (ApiError, ValueError) as error:
         text = f"Failed to create control plane Machine for cluster {run.seen.cluster.key} control plane: {error}"
         run.record("Warning", "FailedScaleUp" if join else "FailedInitialization", text)
@@ -38,8 +38,8 @@ async def create_machine(hands: Hands, run: Run, *, join: bool) -> None:
     annotate(run, {REMEDIATION_IN_PROGRESS_ANNOTATION: None})
 
 
-async def _create(hands: Hands, run: Run, name: str, *, join: bool) -> None:
-    seen, client = run.seen, hands.deps.client
+async def _create(writer: MachineWriter, run: Run, name: str, *, join: bool) -> None:
+    seen, client = run.done, writer.deps.client
     owner, reference = seen.owner, seen.object.spec.machine_template.spec.infrastructure_ref
     if not isinstance(seen.template, Found):
         raise PassFailed(f"{reference.kind} {reference.name} does not exist")
@@ -59,25 +59,25 @@ async def _create(hands: Hands, run: Run, name: str, *, join: bool) -> None:
         (machine, "MachineGenerationFailed"),
     ):
         try:
-            answer = await hands.applier.create(seen.key, intent, FIELD_MANAGER)
+            answer = await writer.applier.create(seen.key, intent, FIELD_MANAGER)
             if answer.metadata.deletion_timestamp is not None:
                 # left from a creation that was refused: the name is free again when it is gone
                 raise PassFailed(f"waiting for {answer.kind} {answer.key} to be deleted")
             if intent is not machine:
                 made.append(answer)
-                hands.applier.made_with(seen.key, answer, desired.metadata_intent(owner, answer), METADATA_MANAGER)
+                writer.applier.made_with(seen.key, answer, desired.metadata_intent(owner, answer), METADATA_MANAGER)
         except ApiError as error:
             run.mark(mark("MachinesCreated", "False", "Error", failure, str(error)))
-            raise PassFailed("; ".join([str(error), *await taken_back(client, machine, made, error)])) from error
+            raise PassFailed("; ".join([str(error), *await deleted_leftovers(client, machine, made, error)])) from error
 
 
-def _next_name(hands: Hands, seen: ControlPlaneSnapshot) -> str:
+def _next_name(writer: MachineWriter, seen: ControlPlaneDone) -> str:
     """Return the name of a create that was never answered, or else a new name. Raises PassFailed."""
     present = {m.name for m in seen.owned}
-    for name in hands.unconfirmed.names(seen.key):
+    for name in writer.unconfirmed.names(seen.key):
         if name not in present:
             return name
-        hands.unconfirmed.confirm(seen.key, name)
+        writer.unconfirmed.confirm(seen.key, name)
     naming = seen.object.spec.machine_naming
     situation = [m.uid or m.name for m in seen.owned]
     if seen.remediation_in_progress is not None:
@@ -95,16 +95,16 @@ def _next_name(hands: Hands, seen: ControlPlaneSnapshot) -> str:
         raise PassFailed(f"failed to compute desired Machine: cannot generate Machine name: {error}") from error
 
 
-async def sweep(hands: Hands, run: Run) -> None:
+async def sweep(writer: MachineWriter, run: Run) -> None:
     """Delete what was made for a Machine that never came to be: a KubeadmConfig and an InfraMachine that still belong to us."""
-    seen, client = run.seen, hands.deps.client
+    seen, client = run.done, writer.deps.client
     reference, labels = seen.object.spec.machine_template.spec.infrastructure_ref, desired.labels(seen.owner)
     kinds = [KUBEADM_CONFIG]
     if isinstance(seen.template, Found) and reference.kind.endswith("Template"):
         version = seen.template.object.gvk.version
         kinds.append(GroupVersionKind(reference.api_group, version, reference.kind.removesuffix("Template")))
     selector = {name: labels[name] for name in (CLUSTER_NAME_LABEL, CONTROL_PLANE_NAME_LABEL)}
-    uid, present = seen.object.metadata.uid, {*(m.name for m in seen.owned), *hands.unconfirmed.names(seen.key)}
+    uid, present = seen.object.metadata.uid, {*(m.name for m in seen.owned), *writer.unconfirmed.names(seen.key)}
     try:
         for kind in kinds:
             for obj in await client.list(kind, namespace=seen.key.namespace, labels=selector):

@@ -19,7 +19,7 @@ from clusterwright.api.wellknown import (
 from clusterwright.controllers.applying import take_over
 from clusterwright.controllers.kit.lookup import Found
 from clusterwright.controllers.kit.passing import PassFailed
-from clusterwright.controllers.kubeadmcontrolplane.hands import Hands, Run
+from clusterwright.controllers.kubeadmcontrolplane.machine_writer import MachineWriter, Run
 from clusterwright.controllers.kubeadmcontrolplane.machines import desired
 from clusterwright.controllers.kubeadmcontrolplane.machines.comparison import is_cloned, joining_configs
 from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
@@ -106,16 +106,16 @@ IN_PLACE: Table[InPlaceFacts] = Table(
 # ------------------------------------------------------------------------------------------------------ asking
 
 
-async def can_update(hands: Hands, run: Run, machine: ControlPlaneMachine) -> bool:
+async def can_update(writer: MachineWriter, run: Run, machine: ControlPlaneMachine) -> bool:
     """Return whether an extension says that it can make the Machine what the spec asks for; no if there is none. Raises PassFailed."""
     try:
-        return await _can_update(hands, run, machine)
+        return await _can_update(writer, run, machine)
     except (ApiError, ExtensionError, PatchFailed) as error:
         raise PassFailed(f"failed to determine if Machine {machine.name} can be updated in-place: {error}") from error
 
 
-async def _can_update(hands: Hands, run: Run, machine: ControlPlaneMachine) -> bool:
-    seen, extensions = run.seen, hands.deps.extensions
+async def _can_update(writer: MachineWriter, run: Run, machine: ControlPlaneMachine) -> bool:
+    seen, extensions = run.done, writer.deps.extensions
     if machine.infrastructure is None or machine.config is None or not isinstance(seen.template, Found) or not is_cloned(machine):
         return False
     subject: Json = dict(machine.stored.json)
@@ -123,11 +123,11 @@ async def _can_update(hands: Hands, run: Run, machine: ControlPlaneMachine) -> b
     if not handler:
         return False
     wanted = desired.updated_machine(seen.owner, machine.stored, version=seen.owner.version)
-    desired_machine = await _levelled(hands, "desired Machine", wanted)
+    desired_machine = await _levelled(writer, "desired Machine", wanted)
     template = desired.new_infrastructure(seen.owner, seen.template.object, name=machine.infrastructure.key.name)
     try:
-        current_infrastructure = await _levelled(hands, "current InfraMachine", _like(machine.infrastructure.json, template["metadata"]))
-        desired_infrastructure = await _levelled(hands, "desired InfraMachine", template)
+        current_infrastructure = await _levelled(writer, "current InfraMachine", _like(machine.infrastructure.json, template["metadata"]))
+        desired_infrastructure = await _levelled(writer, "desired InfraMachine", template)
     except PassFailed as error:
         if isinstance(error.__cause__, Invalid | Forbidden):  # who is asked about the change refuses it
             return False
@@ -147,10 +147,10 @@ async def _can_update(hands: Hands, run: Run, machine: ControlPlaneMachine) -> b
     return await HOOK.can_update(extensions, handler, subject, current, target)
 
 
-async def _levelled(hands: Hands, what: str, intent: Json) -> Json:
+async def _levelled(writer: MachineWriter, what: str, intent: Json) -> Json:
     """Return the object as the API server would store it, so that its defaults are no difference. Raises PassFailed."""
     try:
-        return dict((await hands.deps.client.apply(intent, field_manager=FIELD_MANAGER, dry_run=True)).json)
+        return dict((await writer.deps.client.apply(intent, field_manager=FIELD_MANAGER, dry_run=True)).json)
     except ApiError as error:
         text = f"failed to generate {HOOK.name} request: server side apply dry-run failed for {what}: {error}"
         raise PassFailed(text) from error
@@ -168,17 +168,17 @@ def _like(obj: Mapping[str, Any], metadata: Mapping[str, Any]) -> Json:
 # --------------------------------------------------------------------------------------------------- beginning
 
 
-async def begin_update(hands: Hands, run: Run, name: str) -> None:
+async def begin_update(writer: MachineWriter, run: Run, name: str) -> None:
     """Begin an update in place, or complete a beginning that was interrupted: every step may be repeated.
 
     The Machine is marked first and its hook last, so that the Machine controller acts on the whole. Raises PassFailed.
     """
-    machine, owner, client, template = run.seen.machine(name), run.seen.owner, hands.deps.client, run.seen.template
+    machine, owner, client, template = run.done.machine(name), run.done.owner, writer.deps.client, run.seen.template
     where = f"failed to complete triggering in-place update for Machine {machine.key}"
     try:
         if not machine.is_marked_for_update:
             answer = await client.patch(Machine, machine.key, {"metadata": {"annotations": _MARK}})
-            hands.took_over(run, name, answer)
+            writer.replace_machine(run, name, answer)
         if machine.infrastructure is None or not isinstance(template, Found) or not is_cloned(machine):
             raise PassFailed(f"{where}, could not compute desired InfraMachine")
         if machine.config is None:
@@ -194,7 +194,7 @@ async def begin_update(hands: Hands, run: Run, name: str) -> None:
             await client.patch(machine.config.gvk, machine.config.key, {"spec": {"initConfiguration": None}})
         config = desired.config_spec(owner, join=True)
         await client.apply(_spec_intent(machine.config, config, _MARK), field_manager=FIELD_MANAGER)
-        machine = run.seen.machine(name)
+        machine = run.done.machine(name)
         await client.apply(desired.updated_machine(owner, machine.stored, version=owner.version), field_manager=FIELD_MANAGER)
         hooks = pending_hooks(machine.object)
         if UPDATE_MACHINE_HOOK not in hooks:
@@ -205,7 +205,7 @@ async def begin_update(hands: Hands, run: Run, name: str) -> None:
         raise
     except ApiError as error:
         raise PassFailed(f"{where}: {error}") from error
-    hands.deps.events.record(machine.object, "Normal", "SuccessfulStartInPlaceUpdate", "Machine starting in-place update")
+    writer.deps.events.record(machine.object, "Normal", "SuccessfulStartInPlaceUpdate", "Machine starting in-place update")
 
 
 def _spec_intent(obj: Unstructured, spec: object, annotations: dict[str, str]) -> Json:

@@ -15,6 +15,7 @@ from clusterwright.api.meta import Condition, ObjectKey, Unstructured, V1Beta1Co
 from clusterwright.conditions import delete_condition, get, is_false, is_true, set_condition
 from clusterwright.controllers import owned_machines
 from clusterwright.controllers.kit.conditions import v1beta1_conditions
+from clusterwright.controllers.kit.lookup import core_subject
 from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.runtime.client import Original
 from clusterwright.tables import Subject
@@ -225,4 +226,4 @@ def newest(machines: Iterable[ControlPlaneMachine]) -> ControlPlaneMachine | Non
 
 def subjects(machines: Iterable[ControlPlaneMachine]) -> tuple[Subject, ...]:
     """Machines, for the `about` of a guard."""
-    return tuple(Subject("cluster.x-k8s.io", "Machine", m.key.namespace, m.name) for m in machines)
+    return tuple(core_subject("Machine", m.key) for m in machines)

@@ -7,11 +7,12 @@ from contextlib import suppress
 from clusterwright.api.core import Cluster, MachineDeployment, MachineHealthCheck
 from clusterwright.api.wellknown import MACHINE_DEPLOYMENT_TOPOLOGY_FINALIZER, TOPOLOGY_OWNED_LABEL
 from clusterwright.controllers.kit import watching
+from clusterwright.controllers.kit.owners import ClusterFacts
 from clusterwright.controllers.kit.passing import PassFailed
-from clusterwright.controllers.kit.watching import changed
 from clusterwright.controllers.templates.collecting import by_deployment, collector, delete_unused, in_use
 from clusterwright.controllers.wiring import Access, ControllerDefinition, Dependencies, providers
 from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.runtime.predicates import changed
 from clusterwright.runtime.reconcile import Watch
 
 
@@ -31,7 +32,7 @@ async def clean_up(deps: Dependencies, deployment: MachineDeployment) -> None:
 CONTROLLER = ControllerDefinition(
     name="topology/machinedeployment",
     kind=MachineDeployment,
-    watches=(Watch(Cluster, watching.of_cluster(MachineDeployment, having=TOPOLOGY_OWNED_LABEL), changed(lambda c: bool(c.spec.paused))),),
+    watches=(Watch(Cluster, watching.of_cluster(MachineDeployment, having=TOPOLOGY_OWNED_LABEL), changed(ClusterFacts.of)),),
     make=lambda deps: collector(deps, MachineDeployment, MACHINE_DEPLOYMENT_TOPOLOGY_FINALIZER, clean_up),
     access=(
         *providers("delete", "infrastructure", "bootstrap"),

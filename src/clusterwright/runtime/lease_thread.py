@@ -1,4 +1,4 @@
-"""Where leases are kept: on the event loop with everything else, or aside, on a thread with an event loop and connections of its own.
+"""Two places where leases are renewed: the event loop of the controllers, or a thread with an event loop and connections of its own.
 
 An event loop that has much to do is late for everything. That does not matter to a pass, but a renewal that is late by seconds
 costs the lease. In virtual time nothing is ever late, and there is one loop only.
@@ -20,50 +20,50 @@ from clusterwright.runtime.transports import Tell, Told
 _T = TypeVar("_T")
 
 
-class Place(Protocol):
-    """Where something is done, and the client that is to be used there."""
+class LeasePlace(Protocol):
+    """A place where leases are renewed, and the client to use there."""
 
     client: RestClient
 
     async def run(self, work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
-        """Return what `work` returns or raises. Who is cancelled has it cancelled, and returns when it has ended."""
+        """Return what `work` returns or raises. A caller that is cancelled cancels it, and returns when it has ended."""
 
 
-class Here:
-    """On this event loop."""
+class OnThisLoop:
+    """Renews leases on the event loop of the caller."""
 
     def __init__(self, client: RestClient) -> None:
         self.client = client
 
     async def run(self, work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
-        """Do it."""
+        """Run the work."""
         return await work()
 
 
-class Aside:
-    """On a thread of its own, from `async with` to its end. `tell` is called on the loop that entered it."""
+class LeaseThread:
+    """Renews leases on a thread of its own, from `async with` to its end. `tell` is called on the loop that entered it."""
 
     def __init__(self, transport: Transport, clock: Clock, user_agent: str, tell: Tell) -> None:
-        self._transport = Told(transport, clock, self._tell_at_home)
+        self._transport = Told(transport, clock, self._tell_on_loop)
         self._tell = tell
         self.client = RestClient(self._transport, clock=clock, user_agent=user_agent)
 
-    def _tell_at_home(self, request: Request, response: Response | None, seconds: float) -> None:
-        self._home.call_soon_threadsafe(self._tell, request, response, seconds)
+    def _tell_on_loop(self, request: Request, response: Response | None, seconds: float) -> None:
+        self._loop.call_soon_threadsafe(self._tell, request, response, seconds)
 
-    async def __aenter__(self) -> Aside:
-        self._home = asyncio.get_running_loop()
-        self._there = asyncio.new_event_loop()
-        # a daemon: who does not stop in order must not wait for it
-        self._thread = threading.Thread(target=self._there.run_forever, name="leases", daemon=True)
+    async def __aenter__(self) -> LeaseThread:
+        self._loop = asyncio.get_running_loop()
+        self._lease_loop = asyncio.new_event_loop()
+        # a daemon: a process that does not stop in order must not wait for it
+        self._thread = threading.Thread(target=self._lease_loop.run_forever, name="leases", daemon=True)
         self._thread.start()
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self.run(self._transport.close)
-        self._there.call_soon_threadsafe(self._there.stop)
+        self._lease_loop.call_soon_threadsafe(self._lease_loop.stop)
         await asyncio.to_thread(self._thread.join)
-        self._there.close()
+        self._lease_loop.close()
 
     async def run(self, work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
         """Do it there."""
@@ -71,17 +71,17 @@ class Aside:
         begun: list[asyncio.Task[_T]] = []
 
         def begin() -> None:
-            begun.append(self._there.create_task(work()))
+            begun.append(self._lease_loop.create_task(work()))
             begun[0].add_done_callback(lambda _: home.call_soon_threadsafe(ended.set))
 
         def end() -> None:
             begun[0].cancel()
 
-        self._there.call_soon_threadsafe(begin)
+        self._lease_loop.call_soon_threadsafe(begin)
         try:
             await ended.wait()
         except asyncio.CancelledError:
-            self._there.call_soon_threadsafe(end)
+            self._lease_loop.call_soon_threadsafe(end)
             await ended.wait()
             if not begun[0].cancelled():
                 begun[0].exception()  # seen; that it was cancelled here is what counts

@@ -1,4 +1,4 @@
-"""Which checks a change of a Node, a Machine or a Cluster wakes."""
+"""Which checks a change of a Node, a Machine or a Cluster starts a pass of."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clusterwright.api.core import Cluster, ClusterSpec, Machine, MachineNodeRef
 from clusterwright.api.kubernetes import Node, NodeCondition, NodeStatus
 from clusterwright.api.meta import Condition, GroupVersionKind, ObjectKey, ObjectMeta, Unstructured
 from clusterwright.controllers.machinehealthcheck.build import CONTROLLER
-from clusterwright.controllers.machinehealthcheck.wakes import Wakes
+from clusterwright.controllers.machinehealthcheck.node_watches import NodeWatches
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 CLUSTER, OTHER = ObjectKey("ns1", "c1"), ObjectKey("ns1", "c2")
@@ -37,31 +37,31 @@ def a_node(name: str = "n1", ready: str = "True", beat: int = 0, deleting: bool 
 
 def test_a_node_that_two_machines_claim_wakes_nobody() -> None:
     woken = Woken()
-    wakes = Wakes(woken)
-    wakes.learn(FIRST, CLUSTER, [a_machine("m1"), a_machine("m2")], None)
+    watches = NodeWatches(woken)
+    watches.learn(FIRST, CLUSTER, [a_machine("m1"), a_machine("m2")], None)
 
-    wakes.node_changed(CLUSTER)(a_node())
+    watches.node_changed(CLUSTER)(a_node())
 
     assert woken == []
 
 
 def test_every_check_that_looks_after_the_machine_is_woken_and_none_of_another_cluster() -> None:
     woken = Woken()
-    wakes = Wakes(woken)
-    wakes.learn(FIRST, CLUSTER, [a_machine("m1")], None)
-    wakes.learn(SECOND, CLUSTER, [a_machine("m1"), a_machine("m2", "n2")], None)
-    wakes.learn(ObjectKey("ns1", "third"), OTHER, [a_machine("m1")], None)
+    watches = NodeWatches(woken)
+    watches.learn(FIRST, CLUSTER, [a_machine("m1")], None)
+    watches.learn(SECOND, CLUSTER, [a_machine("m1"), a_machine("m2", "n2")], None)
+    watches.learn(ObjectKey("ns1", "third"), OTHER, [a_machine("m1")], None)
 
-    wakes.node_changed(CLUSTER)(a_node())
+    watches.node_changed(CLUSTER)(a_node())
 
     assert woken == ["first", "second"]
 
 
 def test_heartbeats_wake_nobody_but_conditions_and_deletion_do() -> None:
     woken = Woken()
-    wakes = Wakes(woken)
-    wakes.learn(FIRST, CLUSTER, [a_machine("m1")], None)
-    notify = wakes.node_changed(CLUSTER)
+    watches = NodeWatches(woken)
+    watches.learn(FIRST, CLUSTER, [a_machine("m1")], None)
+    notify = watches.node_changed(CLUSTER)
 
     for node in (a_node(), a_node(beat=10), a_node(ready="False"), a_node(ready="False", beat=20), a_node(deleting=True)):
         notify(node)
@@ -71,26 +71,26 @@ def test_heartbeats_wake_nobody_but_conditions_and_deletion_do() -> None:
 
 def test_a_check_that_is_gone_or_moved_on_is_not_woken() -> None:
     woken = Woken()
-    wakes = Wakes(woken)
-    wakes.learn(FIRST, CLUSTER, [a_machine("m1")], None)
-    wakes.learn(SECOND, CLUSTER, [a_machine("m1")], None)
+    watches = NodeWatches(woken)
+    watches.learn(FIRST, CLUSTER, [a_machine("m1")], None)
+    watches.learn(SECOND, CLUSTER, [a_machine("m1")], None)
 
-    wakes.forget(FIRST)
-    wakes.learn(SECOND, CLUSTER, [], None)
-    wakes.node_changed(CLUSTER)(a_node())
+    watches.forget(FIRST)
+    watches.learn(SECOND, CLUSTER, [], None)
+    watches.node_changed(CLUSTER)(a_node())
 
     assert woken == []
 
 
 async def test_templates_and_requests_wake_the_checks_that_use_them() -> None:
-    wakes = Wakes(Woken())
-    wakes.learn(FIRST, CLUSTER, [a_machine("m1")], TEMPLATE)
-    wakes.learn(SECOND, CLUSTER, [a_machine("m1")], None)
+    watches = NodeWatches(Woken())
+    watches.learn(FIRST, CLUSTER, [a_machine("m1")], TEMPLATE)
+    watches.learn(SECOND, CLUSTER, [a_machine("m1")], None)
     template = Unstructured({"apiVersion": "g.io/v1", "kind": "RebootTemplate", "metadata": {"name": "rt", "namespace": "ns1"}})
     request = Unstructured({"apiVersion": "g.io/v1", "kind": "Reboot", "metadata": {"name": "m1", "namespace": "ns1"}})
 
-    assert await wakes.of_template(template, None) == (FIRST,)  # type: ignore[arg-type]
-    assert await wakes.of_request(request, None) == (FIRST,)  # type: ignore[arg-type]
+    assert await watches.of_template(template, None) == (FIRST,)  # type: ignore[arg-type]
+    assert await watches.of_request(request, None) == (FIRST,)  # type: ignore[arg-type]
 
 
 def with_condition(machine: Machine, type: str, status: str) -> Machine:

@@ -7,7 +7,7 @@ from clusterwright.api.core import Machine
 from clusterwright.api.core.shared import MachineDeletionSpec
 from clusterwright.api.meta import Unstructured
 from clusterwright.controllers.kit.passing import PassFailed
-from clusterwright.controllers.kubeadmcontrolplane.hands import Hands, Run
+from clusterwright.controllers.kubeadmcontrolplane.machine_writer import MachineWriter, Run
 from clusterwright.controllers.kubeadmcontrolplane.machines import desired
 from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
 from clusterwright.controllers.kubeadmcontrolplane.names import FIELD_MANAGER, METADATA_MANAGER, SOON
@@ -16,52 +16,54 @@ from clusterwright.runtime.errors import ApiError, NotFound
 _NODE_DELETION_DEFAULT = 10
 
 
-async def keep_in_step(hands: Hands, run: Run) -> bool:
+async def sync_machines(writer: MachineWriter, run: Run) -> bool:
     """Bring metadata, timeouts and gates of every Machine, and metadata of what belongs to it, in step with the template.
 
-    False after managedFields had to be mended (to look again soon) or a Machine was gone: the pass ends. Raises PassFailed.
+    False after managedFields had to be repaired (to look again soon) or a Machine was gone: the pass ends. Raises PassFailed.
     """
-    mended, uids = False, set[str]()
+    repaired, uids = False, set[str]()
     try:
-        for machine in run.seen.owned:
+        for machine in run.done.owned:
             uids |= {machine.uid, *(o.metadata.uid for o in (machine.infrastructure, machine.config) if o is not None)}
             if machine.deleting:
-                await _follow_timeouts(hands, run, machine)
+                await _follow_timeouts(writer, run, machine)
             else:
-                mended |= await _bring_in_step(hands, run, machine)
+                repaired |= await _sync_machine(writer, run, machine)
     except NotFound:
         return False
     except ApiError as error:
         raise PassFailed(f"failed to sync Machines: {error}") from error
-    hands.applier.keep_only(run.seen.key, uids)
-    if mended:
+    writer.applier.keep_only(run.done.key, uids)
+    if repaired:
         run.vote(SOON)
-    return not mended
+    return not repaired
 
 
-async def _bring_in_step(hands: Hands, run: Run, machine: ControlPlaneMachine) -> bool:
-    """Return whether managedFields had to be mended."""
-    key, owner = run.seen.key, run.seen.owner
-    applied = await hands.applier.ensure(key, machine.stored, desired.updated_machine(owner, machine.stored), FIELD_MANAGER)
-    mended = applied.mended
+async def _sync_machine(writer: MachineWriter, run: Run, machine: ControlPlaneMachine) -> bool:
+    """Return whether managedFields had to be repaired."""
+    key, owner = run.done.key, run.done.owner
+    applied = await writer.applier.ensure(key, machine.stored, desired.updated_machine(owner, machine.stored), FIELD_MANAGER)
+    repaired = applied.repaired
     if applied.object is not None:
-        hands.took_over(run, machine.name, applied.object)
+        writer.replace_machine(run, machine.name, applied.object)
     changes: dict[str, Unstructured] = {}
     for part, obj in (("infrastructure", machine.infrastructure), ("config", machine.config)):
         if obj is None:
             continue
-        applied = await hands.applier.ensure(key, obj, desired.metadata_intent(owner, obj), METADATA_MANAGER, heir_of=FIELD_MANAGER)
-        mended |= applied.mended
+        applied = await writer.applier.ensure(
+            key, obj, desired.metadata_intent(owner, obj), METADATA_MANAGER, previous_manager=FIELD_MANAGER
+        )
+        repaired |= applied.repaired
         if applied.object is not None:
             changes[part] = applied.object
     if changes:
-        known = run.seen.machine(machine.name)
+        known = run.done.machine(machine.name)
         infrastructure, config = changes.get("infrastructure", known.infrastructure), changes.get("config", known.config)
-        run.seen = run.seen.with_machine(replace(known, infrastructure=infrastructure, config=config))
-    return mended
+        run.done = run.done.with_machine(replace(known, infrastructure=infrastructure, config=config))
+    return repaired
 
 
-async def _follow_timeouts(hands: Hands, run: Run, machine: ControlPlaneMachine) -> None:
+async def _follow_timeouts(writer: MachineWriter, run: Run, machine: ControlPlaneMachine) -> None:
     """A Machine on its way out only follows timeouts and taints."""
     original = machine.original
     assert original is not None
@@ -75,6 +77,6 @@ async def _follow_timeouts(hands: Hands, run: Run, machine: ControlPlaneMachine)
         node_deletion_timeout_seconds=_NODE_DELETION_DEFAULT if seconds is None else seconds,
     )
     after: Machine = replace(original.object, spec=replace(original.object.spec, deletion=deletion, taints=template.taints))
-    answer = await hands.patcher.patch(original, after)
+    answer = await writer.patcher.patch(original, after)
     if answer is not None:
-        hands.took_over(run, machine.name, answer)
+        writer.replace_machine(run, machine.name, answer)

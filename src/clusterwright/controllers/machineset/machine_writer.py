@@ -10,47 +10,37 @@ from clusterwright.api.core import Machine, MachineSet
 from clusterwright.api.meta import ObjectKey
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.machineset.remediation import OWNER_REMEDIATED
-from clusterwright.controllers.machineset.snapshot import MachineSetSnapshot
+from clusterwright.controllers.machineset.snapshot import MachineSetDone, MachineSetSnapshot
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.client import Original
-from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.runtime.patch import Patcher
 
-Run = Pass[MachineSet, MachineSetSnapshot]
+Run = Pass[MachineSet, MachineSetSnapshot, MachineSetDone]
 
 
-class Hands:
+class MachineWriter:
     """Deletes and changes Machines of a MachineSet under way."""
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
         self._patcher = Patcher(deps.client, deps.clock, deps.random)
 
-    def took_over(self, run: Run, machine: Machine) -> None:
+    def replace_machine(self, run: Run, machine: Machine) -> None:
         """A Machine is now as the API server answered."""
-        machines = tuple(machine if m.metadata.name == machine.metadata.name else m for m in run.seen.machines or ())
-        run.seen = replace(run.seen, machines=machines)
+        machines = tuple(machine if m.metadata.name == machine.metadata.name else m for m in run.done.machines or ())
+        run.done = replace(run.done, machines=machines)
 
     def changed(self, run: Run, machine: Machine) -> None:
         """A Machine is now as the API server answered, and no longer what the template made it."""
-        self.took_over(run, machine)
-        run.seen = replace(run.seen, kept=run.seen.kept - {machine.metadata.name})
+        self.replace_machine(run, machine)
+        run.done = replace(run.done, kept=run.done.kept - {machine.metadata.name})
 
     async def delete(self, run: Run, machines: Iterable[Machine]) -> None:
         """Delete Machines; go on with the others if one cannot be deleted."""
         leaving = list(machines)
-        run.seen = replace(run.seen, kept=run.seen.kept - {m.metadata.name for m in leaving})
+        run.done = replace(run.done, kept=run.done.kept - {m.metadata.name for m in leaving})
         for machine in leaving:
-            name = machine.metadata.name
-            try:
-                await self._deps.client.delete(Machine, machine.key, uid=machine.metadata.uid)
-            except NotFound:
-                continue
-            except ApiError as error:
-                run.record("Warning", "FailedDelete", f"Failed to delete Machine {name}: {error}")
-                run.fail(f"failed to delete Machine {machine.key}: {error}", error)
-                continue
-            run.record("Normal", "SuccessfulDelete", f"Deleted Machine {name}")
+            await run.delete(self._deps.client, machine)
 
     async def patch(self, run: Run, key: ObjectKey, change: Callable[[Machine], Machine]) -> None:
         """Write what `change` makes of the Machine; nothing if it is gone. Raises ApiError.
@@ -62,7 +52,7 @@ class Hands:
             return
         owned = (OWNER_REMEDIATED,)
         after = change(original.object)
-        self.took_over(run, after)
+        self.replace_machine(run, after)
         answer = await self._patcher.patch(original, after, owned_conditions=owned, owned_v1beta1_conditions=owned)
         if answer is not None:
-            self.took_over(run, convert(answer.json, Machine))
+            self.replace_machine(run, convert(answer.json, Machine))

@@ -21,7 +21,7 @@ class _Known:
     provider_ids: frozenset[str]
 
 
-class Wakes:
+class NodeWatches:
     """Finds the pool of a Node: by the Nodes that the pools had, else by their provider IDs."""
 
     def __init__(self, enqueue: Callable[[ObjectKey, str], None]) -> None:

@@ -13,20 +13,20 @@ from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.etcd.matching import LEARNER_GRACE, MEMBER_GRACE
 from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
 from clusterwright.controllers.kubeadmcontrolplane.machines.remediation import GarbledHistory, RemediationData, settings
-from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneDone
 from clusterwright.controllers.owned_machines import STALE_AFTER
 
 _INSTANT = timedelta(seconds=1)
 """Bounds are exclusive and times have whole seconds: a second later it is certain."""
 
 
-def next_moment(snapshot: ControlPlaneSnapshot) -> datetime | None:
+def next_deadline(snapshot: ControlPlaneDone) -> datetime | None:
     """Return the next moment at which a pass over the same world would decide otherwise; None if time does not matter."""
-    moments = (m + _INSTANT for m in _moments(snapshot))
+    moments = (m + _INSTANT for m in _deadlines(snapshot))
     return min((m for m in moments if m > snapshot.now), default=None)
 
 
-def _moments(snapshot: ControlPlaneSnapshot) -> Iterator[datetime]:
+def _deadlines(snapshot: ControlPlaneDone) -> Iterator[datetime]:
     if snapshot.renewal is not None:
         yield snapshot.renewal
     rollout = snapshot.spec.get("rollout") or {}

@@ -16,7 +16,7 @@ from clusterwright.controllers.applying import Applier
 from clusterwright.controllers.kit.conditions import with_outcome, with_v1beta1_outcome
 from clusterwright.controllers.kit.passing import Pass, PassFailed
 from clusterwright.controllers.kubeadmcontrolplane.etcd.membership import Membership
-from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneDone, ControlPlaneSnapshot
 from clusterwright.controllers.unconfirmed import Unconfirmed
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.client import Original
@@ -26,15 +26,15 @@ from clusterwright.runtime.patch import Patcher
 from clusterwright.runtime.reports import is_report
 from clusterwright.tables import Decision, Outcome
 
-Run = Pass[KubeadmControlPlane, ControlPlaneSnapshot]
+Run = Pass[KubeadmControlPlane, ControlPlaneSnapshot, ControlPlaneDone]
 
 
 def say(run: Run, name: str, type: str, outcome: Outcome | None, v1beta1: Outcome | None = None) -> None:
-    """Set a condition of a Machine, in both forms, to be written by `Hands.patch`; None keeps it."""
-    machine = run.seen.machine(name)
+    """Set a condition of a Machine, in both forms, to be written by `MachineWriter.patch`; None keeps it."""
+    machine = run.done.machine(name)
     obj = with_v1beta1_outcome(with_outcome(machine.object, type, outcome, run.seen.now), type, v1beta1, run.seen.now)
     if obj is not machine.object:
-        run.seen = run.seen.with_machine(replace(machine, object=obj))
+        run.done = run.done.with_machine(replace(machine, object=obj))
 
 
 def say_decided(run: Run, name: str, type: str, decision: Decision) -> None:
@@ -50,7 +50,7 @@ def annotate(run: Run, annotations: Mapping[str, str | None]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Hands:
+class MachineWriter:
     """Writes Machines of a control plane under way, and what belongs to them."""
 
     deps: Dependencies
@@ -58,11 +58,11 @@ class Hands:
     applier: Applier
     unconfirmed: Unconfirmed
 
-    def took_over(self, run: Run, name: str, answer: Unstructured) -> None:
+    def replace_machine(self, run: Run, name: str, answer: Unstructured) -> None:
         """A Machine is now as the API server answered; this pass's findings on it stay."""
         raw = msgspec.json.encode(answer.json)
         original: Original[Machine] = Original(decode(Machine, raw), raw)
-        run.seen = run.seen.with_machine(run.seen.machine(name).answered(original))
+        run.done = run.done.with_machine(run.done.machine(name).answered(original))
 
     async def patch(self, run: Run, which: Iterable[str], owned: tuple[str, ...]) -> None:
         """Write what was said on Machines; all are attempted, failures are raised together. One that is gone is no failure.
@@ -71,7 +71,7 @@ class Hands:
         """
         failures: list[str] = []
         for name in which:
-            machine = run.seen.machine(name)
+            machine = run.done.machine(name)
             original = machine.original
             if original is None or machine.object == original.object:
                 continue
@@ -88,13 +88,13 @@ class Hands:
                     failures.append(f"failed to patch Machine {name}: {error}")
                 continue
             if answer is not None:
-                self.took_over(run, name, answer)
+                self.replace_machine(run, name, answer)
         if failures:
             raise PassFailed("; ".join(failures))
 
     def membership(self, run: Run) -> Membership:
         """Return the etcd cluster, through the Nodes that were found."""
-        return Membership(self.deps.workload, run.seen.cluster.key, sorted(run.seen.inspection.nodes))
+        return Membership(self.deps.workload, run.seen.cluster.key, sorted(run.done.inspection.nodes))
 
 
 def _all_not_found(error: Exception) -> bool:

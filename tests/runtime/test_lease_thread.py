@@ -14,9 +14,9 @@ from clusterwright.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
 from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.runtime.aside import Aside
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.fence import Fence
+from clusterwright.runtime.lease_thread import LeaseThread
 from clusterwright.runtime.leases import LeaderElector, LeaseTimes
 from clusterwright.runtime.manager import Manager, Options
 from clusterwright.runtime.shards import ShardOptions
@@ -36,10 +36,12 @@ def api_server() -> ApiServer:
 async def test_a_loop_that_does_nothing_else_for_long_keeps_its_lease() -> None:
     clock, server = SystemClock(), api_server()
     fence = Fence(clock)
-    async with Aside(InProcessTransport(server), clock, "test", lambda *_: None) as aside:
-        elector = LeaderElector(aside.client, clock, Random(1), KEY, "me", LeaseTimes(duration=300, renew_deadline=200, retry=0.02), fence)
-        await aside.run(elector.acquire)
-        holding = asyncio.create_task(aside.run(elector.hold))
+    async with LeaseThread(InProcessTransport(server), clock, "test", lambda *_: None) as lease_transport:
+        elector = LeaderElector(
+            lease_transport.client, clock, Random(1), KEY, "me", LeaseTimes(duration=300, renew_deadline=200, retry=0.02), fence
+        )
+        await lease_transport.run(elector.acquire)
+        holding = asyncio.create_task(lease_transport.run(elector.hold))
         await asyncio.sleep(0)
         until = fence._until
         give_up = monotonic() + PATIENCE
@@ -52,7 +54,7 @@ async def test_a_loop_that_does_nothing_else_for_long_keeps_its_lease() -> None:
         holding.cancel()
         await asyncio.wait([holding])
         after = fence._until
-        await aside.run(elector.release)
+        await lease_transport.run(elector.release)
     assert until <= after
     assert not fence.is_open
     server.close()
@@ -73,8 +75,8 @@ async def test_who_is_cancelled_returns_when_it_has_ended_there() -> None:
     async def fail() -> None:
         raise LookupError("there")
 
-    async with Aside(InProcessTransport(server), clock, "test", lambda *_: None) as aside:
-        running = asyncio.create_task(aside.run(work))
+    async with LeaseThread(InProcessTransport(server), clock, "test", lambda *_: None) as lease_transport:
+        running = asyncio.create_task(lease_transport.run(work))
         while not steps:  # noqa: ASYNC110 - the thread begins in its own time
             await asyncio.sleep(0.01)
         running.cancel()
@@ -82,7 +84,7 @@ async def test_who_is_cancelled_returns_when_it_has_ended_there() -> None:
             await running
         assert steps == ["leases", "ended"]
         with pytest.raises(LookupError, match="there"):
-            await aside.run(fail)
+            await lease_transport.run(fail)
     server.close()
     assert "leases" not in {thread.name for thread in threading.enumerate()}
 
@@ -93,7 +95,7 @@ async def test_a_manager_keeps_its_lease_aside_and_counts_that_with_the_rest(kin
     shards = ShardOptions(group=KEY, belongs_to=lambda kind, key, raw: key.name, identity="me")
     options = Options(leader_election=KEY, identity="me") if kind == "leader" else Options(shards=shards)
     manager = Manager(
-        InProcessTransport(server), clock=clock, random=Random(1), options=options, aside=InProcessTransport(leases)
+        InProcessTransport(server), clock=clock, random=Random(1), options=options, lease_transport=InProcessTransport(leases)
     )  # fmt: skip
     running = asyncio.create_task(manager.run())
     async with asyncio.timeout(PATIENCE):
@@ -115,7 +117,7 @@ async def test_a_missing_right_to_leases_is_named_like_any_other() -> None:
         clock=clock,
         random=Random(1),
         options=Options(leader_election=KEY, identity="me"),
-        aside=InProcessTransport(leases, User("nobody")),
+        lease_transport=InProcessTransport(leases, User("nobody")),
     )
     running = asyncio.create_task(manager.run())
     async with asyncio.timeout(PATIENCE):

@@ -10,7 +10,7 @@ import pytest
 from clusterwright.api import codec
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import Condition
-from clusterwright.controllers.kubeadmcontrolplane.due import next_moment
+from clusterwright.controllers.kubeadmcontrolplane.deadlines import next_deadline
 from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
 from clusterwright.controllers.kubeadmcontrolplane.machines.remediation import RemediationData
 from clusterwright.controllers.kubeadmcontrolplane.snapshot import Inspection
@@ -24,7 +24,7 @@ API = "APIServerPodHealthy"
 
 def due(machine: ControlPlaneMachine, inspection: Inspection | None = None, **spec: Any) -> float | None:
     """Seconds from now until the next moment."""
-    moment = next_moment(control_plane(machine, now=h.NOW, spec=spec, inspection=inspection or Inspection()))
+    moment = next_deadline(control_plane(machine, now=h.NOW, spec=spec, inspection=inspection or Inspection()))
     return (moment - h.NOW).total_seconds() if moment is not None else None
 
 

@@ -11,7 +11,7 @@ from clusterwright.api.core import Machine, MachineNodeReference, MachineSpec, M
 from clusterwright.api.kubernetes import Node, NodeSpec, Pod, PodSpec, PodStatus, VolumeAttachment, VolumeAttachmentSpec
 from clusterwright.api.meta import ObjectKey, ObjectMeta
 from clusterwright.controllers.machine.node_shutdown import Shutdown
-from clusterwright.controllers.machine.wakes import SHORTEST_REST, Wakes
+from clusterwright.controllers.machine.node_watches import SHORTEST_REST, NodeWatches
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 CLUSTER = ObjectKey("ns1", "c1")
@@ -51,47 +51,47 @@ class Woken(list[str]):
 )
 def test_which_machine_a_node_wakes(machines: Any, node: Node, expected: Any) -> None:
     woken = Woken()
-    wakes = Wakes(woken, unwatched)
+    watches = NodeWatches(woken, unwatched)
     for machine in machines:
-        wakes.learn(machine, CLUSTER)
+        watches.learn(machine, CLUSTER)
 
-    wakes.node_changed(CLUSTER)(node)
+    watches.node_changed(CLUSTER)(node)
 
     assert woken == expected
 
 
 def test_a_node_that_says_it_is_of_another_cluster_wakes_nobody() -> None:
     woken = Woken()
-    wakes = Wakes(woken, unwatched)
-    wakes.learn(a_machine(node="n1"), CLUSTER)
+    watches = NodeWatches(woken, unwatched)
+    watches.learn(a_machine(node="n1"), CLUSTER)
     claimed = {"cluster.x-k8s.io/cluster-name": "c2", "cluster.x-k8s.io/cluster-namespace": "ns1"}
 
-    wakes.node_changed(CLUSTER)(a_node(**claimed))
+    watches.node_changed(CLUSTER)(a_node(**claimed))
 
     assert woken == []
 
 
 def test_a_machine_that_changed_its_node_or_is_gone_is_not_woken_by_the_old_one() -> None:
     woken = Woken()
-    wakes = Wakes(woken, unwatched)
-    wakes.learn(a_machine(node="n1"), CLUSTER)
-    wakes.learn(a_machine(node="n2"), CLUSTER)
-    wakes.node_changed(CLUSTER)(a_node("n1"))
-    wakes.forget(ObjectKey("ns1", "m1"))
-    wakes.node_changed(CLUSTER)(a_node("n2"))
+    watches = NodeWatches(woken, unwatched)
+    watches.learn(a_machine(node="n1"), CLUSTER)
+    watches.learn(a_machine(node="n2"), CLUSTER)
+    watches.node_changed(CLUSTER)(a_node("n1"))
+    watches.forget(ObjectKey("ns1", "m1"))
+    watches.node_changed(CLUSTER)(a_node("n2"))
 
     assert woken == []
-    assert not wakes._by_name
+    assert not watches._by_name
 
 
-def resting() -> tuple[Wakes, Woken, ObjectKey]:
+def resting() -> tuple[NodeWatches, Woken, ObjectKey]:
     woken = Woken()
-    wakes = Wakes(woken, unwatched)
+    watches = NodeWatches(woken, unwatched)
     machine = a_machine(node="n1")
-    wakes.learn(machine, CLUSTER)
-    wakes.begin_look(machine.key)
-    wakes.rest(machine.key, Shutdown.AWAIT_PODS, NOW, RETRY, "seen")
-    return wakes, woken, machine.key
+    watches.learn(machine, CLUSTER)
+    watches.begin_look(machine.key)
+    watches.rest(machine.key, Shutdown.AWAIT_PODS, NOW, RETRY, "seen")
+    return watches, woken, machine.key
 
 
 def a_pod(*, phase: str = "Running", gone: bool = False, node: str = "n1") -> Pod:
@@ -102,29 +102,29 @@ def a_pod(*, phase: str = "Running", gone: bool = False, node: str = "n1") -> Po
 
 
 def test_a_machine_rests_until_its_time_or_until_something_else_is_to_be_seen() -> None:
-    wakes, _, key = resting()
+    watches, _, key = resting()
 
-    rest = wakes.resting(key, NOW + timedelta(seconds=5), "seen")
+    rest = watches.resting(key, NOW + timedelta(seconds=5), "seen")
 
     assert rest is not None
     assert (rest.stage, rest.until) == (Shutdown.AWAIT_PODS, NOW + RETRY)
-    assert wakes.resting(key, NOW + timedelta(seconds=5), "something else") is None
-    assert wakes.resting(key, NOW + timedelta(seconds=5), "seen") is None
+    assert watches.resting(key, NOW + timedelta(seconds=5), "something else") is None
+    assert watches.resting(key, NOW + timedelta(seconds=5), "seen") is None
 
 
 def test_however_much_changes_the_shortest_rest_is_kept() -> None:
-    wakes, _, key = resting()
+    watches, _, key = resting()
 
-    rest = wakes.resting(key, NOW + SHORTEST_REST / 2, "something else")
+    rest = watches.resting(key, NOW + SHORTEST_REST / 2, "something else")
 
     assert rest is not None
     assert rest.until == NOW + SHORTEST_REST
 
 
 def test_the_rest_ends_with_its_time() -> None:
-    wakes, _, key = resting()
+    watches, _, key = resting()
 
-    assert wakes.resting(key, NOW + RETRY, "seen") is None
+    assert watches.resting(key, NOW + RETRY, "seen") is None
 
 
 @pytest.mark.parametrize(
@@ -137,46 +137,46 @@ def test_the_rest_ends_with_its_time() -> None:
     ],
 )
 def test_a_pod_that_leaves_its_node_shortens_the_rest(pod: Pod, stirs: bool) -> None:
-    wakes, woken, key = resting()
+    watches, woken, key = resting()
 
-    wakes.pod_changed(CLUSTER)(pod)
+    watches.pod_changed(CLUSTER)(pod)
 
     assert bool(woken) is stirs
-    rest = wakes.resting(key, NOW, "seen")
+    rest = watches.resting(key, NOW, "seen")
     assert rest is not None
     assert rest.until == NOW + (SHORTEST_REST if stirs else RETRY)
 
 
 def test_what_happens_during_a_look_is_not_missed() -> None:
     woken = Woken()
-    wakes = Wakes(woken, unwatched)
+    watches = NodeWatches(woken, unwatched)
     machine = a_machine(node="n1")
-    wakes.learn(machine, CLUSTER)
-    wakes.begin_look(machine.key)
-    wakes.pod_changed(CLUSTER)(a_pod(gone=True))
+    watches.learn(machine, CLUSTER)
+    watches.begin_look(machine.key)
+    watches.pod_changed(CLUSTER)(a_pod(gone=True))
 
-    assert wakes.rest(machine.key, Shutdown.AWAIT_PODS, NOW, RETRY, "seen") == SHORTEST_REST
+    assert watches.rest(machine.key, Shutdown.AWAIT_PODS, NOW, RETRY, "seen") == SHORTEST_REST
 
 
 def test_a_volume_attachment_shortens_the_rest() -> None:
-    wakes, woken, _ = resting()
+    watches, woken, _ = resting()
 
-    wakes.attachment_changed(CLUSTER)(VolumeAttachment(spec=VolumeAttachmentSpec(node_name="n1")))
+    watches.attachment_changed(CLUSTER)(VolumeAttachment(spec=VolumeAttachmentSpec(node_name="n1")))
 
     assert woken == ["m1"]
 
 
 def test_a_watch_ends_with_the_last_machine_that_needs_it() -> None:
     ended: list[Any] = []
-    wakes = Wakes(Woken(), lambda *watch: ended.append(watch))
+    watches = NodeWatches(Woken(), lambda *watch: ended.append(watch))
     first, second = ObjectKey("ns1", "m1"), ObjectKey("ns1", "m2")
     for machine in (first, second):
-        wakes.needs_watch(machine, CLUSTER, "machine-pods", Pod)
-    wakes.needs_watch(first, CLUSTER, "machine-volumes", VolumeAttachment)
-    wakes.end_watches(first)
+        watches.needs_watch(machine, CLUSTER, "machine-pods", Pod)
+    watches.needs_watch(first, CLUSTER, "machine-volumes", VolumeAttachment)
+    watches.end_watches(first)
     partly = list(ended)
-    wakes.forget(second)
-    wakes.end_watches(second)
+    watches.forget(second)
+    watches.end_watches(second)
 
     assert partly == [(CLUSTER, "machine-volumes", VolumeAttachment)]
     assert ended == [*partly, (CLUSTER, "machine-pods", Pod)]

@@ -27,7 +27,7 @@ class _Known:
     template: tuple[GroupVersionKind, ObjectKey] | None = None
 
 
-class Wakes:
+class NodeWatches:
     """Finds the checks that look after a Machine."""
 
     def __init__(self, enqueue: Callable[[ObjectKey, str], None]) -> None:

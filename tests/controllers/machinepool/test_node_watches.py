@@ -1,4 +1,4 @@
-"""Which pool a change of a Node or of an infrastructure machine wakes, and what is not applied twice."""
+"""Which pool a change of a Node or of an infrastructure machine watches, and what is not applied twice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from clusterwright.api.core import MachinePool, MachinePoolSpec, MachinePoolStat
 from clusterwright.api.kubernetes import Node, NodeSpec, ObjectReference
 from clusterwright.api.meta import Json, ObjectKey, ObjectMeta, Unstructured
 from clusterwright.controllers.applying import Applier
-from clusterwright.controllers.machinepool.wakes import Wakes, pools_by_label
+from clusterwright.controllers.machinepool.node_watches import NodeWatches, pools_by_label
 from clusterwright.kubeadm.naming import label_value
 
 CLUSTER = ObjectKey("ns1", "c1")
@@ -43,22 +43,22 @@ def a_node(name: str = "n1", provider_id: str = "", **annotations: str) -> Node:
 )
 def test_which_pool_a_node_wakes(pools: Any, node: Node, expected: list[str]) -> None:
     woken: list[str] = []
-    wakes = Wakes(lambda key, _: woken.append(key.name))
+    watches = NodeWatches(lambda key, _: woken.append(key.name))
     for pool in pools:
-        wakes.learn(pool, CLUSTER)
+        watches.learn(pool, CLUSTER)
 
-    wakes.node_changed(CLUSTER)(node)
+    watches.node_changed(CLUSTER)(node)
 
     assert woken == expected
 
 
 def test_a_pool_that_is_gone_is_not_woken() -> None:
-    wakes = Wakes(lambda *_: None)
-    wakes.learn(a_pool("a", names=("n1",)), CLUSTER)
+    watches = NodeWatches(lambda *_: None)
+    watches.learn(a_pool("a", names=("n1",)), CLUSTER)
 
-    wakes.forget(ObjectKey("ns1", "a"))
+    watches.forget(ObjectKey("ns1", "a"))
 
-    assert wakes.pools_of(CLUSTER, "n1", "") == ()
+    assert watches.pools_of(CLUSTER, "n1", "") == ()
 
 
 class Pools:

@@ -41,7 +41,7 @@ SHORTEST_REST = timedelta(seconds=1)
 """However much happens on a Node, a workload cluster is not asked more often about one drain."""
 
 
-class Wakes:
+class NodeWatches:
     """Finds Machines for Nodes, Pods and VolumeAttachments, and keeps drains from asking a workload cluster too often."""
 
     def __init__(self, enqueue: Callable[[ObjectKey, str], None], unwatch: Callable[[ObjectKey, str, type[Object]], None]) -> None:

@@ -8,7 +8,7 @@ from clusterwright.api.wellknown import KCP_PRE_TERMINATE_HOOK
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane.etcd.membership import MembershipError, NotSafe
 from clusterwright.controllers.kubeadmcontrolplane.etcd.quorum import project_etcd
-from clusterwright.controllers.kubeadmcontrolplane.hands import Hands, Run
+from clusterwright.controllers.kubeadmcontrolplane.machine_writer import MachineWriter, Run
 from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
 from clusterwright.controllers.kubeadmcontrolplane.machines.selection import leadership_candidates
 from clusterwright.controllers.kubeadmcontrolplane.names import LEADER_UNKNOWN, NO_CANDIDATE
@@ -17,42 +17,42 @@ from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.workload.access import EtcdMember
 
 
-async def remove_stray(hands: Hands, run: Run, stray: EtcdMember) -> None:
+async def remove_stray(writer: MachineWriter, run: Run, stray: EtcdMember) -> None:
     """Remove an etcd member that belongs to no Machine. Raises PassFailed."""
     try:
-        await hands.membership(run).remove(stray)
+        await writer.membership(run).remove(stray)
     except MembershipError as error:
         shown = stray.name or "(Name not yet assigned)"
         raise PassFailed(f"failed to remove etcd member {shown}. Please check the etcd status: {error}") from error
 
 
-async def let_go(hands: Hands, run: Run, machine: ControlPlaneMachine) -> None:
+async def release_machine(writer: MachineWriter, run: Run, machine: ControlPlaneMachine) -> None:
     """Take the Machine's member out of etcd, then let the Machine controller go on. Raises PassFailed."""
-    if len(run.seen.owned) <= 1 or not run.seen.managed_etcd or await _leave_etcd(hands, run, machine):
-        await remove_hook(hands, run, machine.name)
+    if len(run.done.owned) <= 1 or not run.done.managed_etcd or await _leave_etcd(writer, run, machine):
+        await remove_hook(writer, run, machine.name)
 
 
-async def _leave_etcd(hands: Hands, run: Run, machine: ControlPlaneMachine) -> bool:
+async def _leave_etcd(writer: MachineWriter, run: Run, machine: ControlPlaneMachine) -> bool:
     """Return whether the Machine has no member any more; not while its removal would not be safe. Raises PassFailed if it fails."""
-    members, owned = run.seen.inspection.members, run.seen.owned
-    if run.seen.inspection.nodes_error is not None:
-        raise PassFailed(f"unable to remove pre-terminate hook: {run.seen.inspection.nodes_error}")
+    members, owned = run.done.inspection.members, run.done.owned
+    if run.done.inspection.nodes_error is not None:
+        raise PassFailed(f"unable to remove pre-terminate hook: {run.done.inspection.nodes_error}")
     if not members:
         raise PassFailed("unable to remove pre-terminate hook, etcd member list is empty")
-    name = await member_name(hands, run, machine)
+    name = await member_name(writer, run, machine)
     if name is None:
         return True
     if not project_etcd(members, owned, remove=name).safe:
         return False
     try:
-        await forward_leadership(hands, run, machine)
+        await forward_leadership(writer, run, machine)
     except MembershipError as error:
         raise PassFailed(str(error)) from error
     member = next((m for m in members if m.name == name), None)
     if member is None:
         return True
     try:
-        await hands.membership(run).remove(member)
+        await writer.membership(run).remove(member)
     except NotSafe as error:
         text = f"Waiting to remove the etcd member of deleting Machine {machine.name}: {error}"
         run.record("Warning", "ControlPlaneUnhealthy", text)
@@ -62,40 +62,40 @@ async def _leave_etcd(hands: Hands, run: Run, machine: ControlPlaneMachine) -> b
     return True
 
 
-async def forward_leadership(hands: Hands, run: Run, machine: ControlPlaneMachine) -> None:
+async def forward_leadership(writer: MachineWriter, run: Run, machine: ControlPlaneMachine) -> None:
     """Let another member lead etcd if the Machine's member leads. Raises MembershipError.
 
     Before kubeadm init has succeeded nobody leads, and a first Machine that fails must be replaceable. If all Machines are being deleted,
     the last of them could otherwise never go: etcd elects the next leader when the present one is removed.
     """
-    if not run.seen.initialized:
+    if not run.done.initialized:
         return
-    leader = run.seen.inspection.leader
+    leader = run.done.inspection.leader
     if leader is None:
         raise MembershipError(LEADER_UNKNOWN)
     if not machine.has_node or machine.node != leader.name:
         return
-    candidates = leadership_candidates(run.seen.owned, machine)
-    if not candidates and all(m.deleting for m in run.seen.owned):
+    candidates = leadership_candidates(run.done.owned, machine)
+    if not candidates and all(m.deleting for m in run.done.owned):
         return
     if not candidates:
         raise MembershipError(NO_CANDIDATE)
-    await hands.membership(run).forward_leadership(machine.node, [m.node for m in candidates])
+    await writer.membership(run).forward_leadership(machine.node, [m.node for m in candidates])
 
 
-async def remove_hook(hands: Hands, run: Run, name: str) -> None:
+async def remove_hook(writer: MachineWriter, run: Run, name: str) -> None:
     """Let the Machine controller go on with a Machine; raises PassFailed."""
     body = {"metadata": {"annotations": {KCP_PRE_TERMINATE_HOOK: None}}}
     try:
-        answer = await hands.deps.client.patch(Machine, run.seen.machine(name).key, body)
+        answer = await writer.deps.client.patch(Machine, run.done.machine(name).key, body)
     except NotFound:
         return
     except ApiError as error:
         raise PassFailed(f"failed to remove pre-terminate hook from control plane Machine {name}: {error}") from error
-    hands.took_over(run, name, answer)
+    writer.replace_machine(run, name, answer)
 
 
-async def member_name(hands: Hands, run: Run, machine: ControlPlaneMachine) -> str | None:
+async def member_name(writer: MachineWriter, run: Run, machine: ControlPlaneMachine) -> str | None:
     """Return the name of the Machine's etcd member, which is its Node's; None if the Node cannot be told."""
     if machine.has_node:
         return machine.node
@@ -106,7 +106,7 @@ async def member_name(hands: Hands, run: Run, machine: ControlPlaneMachine) -> s
     if not provider_id:
         return None
     try:
-        client = await workload_client(hands.deps, run.seen.cluster.key)
+        client = await workload_client(writer.deps, run.seen.cluster.key)
         nodes = [n for n in await client.list(Node) if n.spec.provider_id == provider_id]
     except (ApiError, WorkloadUnavailable):
         return None
