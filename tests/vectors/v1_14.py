@@ -35,9 +35,18 @@ PASSES = _passes()
 """By the vector's id: the fields of the answer that differ. The file names the row that changes them."""
 
 
+STEP = "topology.internal.cluster.x-k8s.io/upgrade-step"
+"""C8, #13760: the annotation of a Cluster that goes with the end of an upgrade; before, it was emptied."""
+
+
 def updated(recorded: Any) -> Any:
     """Return a recorded answer as v1.14 would give it."""
     text = json.dumps(recorded)
     for before, after in TEXTS.values():
         text = text.replace(before, after)
-    return json.loads(text)
+    answer = json.loads(text)
+    for metadata in (answer.get("expect", {}).get("metadata") or {}, *(o.get("metadata") or {} for o in answer.get("objects", ()))):
+        if (metadata.get("annotations") or {}).get(STEP) == "":
+            del metadata["annotations"][STEP]
+            metadata["annotations"] = metadata["annotations"] or None
+    return answer

@@ -119,7 +119,7 @@ class CrdMigrator(Kind[CustomResourceDefinitionMeta, Unowned, Definition, Defini
             run.become(replace(run.object, metadata=replace(metadata, annotations={**metadata.annotations, **noted})))
 
     async def _rewrite(self, crd: Unstructured, kind: GroupVersionKind, objects: Iterable[Unstructured], *, at_status: bool) -> None:
-        """Apply nothing to each object: that changes only the version in which it is stored. No webhook refuses it at the status."""
+        """Patch nothing of each object: that changes only the version in which it is stored. No webhook refuses it at the status."""
         now, generation = self._clock.monotonic(), crd.metadata.generation
         self._done = {entry: until for entry, until in self._done.items() if until > now}
         for obj in objects:
@@ -132,7 +132,7 @@ class CrdMigrator(Kind[CustomResourceDefinitionMeta, Unowned, Definition, Defini
                 identity["namespace"] = meta.namespace
             empty = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": identity}
             with suppress(NotFound, Conflict):  # gone, or written meanwhile by another client, in the new version
-                await self._client.apply(empty, field_manager=MANAGER, subresource="status" if at_status else "")
+                await self._client.patch(kind, obj.key, empty, subresource="status" if at_status else "", field_manager=MANAGER)
             self._done[entry] = now + _REMEMBERED
         status = {"metadata": {"resourceVersion": crd.metadata.resource_version}, "status": {"storedVersions": [kind.version]}}
         await self._client.patch(_CRD, crd.key, status, subresource="status")

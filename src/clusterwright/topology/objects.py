@@ -339,7 +339,8 @@ def cluster_object(cluster: Json, infrastructure: Json, control_plane: Json, ste
     made: Json = copied(cluster)
     metadata = made["metadata"]
     metadata["labels"] = {**(metadata.get("labels") or {}), **own_labels(cluster)}
-    metadata["annotations"] = {**(metadata.get("annotations") or {}), UPGRADE_STEP_ANNOTATION: step}
+    others = {k: v for k, v in (metadata.get("annotations") or {}).items() if k != UPGRADE_STEP_ANNOTATION}
+    metadata["annotations"] = {**others, UPGRADE_STEP_ANNOTATION: step} if step else others
     made["spec"]["infrastructureRef"] = reference(infrastructure)
     made["spec"]["controlPlaneRef"] = reference(control_plane)
     return made

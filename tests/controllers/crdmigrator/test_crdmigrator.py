@@ -117,10 +117,10 @@ async def test_a_failure_leaves_the_definition_as_it_is_and_is_taken_up_later(wo
     refused = {"m1"}
 
     class Refusing(RestClient):
-        async def apply(self, obj: Any, **options: Any) -> Any:
-            if obj["metadata"]["name"] in refused:
+        async def patch(self, kind: Any, key: ObjectKey, patch: Any, **options: Any) -> Any:
+            if key.name in refused:
                 raise Forbidden("no")
-            return await super().apply(obj, **options)
+            return await super().patch(kind, key, patch, **options)
 
     migrator = make(tools(Refusing(InProcessTransport(world.server))))
     with pytest.raises(PassFailed, match="no"):

@@ -539,7 +539,7 @@ def test_bindings_are_made_below_1_38_only(version: str, created: bool) -> None:
 
     answer = decide(objects)
 
-    expected = ["kubeadm:cluster-admins", "kubeadm:apiserver-kubelet-client"] if created else []
+    expected = ["kubeadm:apiserver-kubelet-client"] if created else []
     assert answer.did("create", "ClusterRoleBinding") == expected
 
 

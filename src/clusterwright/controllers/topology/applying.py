@@ -13,12 +13,11 @@ from typing import Any, Final
 
 from clusterwright.api.jsonvalues import copied
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
-from clusterwright.api.wellknown import CONVERSION_DATA_ANNOTATION, TOPOLOGY_DRY_RUN_ANNOTATION, UPGRADE_STEP_ANNOTATION
+from clusterwright.api.wellknown import CONVERSION_DATA_ANNOTATION, TOPOLOGY_DRY_RUN_ANNOTATION
 from clusterwright.controllers import field_ownership
 from clusterwright.controllers.topology.failures import TopologyFailed
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, Conflict, ConnectionFailed, ServerError
-from clusterwright.topology.objects import own_labels
 from clusterwright.topology.paths import at, drop
 
 MANAGER: Final = "capi-topology"
@@ -44,7 +43,7 @@ EVERYTHING: Final = Change(True, True)
 
 def intent_of(desired: Json, current: Json | None, ignore: Paths = ()) -> Json:
     """Return what we have to say about an object. The uid of the one that is there keeps us from making another in its place."""
-    out = _filtered(desired, is_cluster=desired["kind"] == "Cluster")
+    out = _filtered(desired)
     metadata = out["metadata"]
     metadata.pop("uid", None)
     if current is not None:
@@ -63,17 +62,12 @@ def _without_nulls(value: Any) -> Any:
     return [_without_nulls(v) for v in value] if isinstance(value, list) else value
 
 
-def _filtered(obj: Json, *, is_cluster: bool, managed_fields: bool = False) -> Json:
-    """Return an object without what is not ours to say. Of a Cluster only the references, our labels and the step of the upgrade are."""
+def _filtered(obj: Json, *, managed_fields: bool = False) -> Json:
+    """Return an object without what is not ours to say."""
     allowed = (*_METADATA, "managedFields") if managed_fields else _METADATA
     given = obj["metadata"]
     metadata = {k: copied(given[k]) for k in allowed if given.get(k) not in (None, {}, [], "")}
     spec = copied(obj.get("spec"))
-    if is_cluster:
-        labels = {k: v for k, v in (given.get("labels") or {}).items() if k in own_labels(obj)}
-        step = {k: v for k, v in (given.get("annotations") or {}).items() if k == UPGRADE_STEP_ANNOTATION}
-        metadata = {k: v for k, v in {**metadata, "labels": labels, "annotations": step}.items() if v and k != "ownerReferences"}
-        spec = {k: v for k, v in (spec or {}).items() if k in ("infrastructureRef", "controlPlaneRef") and v}
     out: Json = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata}
     if spec is not None:
         out["spec"] = spec
@@ -115,7 +109,6 @@ class Applier:
         self._unchanged[key] = now + _REMEMBERED_FOR
 
     async def _dry_runs(self, current: Json, intent: Json, ignore: Paths) -> Change:
-        is_cluster = intent["kind"] == "Cluster"
         gvk = GroupVersionKind.of(intent["apiVersion"], intent["kind"])
         key = ObjectKey(intent["metadata"].get("namespace", ""), intent["metadata"]["name"])
         try:
@@ -125,15 +118,15 @@ class Applier:
             modified = await self._dry_run(intent)
         except ApiError as error:
             raise TopologyFailed(f"server side apply dry-run failed for modified object: {error}") from error
-        after = _comparable(dict(modified.json), is_cluster=is_cluster, ignore=ignore)
-        if _comparable(dict(live.json), is_cluster=is_cluster, ignore=ignore) == after:
+        after = _comparable(dict(modified.json), ignore)
+        if _comparable(dict(live.json), ignore) == after:
             return NOTHING
         try:
             original = await self._dry_run(intent_of(dict(live.json), dict(live.json)))
         except ApiError as error:
             raise TopologyFailed(f"server side apply dry-run failed for original object: {error}") from error
         owned = {**dict(original.json), "metadata": {**original.json["metadata"], "managedFields": live.at("metadata", "managedFields")}}
-        before = _comparable(owned, is_cluster=is_cluster, ignore=ignore)
+        before = _comparable(owned, ignore)
         return Change(before != after, before.get("spec") != after.get("spec"))
 
     async def _dry_run(self, intent: Json) -> Unstructured:
@@ -167,9 +160,9 @@ def _forget_lost_shim(intent: Json, current: Json, live: Json) -> None:
         del intent["metadata"]["ownerReferences"]
 
 
-def _comparable(obj: Json, *, is_cluster: bool, ignore: Paths) -> Json:
+def _comparable(obj: Json, ignore: Paths) -> Json:
     """Return what counts of an object: what is ours to say, and what of it we own."""
-    out = _filtered(obj, is_cluster=is_cluster, managed_fields=True)
+    out = _filtered(obj, managed_fields=True)
     metadata = out["metadata"]
     for name in _NOT_COMPARED:
         drop(metadata, "annotations", name)

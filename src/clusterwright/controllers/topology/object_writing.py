@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
-from clusterwright.api.wellknown import TOPOLOGY_OWNED_LABEL
+from clusterwright.api.wellknown import TOPOLOGY_OWNED_LABEL, UPGRADE_STEP_ANNOTATION
 from clusterwright.controllers.refusals import may_have_taken_effect
 from clusterwright.controllers.topology.applying import Applier, Paths, intent_of
 from clusterwright.controllers.topology.compatibility import check_compatible
@@ -15,6 +15,7 @@ from clusterwright.controllers.topology.failures import TopologyFailed, creation
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.topology import names, objects
+from clusterwright.topology.objects import own_labels
 from clusterwright.topology.paths import at
 
 Record = Callable[[Json, str, str], None]
@@ -84,6 +85,15 @@ class ObjectWriter:
             if not (await self._applier.change(current, intent, ignore)).any:
                 return
         await self._apply(current, intent, _version_change(current, desired, version))
+
+    async def change_cluster(self, desired: Json) -> None:
+        """Write what the topology says of its Cluster: the two references, our labels, and the step of an upgrade."""
+        patch = cluster_patch(self._cluster, desired)
+        if patch is None:
+            return
+        with failing(f"failed to patch {own(self._cluster)}"):
+            await self._client.patch(gvk_of(self._cluster), key_of(self._cluster), patch)
+        self._record(self._cluster, "TopologyUpdate", f'Updated Cluster "{shown(self._cluster)}"')
 
     async def _apply(self, current: Json, intent: Json, words: str = "") -> None:
         with failing(f"failed to patch {own(current)}"):
@@ -181,6 +191,25 @@ class ObjectWriter:
     def record(self, reason: str, message: str) -> None:
         """Record an Event of the Cluster."""
         self._record(self._cluster, reason, message)
+
+
+def cluster_patch(current: Json, desired: Json) -> Json | None:
+    """Return a merge patch with what differs of a Cluster; None if nothing does. Every other field is left to others."""
+    metadata = {
+        "labels": _differing(current["metadata"], desired["metadata"], "labels", own_labels(current)),
+        "annotations": _differing(current["metadata"], desired["metadata"], "annotations", (UPGRADE_STEP_ANNOTATION,)),
+    }
+    spec = _differing(current, desired, "spec", ("infrastructureRef", "controlPlaneRef"))
+    if not spec and not any(metadata.values()):
+        return None
+    patch: Json = {"metadata": {"uid": current["metadata"].get("uid", ""), **{k: v for k, v in metadata.items() if v}}}
+    return {**patch, "spec": spec} if spec else patch
+
+
+def _differing(current: Json, desired: Json, field: str, names: Collection[str]) -> Json:
+    """Return the desired values of those entries of a field that are not what they should be; None for one that goes."""
+    before, after = current.get(field) or {}, desired.get(field) or {}
+    return {name: after.get(name) for name in names if before.get(name) != after.get(name)}
 
 
 def _names(value: Any, target: Json) -> bool:

@@ -4,8 +4,8 @@
     act         hooks, repair of managedFields, then the desired state (pure, `clusterwright.topology`), and what differs is written
     conclude    TopologyReconciled, the upgrade plans, and the variables with their defaults
 
-The Cluster controller has the rest of the status. This pass also writes the Cluster by server-side apply and by annotations, so that the
-patch at its end is a change of the Cluster as it is then.
+The Cluster controller has the rest of the status. This pass also writes the Cluster by merge patches, so that the patch at its end is a
+change of the Cluster as it is then.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Objects that lost their managedFields get an entry of ours again; without it, fields that we drop would stay in them forever."""
+"""Objects that lost their managedFields get an entry of ours again; without it, fields that we drop would stay in them forever.
+
+The Cluster itself is written by merge patches. Entries in its managedFields from the time when it was applied are removed.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from clusterwright.runtime.errors import NotFound
 from clusterwright.topology.model import Current
 
 _FIRST: Final = "before-first-apply"
+_PATCHER: Final = "manager"
 _TRUSTED_FOR: Final = 600.0
 _EXTRA_ARGS: Final = ("extraArgs", "kubeletExtraArgs")
 
@@ -43,20 +47,24 @@ class Repairer:
         return was_broken
 
     async def _repair(self, obj: Json, now: datetime) -> bool:
+        """Return whether the object had lost its owners. That a Cluster was applied once does not end the pass."""
         gvk, key = gvk_of(obj), key_of(obj)
         live = await self._client.live.get(gvk, key)
         fields = live.at("metadata", "managedFields") or []
-        if fields and not any(e.get("manager") == _FIRST for e in fields):
+        is_cluster = obj["kind"] == "Cluster"
+        was_broken = not fields or any(e.get("manager") == _FIRST for e in fields)
+        unwanted = {_FIRST, MANAGER} if is_cluster else {_FIRST}
+        kept = [e for e in fields if e.get("manager") not in unwanted]
+        if not was_broken and len(kept) == len(fields):
             return False
-        kept = [e for e in fields if e.get("manager") != _FIRST]
-        if not any(e.get("manager") == MANAGER for e in kept):
+        if not kept if is_cluster else not any(e.get("manager") == MANAGER for e in kept):
             kept.append(_entry(dict(live.json), now))
         patch: list[Json] = [
             {"op": "replace" if "managedFields" in live.json["metadata"] else "add", "path": "/metadata/managedFields", "value": kept},
             {"op": "replace", "path": "/metadata/resourceVersion", "value": live.metadata.resource_version},
         ]
         await self._client.patch(gvk, key, patch, type="json")
-        return True
+        return was_broken
 
 
 def _objects(current: Current) -> Iterator[Json]:
@@ -75,9 +83,10 @@ def _entry(obj: Json, now: datetime) -> Json:
         owned = _argument_fields(obj.get("spec") or {})
         if owned:
             fields = {"f:spec": owned}
+    is_cluster = obj["kind"] == "Cluster"
     return {
-        "manager": MANAGER,
-        "operation": "Apply",
+        "manager": _PATCHER if is_cluster else MANAGER,
+        "operation": "Update" if is_cluster else "Apply",
         "apiVersion": obj["apiVersion"],
         "time": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "fieldsType": "FieldsV1",

@@ -63,7 +63,7 @@ class Writer:
         if is_missing and not at(self._cluster, "spec", "controlPlaneRef", "name"):
             wanted = {**wanted, "spec": {k: v for k, v in wanted["spec"].items() if k != "controlPlaneRef"}}
         try:
-            await self._objects.change(self._cluster, wanted)
+            await self._objects.change_cluster(wanted)
         except TopologyFailed as error:
             if failure is None:
                 raise

@@ -1,4 +1,7 @@
-"""Bindings that newer versions of kubeadm count on, and older ones did not make."""
+"""The binding that newer versions of kubeadm count on, and older ones did not make.
+
+kubeadm has made the one of its administrators, `kubeadm:cluster-admins`, by itself since Kubernetes 1.29 (cluster-api #14081).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from clusterwright.runtime.client import Client
 CLUSTER_ROLE_BINDING = GroupVersionKind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding")
 
 _BINDINGS: tuple[tuple[str, str, Json], ...] = (
-    ("kubeadm:cluster-admins", "cluster-admin", {"kind": "Group", "name": "kubeadm:cluster-admins"}),
     ("kubeadm:apiserver-kubelet-client", "system:kubelet-api-admin", {"kind": "User", "name": "kube-apiserver-kubelet-client"}),
 )
 
