@@ -168,3 +168,20 @@ def test_a_manager_reports_who_waits() -> None:
     assert (queue["ahead"], queue["atWork"]) == ({"default/c": 1}, [])
     assert 4 < queue["oldestSeconds"] <= 5
     assert others == []
+
+
+def test_what_was_before_can_be_left_out() -> None:
+    async def main() -> tuple[Any, Any]:
+        bench = await Bench().start(Failing(ServerError("no")))
+        bench.manager.add_witness("verdicts", lambda query: {"default/c": [dict(query)]})
+        await bench.make()
+        await asyncio.sleep(20)
+        everything, now = bench.manager.report({"cluster": "c"}), bench.manager.report({"only": "now"})
+        await bench.stop()
+        return everything, now
+
+    everything, now = run_virtual(main())
+    assert everything["verdicts"] == {"default/c": [{"cluster": "c"}]}
+    assert len(everything["failures"]) == len(now["failures"]) == 1
+    assert now["traces"] == []
+    assert "verdicts" not in now

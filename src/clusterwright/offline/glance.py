@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from clusterwright.api.meta import Json, ObjectKey, Unstructured
+from clusterwright.offline.asking import ask_now
 from clusterwright.offline.causes import Investigation
 from clusterwright.offline.kinship import Kinship, name_of
 from clusterwright.offline.listing import beside, everything
@@ -75,7 +76,8 @@ async def read(client: Client, namespace: str, now: datetime) -> Fleet:
     found = await everything(client, namespace)
     found.objects += await beside(client, found)
     unseen = {str(u["kind"]): str(u["error"]) for u in found.unseen}
-    return Fleet((dict(o.json) for o in found.objects), Sight(now, frozenset(found.seen), unseen))
+    running = await ask_now(client, namespace)
+    return Fleet((dict(o.json) for o in found.objects), Sight(now, frozenset(found.seen), unseen, running=running))
 
 
 def _by_object(events: Iterable[Json]) -> dict[str, list[Json]]:

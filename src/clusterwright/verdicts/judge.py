@@ -98,6 +98,7 @@ class Judge:
         """Somebody looks closely at a cluster: it comes first."""
         self._followers[cluster] = self._followers.get(cluster, 0) + 1
         self._changed(cluster)
+        self._wake.set()
 
     def unfollow(self, cluster: ObjectKey) -> None:
         """They do not any more."""
@@ -115,8 +116,9 @@ class Judge:
 
     def _changed(self, cluster: ObjectKey) -> None:
         self._due.pop(cluster, None)
-        self._dirty.setdefault(cluster, self._clock.monotonic())
-        self._wake.set()
+        if cluster not in self._dirty:
+            self._dirty[cluster] = self._clock.monotonic()
+            self._wake.set()
 
     # ---------------------------------------------------------------------------------------------- the loop
 
@@ -178,7 +180,8 @@ class Judge:
             async with asyncio.timeout(None if soonest is None else max(0.001, soonest)):
                 await self._wake.wait()
         except TimeoutError:
-            pass
+            return
+        await self._clock.sleep(HURRY)  # many changes come at once: they are gone through once
 
     async def _judge(self, cluster: ObjectKey) -> None:
         """Judge one cluster and tell of it; nothing that it holds may end the verdicts on others."""
