@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from clusterwright.api.core import Cluster
 from clusterwright.api.meta import ObjectKey
 from clusterwright.cli import samples
@@ -15,6 +17,7 @@ from clusterwright.runtime.clock import LoopClock
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START
+from clusterwright.verdicts import households
 from clusterwright.verdicts.history import History
 from clusterwright.verdicts.judge import SELDOM, Judge
 from clusterwright.verdicts.series import Series
@@ -190,5 +193,28 @@ def test_the_share_of_another_process_is_left_to_it() -> None:
                 judge.reconsider()
                 await asyncio.sleep(10)
                 assert set(judge.verdicts) == {key("d")}
+
+    run_virtual(main())
+
+
+def test_a_cluster_of_which_there_is_too_much_is_judged_by_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(households, "MOST_BYTES", 100_000)
+
+    async def main() -> None:
+        async with plane(LoopClock(START)) as p, judged(p) as judge:
+            await p.apply(whole())
+            await p.until_available("c", workers=1)
+            metadata = {"namespace": "default", "labels": {"cluster.x-k8s.io/cluster-name": "c"}}
+            for n in range(3):
+                data = {"huge": "x" * 50_000}
+                await p.client.create(
+                    {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {**metadata, "name": f"huge-{n}"}, "data": data}
+                )
+            await asyncio.sleep(60)
+            household = await judge.households.of(KEY)
+            assert household is not None
+            assert household.is_partial
+            assert [o["kind"] for o in household.objects] == ["Cluster"]
+            assert judge.verdicts[KEY].state is State.FINE
 
     run_virtual(main())

@@ -209,7 +209,10 @@ class Judge:
             self._due[cluster] = (now + again, again)
 
     def _verdict(self, cluster: ObjectKey, household: Household, now: datetime, running: Running | None) -> Verdict:
-        sight = Sight(now, self.households.seen, self.households.unseen, running=running)
+        if household.is_partial:
+            sight = Sight(now)
+        else:
+            sight = Sight(now, self.households.seen, self.households.unseen, running=running)
         verdict = household_verdict(name_of("Cluster", *cluster), [*household.objects, *household.events, *household.common], sight)
         return self.history.note(cluster, str(household.cluster["metadata"].get("uid") or ""), verdict, now)
 
