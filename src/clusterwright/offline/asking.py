@@ -11,7 +11,7 @@ from clusterwright.runtime.errors import ApiError
 
 
 async def ask_now(client: Client, namespace: str) -> Running | None:
-    """Return the report; None where there are no such controllers, or the caller may not ask them."""
+    """Return the report; None if no such controllers run, or the caller may not ask them."""
     query = (("only", "now"), *((("namespace", namespace),) if namespace else ()))
     try:
         told = msgspec.json.decode(await client.raw_get("/traces", query=query))
