@@ -20,7 +20,7 @@ PATTERNS: Final[dict[str, tuple[str, int]]] = {
     "in vain: say what fails": (r"\bin vain\b", 4),
     "mend: use fix or repair": (r"\bmend(?:s|ed|ing)?\b", 27),
     "beside: use next to": (r"\bbeside\b", 48),
-    "is no X: negate the verb": (r"\b(?:is|are|was|were) no (?!longer\b|more\b)[a-z]+", 95),
+    "is no X: negate the verb": (r"\b(?:is|are|was|were) no (?!longer\b|more\b)[a-z]+", 94),
     "a clause that begins with who: name the subject": (r"(?:\"\"\"|[.;:,] )[Ww]ho(?:ever)? [a-z]+s? ", 72),
     "a docstring that begins with What: use an imperative": (r"\"\"\"What ", 244),
 }

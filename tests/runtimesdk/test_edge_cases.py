@@ -20,6 +20,7 @@ from clusterwright.runtime.keys import sample_keys
 from clusterwright.runtimesdk.client import RuntimeClient, url_of
 from clusterwright.runtimesdk.registry import Registry, handlers_of
 from clusterwright.topology.extensions import CallAll, CallHandler, ExtensionError, ListHandlers
+from support.certificates import self_signed
 from support.extension import HOOKS, extension_config
 
 KEY = ObjectKey("", "ext")
@@ -89,23 +90,25 @@ async def test_a_secret_that_comes_later_wakes_the_config_and_is_taken_over() ->
     assert 'failed to get secret "ns/ca"' in first
     assert await p.discovered() == ("False", f"Error in discovery: {first.removeprefix('failed to reconcile ExtensionConfig: ')}", 1)
 
-    created = await p.world.client.create(secret({"ca.crt": "CA"}))
+    bundle = self_signed()[1]
+    created = await p.world.client.create(secret({"ca.crt": bundle.decode()}))
     woken = await configs_of_secret(created, p.world.client)  # type: ignore[arg-type]
     assert (list(woken), await p.run()) == ([KEY], "")
-    assert ((await p.config()).spec.client_config.ca_bundle, p.registry.names) == (b"CA", ("h.ext",))
+    assert ((await p.config()).spec.client_config.ca_bundle, p.registry.names) == (bundle, ("h.ext",))
 
 
 async def test_a_new_ca_is_of_the_generation_that_the_conditions_speak_of() -> None:
-    p = Passes(secret({"ca.crt": "one"}), server=found(handler("h")), inject="ns/ca")
+    one, two = self_signed("one")[1], self_signed("two")[1]
+    p = Passes(secret({"ca.crt": one.decode()}), server=found(handler("h")), inject="ns/ca")
     await p.run()
     before = (await p.config()).metadata.generation
-    await p.world.client.patch(Secret, ObjectKey("ns", "ca"), {"data": {"ca.crt": base64.b64encode(b"two").decode()}})
+    await p.world.client.patch(Secret, ObjectKey("ns", "ca"), {"data": {"ca.crt": base64.b64encode(two).decode()}})
     await p.run()
     config = await p.config()
 
-    assert (config.spec.client_config.ca_bundle, config.metadata.generation) == (b"two", before + 1)
+    assert (config.spec.client_config.ca_bundle, config.metadata.generation) == (two, before + 1)
     assert await p.discovered() == ("True", "", before + 1)
-    assert p.registry.get("h.ext").client_config["caBundle"] == base64.b64encode(b"two").decode(), "calls use it from now on"
+    assert p.registry.get("h.ext").client_config["caBundle"] == base64.b64encode(two).decode(), "calls use it from now on"
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,6 @@ Scenario = Callable[[World], Awaitable[None]]
 WAITING_INFRASTRUCTURE = "Waiting for Cluster status.infrastructureReady to be true"
 WAITING_CONTROL_PLANE = "Waiting for Cluster control plane to be initialized"
 CHECK_LOGS = "Please check controller logs for errors"
-FILES = "Failed to read content from secrets for spec.files"
 USERS = "Failed to read password from secrets for spec.users"
 KUBECONFIG = "Failed to create kubeconfig for spec.joinConfiguration.discovery.file"
 TRUE = ("True", "Available", "")
@@ -180,7 +179,11 @@ TABLES: dict[str, dict[str, Expected]] = {
             error="for certificate: ca: missing key data",
         ),
         "file-resolution": Expected(
-            "File resolution fails", ("DataSecretAvailable/files-unresolved",), waiting(FILES), error="failed to resolve file source"
+            "File resolution fails",
+            ("DataSecretAvailable/files-unresolved",),
+            {},
+            error="failed to resolve file source",
+            ruling="v1.14 says what is wrong: Failed to prepare spec.files: <error> (cluster-api #13433)",
         ),
         "user-resolution": Expected(
             "User password resolution fails",
@@ -635,8 +638,8 @@ def test_the_seed_has_28_rows_in_eight_tables() -> None:
 
 CODE: dict[str, Table[Any]] = {t.name: t for t in (*tables_of("kubeadmconfig"), PAUSE)}
 CONDITIONS = {t.name: t for t in tables.TABLES}
-OURS_ALONE = {("DataSecretAvailable", "secret-in-the-way")}
-"""A ruling: a Secret of somebody else is left alone, and the condition says so."""
+OURS_ALONE = {("DataSecretAvailable", "secret-in-the-way"), ("DataSecretAvailable", "files-unresolved")}
+"""Rulings: a Secret of somebody else is left alone, and the condition says so; the text about files is v1.14's."""
 NO_TABLE = "reconcile/not-found"
 """There is no object that a table could ask about; the trace alone says it."""
 

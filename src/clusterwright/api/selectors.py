@@ -299,8 +299,12 @@ def as_labels(selector: LabelSelector) -> dict[str, str]:
     """
     labels = dict(selector.match_labels)
     for expression in selector.match_expressions:
-        if expression.operator != "In" or len(expression.values) != 1:
-            raise InvalidSelector(f"operator {expression.operator!r} of key {expression.key!r} cannot be converted into labels")
+        if expression.operator == "In" and len(expression.values) != 1:
+            raise InvalidSelector('operator "In" without a single value cannot be converted into the old label selector format')
+        if expression.operator != "In":
+            known = expression.operator in _NAMES
+            problem = "cannot be converted into the old label selector format" if known else "is not a valid label selector operator"
+            raise InvalidSelector(f'{"operator " if known else ""}"{expression.operator}" {problem}')
         labels[expression.key] = expression.values[0]
     return labels
 

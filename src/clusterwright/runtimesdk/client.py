@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import posixpath
+import ssl
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -29,6 +32,7 @@ from clusterwright.runtimesdk.hooks import (
 )
 from clusterwright.runtimesdk.metrics import CallMetrics
 from clusterwright.runtimesdk.registry import GROUP, Handler, Registry, RegistryError, discovery_handler
+from clusterwright.streams.tls import authorities
 from clusterwright.topology.extensions import HOOKS_API_VERSION, CallAll, CallHandler, ExtensionError, Extensions, ListHandlers
 
 MOST_SHOWN = 512
@@ -176,6 +180,8 @@ class RuntimeClient:
         """Return what a handler answers, whatever its status; raises CallFailed, NoClient."""
         if handler.api_version != HOOKS_API_VERSION:
             raise CallFailed(f"http call failed: hook {handler.hook} does not exist in version {handler.api_version}")
+        if flaw := flaw_of_bundle(handler.client_config.get("caBundle") or ""):
+            raise NoClient(f"failed to create tls config: unable to load root certificates: {flaw}")
         began = self._monotonic()
         try:
             code, body = await self._post(handler, url, msgspec.json.encode(request))
@@ -206,6 +212,19 @@ class RuntimeClient:
 
 
 _check: type[Extensions] = RuntimeClient
+
+
+@lru_cache(maxsize=256)
+def flaw_of_bundle(bundle: str) -> str:
+    """Return why no certificate of a caBundle (base64) can be trusted; empty if one can, or if there is no bundle."""
+    if not bundle:
+        return ""
+    try:
+        text = authorities(base64.b64decode(bundle, validate=True))
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
+    except (ValueError, ssl.SSLError):
+        return "no valid certificate authority data seen"
+    return ""
 
 
 def _read(handler: Handler, code: int, body: bytes) -> Response:

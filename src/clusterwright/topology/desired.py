@@ -29,7 +29,7 @@ from clusterwright.topology.model import (
 )
 from clusterwright.topology.patches import PatchError, apply_patches
 from clusterwright.topology.paths import at
-from clusterwright.topology.planning import PlanError, lowest, upgrade_plan
+from clusterwright.topology.planning import PlanError, check_target, lowest, upgrade_plan
 from clusterwright.topology.upgrading import UpgradeError, concurrency, control_plane_version, worker_version
 
 T = TypeVar("T")
@@ -81,7 +81,7 @@ def _desired(blueprint: Blueprint, current: Current, progress: Progress, *, runt
     cluster = current.cluster
     try:
         infrastructure = _infrastructure(blueprint, current)
-    except names.BadName as error:
+    except _Problem as error:
         raise DesiredStateError(f"failed to compute InfrastructureCluster: {error}") from error
     machine = _control_plane_machine(blueprint, current)
     yield from _wrapped("", _plan(blueprint, current, progress, runtime_sdk=runtime_sdk))
@@ -112,14 +112,19 @@ def _naming(blueprint: Blueprint, *path: str) -> str:
 
 def _infrastructure(blueprint: Blueprint, current: Current) -> Json:
     cluster, template = current.cluster, blueprint.infrastructure_cluster
-    present, kind = at(cluster, "spec", "infrastructureRef", "name"), template["kind"].removesuffix("Template")
-    name = _cluster_name(present, cluster, _naming(blueprint, "infrastructure"), kind, "IC")
+    present = at(cluster, "spec", "infrastructureRef", "name")
+    name = _cluster_name(present, cluster, _naming(blueprint, "infrastructure"), template, "InfrastructureCluster", "IC")
     return objects.object_from_template(template, cluster, name, owners=objects.shim_owners(cluster, current.infrastructure_cluster))
 
 
-def _cluster_name(present: str | None, cluster: Json, template: str, kind: str, slot: str) -> str:
+def _cluster_name(present: str | None, cluster: Json, naming: str, made_from: Json, what: str, slot: str) -> str:
+    """Return the name of one of the two objects that a Cluster refers to. Raises _Problem."""
     data = {"cluster": {"name": cluster["metadata"]["name"]}}
-    return _named(present, kind, template, names.CLUSTER_TEMPLATE, data, cluster, slot)
+    kind = made_from["kind"]
+    try:
+        return _named(present, kind.removesuffix("Template"), naming, names.CLUSTER_TEMPLATE, data, cluster, slot)
+    except names.BadName as error:
+        raise _Problem(f"failed to generate the {what} object from the {kind}: {error}") from None
 
 
 def _named(present: str | None, what: str, template: str, default: str, data: Mapping[str, Any], cluster: Json, slot: str) -> str:
@@ -154,9 +159,10 @@ def worker_prefix(cluster: Json, topology_name: str) -> str:
 def _plan(blueprint: Blueprint, current: Current, progress: Progress, *, runtime_sdk: bool) -> Computing[None]:
     if current.control_plane is None:
         return
+    check_target(current.cluster["spec"]["topology"]["version"])
     own = at(current.control_plane, "spec", "version")
     if not own:
-        raise PlanError("failed to get the version from control plane spec: path .spec.version not found")
+        raise PlanError("failed to get the version from control plane spec: path .spec.version: field not found")
     progress.lowest_worker = lowest(_worker_versions(current), own)
     steps, worker_steps = yield from upgrade_plan(
         hooks.clean_cluster(current.cluster), blueprint.cluster_class, own, progress.lowest_worker, runtime_sdk=runtime_sdk
@@ -177,10 +183,10 @@ def _worker_versions(current: Current) -> Iterable[tuple[str, str]]:
 
 def _control_plane(blueprint: Blueprint, current: Current, machine: Json | None, progress: Progress, runtime_sdk: bool) -> Computing[Json]:
     cluster, template = current.cluster, blueprint.control_plane
+    present = at(cluster, "spec", "controlPlaneRef", "name")
+    name = _cluster_name(present, cluster, _naming(blueprint, "controlPlane"), template, "ControlPlane", "CP")
     if blueprint.contract is None:
         raise _Problem(f"failed to get contract version for the ControlPlane object: {blueprint.contract_problem}")
-    present, kind = at(cluster, "spec", "controlPlaneRef", "name"), template["kind"].removesuffix("Template")
-    name = _cluster_name(present, cluster, _naming(blueprint, "controlPlane"), kind, "CP")
     try:
         version = yield from control_plane_version(current, progress, runtime_sdk=runtime_sdk)
     except (UpgradeError, ExtensionError) as error:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from clusterwright import gotemplate
+from clusterwright.golang.quoting import quote
 from clusterwright.kubeadm.naming import MAX_LENGTH, suffix
 
 CLUSTER_TEMPLATE: Final = "{{ .cluster.name }}-{{ .random }}"
@@ -24,7 +25,11 @@ class BadName(ValueError):
 def templated(template: str, data: Mapping[str, Any], uid: str, slot: str) -> str:
     """Return the name that a naming template gives; raises BadName."""
     try:
-        name = gotemplate.parse(template).render({**data, "random": suffix(uid, slot)})
+        parsed = gotemplate.parse(template)
+    except gotemplate.TemplateError as error:
+        raise BadName(f"parsing template {quote(template)}: {error}") from None
+    try:
+        name = parsed.render({**data, "random": suffix(uid, slot)})
     except gotemplate.TemplateError as error:
         raise BadName(f"rendering template: {error}") from None
     return name if len(name) <= MAX_LENGTH else name[: MAX_LENGTH - _RANDOM_LENGTH] + suffix(uid, f"{slot}#")

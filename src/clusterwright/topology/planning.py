@@ -24,6 +24,11 @@ def _parsed(text: str, context: str) -> Version:
         raise PlanError(f"{context}: {error}") from None
 
 
+def check_target(version: str) -> Version:
+    """Return the version that a topology wants. Raises PlanError."""
+    return _parsed(version, f"failed to parse Cluster version {version}")
+
+
 def lowest(versions: Iterable[tuple[str, str]], control_plane: str) -> str:
     """Return the lowest version of workers, each given with what it is the version of, as `v1.2.3`; empty if there is none.
 
@@ -47,7 +52,7 @@ def upgrade_plan(
 ) -> Asking[tuple[list[str], list[str]]]:
     """The steps of the control plane and of the workers, whose lowest version is `workers` (empty: there are none). Raises PlanError."""
     target = cluster["spec"]["topology"]["version"]
-    wanted = _parsed(target, f"failed to parse Cluster version {target}")
+    wanted = check_target(target)
     own = _parsed(control_plane, f"failed to parse ControlPlane version {control_plane}")
     if equal(own, wanted) and (not workers or equal(parse(workers), wanted)):
         return [], []
@@ -111,7 +116,7 @@ def _from_list(versions: Sequence[str], own: Version, wanted: Version) -> list[s
 
 def checked(target: str, control_plane: str, workers: str, steps: Sequence[str], worker_steps: Sequence[str]) -> list[str]:
     """Return the steps of the workers, made if none are given; raises PlanError if one of the plans is not valid."""
-    wanted = _parsed(target, f"failed to parse Cluster version {target}")
+    wanted = check_target(target)
     own = _parsed(control_plane, f"failed to parse ControlPlane version {control_plane}")
     minors = {own.minor: control_plane}
     order = {control_plane: -1}

@@ -17,7 +17,7 @@ from clusterwright.topology.answers import Answer
 from clusterwright.topology.hooks import AskHook, Computing, Mark
 from clusterwright.topology.model import Current, CurrentWorker, Progress, WorkersProgress
 from clusterwright.topology.paths import at
-from clusterwright.topology.versions import compare, parse
+from clusterwright.topology.versions import Version, compare, parse
 
 _WORKER_HOOKS: Final = (hooks.BEFORE_WORKERS_UPGRADE, hooks.AFTER_WORKERS_UPGRADE)
 
@@ -35,6 +35,14 @@ def concurrency(cluster: Json) -> int:
         return 1
 
 
+def _observed(version: str) -> Version:
+    """Return the version that a control plane reports. Raises ValueError."""
+    try:
+        return parse(version)
+    except ValueError as error:
+        raise ValueError(f"failed to parse control plane status version: {error}") from None
+
+
 def control_plane_version(current: Current, progress: Progress, *, runtime_sdk: bool) -> Computing[str]:
     """Yield the version that the control plane gets. Raises UpgradeError, ExtensionError."""
     topology: str = current.cluster["spec"]["topology"]["version"]
@@ -43,7 +51,7 @@ def control_plane_version(current: Current, progress: Progress, *, runtime_sdk: 
     state = progress.control_plane
     own: str = at(current.control_plane, "spec", "version") or ""
     if not own:
-        raise UpgradeError("failed to get the version from control plane spec: path .spec.version not found")
+        raise UpgradeError("failed to get the version from control plane spec: path .spec.version: field not found")
     state.is_pending = own != topology
     try:
         reported = reported_versions(current.control_plane)
@@ -51,9 +59,9 @@ def control_plane_version(current: Current, progress: Progress, *, runtime_sdk: 
         if not reported and not observed:
             state.is_provisioning = True
             return own
-        state.is_upgrading = is_any_older(reported, parse(own)) if reported else compare(parse(own), parse(observed)) >= 1
+        state.is_upgrading = is_any_older(reported, parse(own)) if reported else compare(parse(own), _observed(observed)) >= 1
     except ValueError as error:
-        raise UpgradeError(f"failed to check if the control plane is upgrading: {error}") from None
+        raise UpgradeError(f"failed to check if control plane is upgrading: {error}") from None
     if state.is_upgrading:
         return own
     talk = _Talk(current, progress, own) if runtime_sdk else None

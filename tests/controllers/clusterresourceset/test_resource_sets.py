@@ -9,7 +9,7 @@ import pytest
 import clusterwright
 from clusterwright.api.kubernetes import ConfigMap
 from clusterwright.api.meta import ObjectMeta
-from clusterwright.controllers.clusterresourceset.content import BadContent, content_of
+from clusterwright.controllers.clusterresourceset.content import BadContent, content_of, flaw_of
 
 NOW = "2026-05-01T12:00:00Z"
 
@@ -88,13 +88,24 @@ def test_a_short_value_is_read_like_any_other() -> None:
         "   [1]",
         "- a list\n- of YAML, long enough to be looked at\n",
         "just words",
-        "kind: ConfigMap\nmetadata: {}\n",
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 7}\n",
     ],
 )
 def test_what_is_no_object_is_refused(text: str) -> None:
     with pytest.raises(BadContent, match="failed converting data"):
         held(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "flaw"),
+    [
+        ("kind: ConfigMap\nmetadata: {}\n", "apiVersion is missing"),
+        ("apiVersion: v1\nkind: ConfigMap\n", "metadata is missing"),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 7}\n", "metadata.name is not a string"),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", ""),
+    ],
+)
+def test_an_object_that_no_server_takes_has_a_flaw(text: str, flaw: str) -> None:
+    assert [flaw_of(obj) for obj in held(text)] == [flaw]
 
 
 def test_an_error_quotes_nothing_of_the_content() -> None:

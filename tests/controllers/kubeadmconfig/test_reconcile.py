@@ -401,8 +401,11 @@ async def test_missing_secrets_are_named(world: Any, role: str, what: str, data:
     await (world.worker if role == "worker" else world.control_plane_machine)(spec={what: [entry]})
 
     assert text in await world.failing()
-    word = "content" if what == "files" else "password"
-    assert (await world.conditions())["DataSecretAvailable"][2] == f"Failed to read {word} from secrets for spec.{what}"
+    said = (await world.conditions())["DataSecretAvailable"][2]
+    if what == "files":
+        assert said.startswith(f"Failed to prepare spec.files: failed to resolve file source: {text}")
+    else:
+        assert said == "Failed to read password from secrets for spec.users"
     old = (await world.v1beta1())["DataSecretAvailable"]
     assert old[:3] == ("False", "Warning", "DataSecretGenerationFailed")
     assert text in old[3]

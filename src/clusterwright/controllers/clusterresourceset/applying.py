@@ -7,8 +7,9 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from clusterwright.api.meta import Json, Unstructured
+from clusterwright.controllers.clusterresourceset.content import flaw_of
 from clusterwright.runtime.client import Client
-from clusterwright.runtime.errors import AlreadyExists, ApiError
+from clusterwright.runtime.errors import AlreadyExists, ApiError, BadRequest
 
 FIELD_MANAGER: Final = "capi-clusterresourceset"
 
@@ -37,8 +38,11 @@ STRATEGIES: Final[dict[str, Callable[[Client, Json], Awaitable[None]]]] = {"Appl
 
 async def apply_all(client: Client, strategy: str, objects: Iterable[Json]) -> list[tuple[int, ApiError]]:
     """Apply objects one after the other, also after one that fails. Return the errors, each with the number of its object, from 1."""
-    failed = []
+    failed: list[tuple[int, ApiError]] = []
     for number, obj in enumerate(objects, start=1):
+        if flaw := flaw_of(obj):
+            failed.append((number, BadRequest(flaw)))
+            continue
         try:
             await STRATEGIES[strategy](client, obj)
         except ApiError as error:

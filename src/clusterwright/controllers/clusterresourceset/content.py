@@ -61,7 +61,7 @@ def _bytes(value: str | bytes) -> bytes:
 
 
 def _by_need(objects: Sequence[Json]) -> list[Json]:
-    return sorted(objects, key=lambda o: _RANK.get(o["kind"], len(_FIRST)))
+    return sorted(objects, key=lambda o: _RANK.get(str(o.get("kind")), len(_FIRST)))
 
 
 def _objects(value: bytes) -> list[Json]:
@@ -95,19 +95,22 @@ def _of_stream(text: str) -> Iterator[Json]:
 
 
 def _checked(found: Any, place: str) -> Json:
-    """Return an object that can be sent; raises BadContent."""
+    """Return what was decoded if it is an object; raises BadContent."""
     if not isinstance(found, dict):
-        raise _bad(place, "it is no object")
-    for field in ("apiVersion", "kind"):
-        if not isinstance(found.get(field), str) or not found[field]:
-            raise _bad(place, f"{field} is missing")
-    metadata = found.get("metadata")
-    if not isinstance(metadata, dict):
-        raise _bad(place, "metadata is missing")
-    for field in ("name", "namespace", "generateName"):
-        if not isinstance(metadata.get(field) or "", str):
-            raise _bad(place, f"metadata.{field} is no string")
+        raise _bad(place, "it is not an object")
     return found
+
+
+def flaw_of(obj: Json) -> str:
+    """Return why an object cannot be sent to any server; empty if it can."""
+    for field in ("apiVersion", "kind"):
+        if not isinstance(obj.get(field), str) or not obj[field]:
+            return f"{field} is missing"
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict):
+        return "metadata is missing"
+    wrong = (f for f in ("name", "namespace", "generateName") if not isinstance(metadata.get(f) or "", str))
+    return next((f"metadata.{field} is not a string" for field in wrong), "")
 
 
 def _bad(place: str, why: str) -> BadContent:

@@ -28,6 +28,11 @@ def detail(f: Findings) -> str:
     return f.detail
 
 
+@message("Failed to prepare spec.files: <error>")
+def files_detail(f: Findings) -> str:
+    return f"Failed to prepare spec.files: {f.detail}"
+
+
 @message("<error>")
 def error(f: Findings) -> str:
     return str(f.cause or f.detail)
@@ -37,7 +42,7 @@ def error(f: Findings) -> str:
 DATA_SECRET_AVAILABLE: Table[Findings] = Table(
     "DataSecretAvailable",
     Row("infrastructure-not-provisioned", infrastructure_missing,      false("NotAvailable", "Waiting for Cluster status.infrastructureReady to be true"), v1beta1=false("WaitingForClusterInfrastructure", severity="Info")),
-    Row("files-unresolved",               files_unresolved,            false("NotAvailable", "Failed to read content from secrets for spec.files"), v1beta1=false("DataSecretGenerationFailed", detail, severity="Warning"), error=error),
+    Row("files-unresolved",               files_unresolved,            false("NotAvailable", files_detail), v1beta1=false("DataSecretGenerationFailed", detail, severity="Warning"), error=error),
     Row("users-unresolved",               users_unresolved,            false("NotAvailable", "Failed to read password from secrets for spec.users"), v1beta1=false("DataSecretGenerationFailed", detail, severity="Warning"), error=error),
     Row("kubeconfig-failed",              kubeconfig_failed,           false("NotAvailable", "Failed to create kubeconfig for spec.joinConfiguration.discovery.file"), v1beta1=false("DataSecretGenerationFailed", detail, severity="Warning"), error=error),
     Row("secret-in-the-way",              secret_in_the_way,           false("NotAvailable", detail), v1beta1=false("DataSecretGenerationFailed", detail, severity="Warning"), error=error),

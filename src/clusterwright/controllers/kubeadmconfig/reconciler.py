@@ -22,6 +22,7 @@ from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.kubeadmconfig import material
 from clusterwright.controllers.kubeadmconfig.conditions import TABLES
 from clusterwright.controllers.kubeadmconfig.discovery import discovery_of, fill, with_token
+from clusterwright.controllers.kubeadmconfig.file_templates import prepare_files
 from clusterwright.controllers.kubeadmconfig.init_lock import Attempt, InitLock, Lock
 from clusterwright.controllers.kubeadmconfig.plan import DISCOVERY, LOCK, PRESENCE, STEP, TOKEN, Begin, Joining, Keeping, Locking, Step
 from clusterwright.controllers.kubeadmconfig.snapshot import (
@@ -270,7 +271,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Home, Snapshot]):
     async def _render_and_store(self, run: ConfigPass, role: Role, texts: tuple[str, ...], certificate_files: tuple[Any, ...]) -> None:
         namespace = run.object.metadata.namespace
         with failing_as(run, data=Data.FILES_UNRESOLVED):
-            files = await material.resolve_files(self._client, namespace, run.object.spec.files)
+            files = await prepare_files(self._client, namespace, run.object.spec.files, run.seen.cluster)
         with failing_as(run, data=Data.USERS_UNRESOLVED):
             users = await material.resolve_users(self._client, namespace, run.object.spec.users)
         discovery = discovery_of(run.object.spec).file if role is not Role.INIT else None

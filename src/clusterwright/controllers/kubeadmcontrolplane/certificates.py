@@ -275,8 +275,10 @@ def _is_controlled(seen: ControlPlaneSnapshot, secret: Secret) -> bool:
 
 
 def _parse(secret: Secret) -> Document:
+    if pki.KUBECONFIG_KEY not in secret.data:
+        raise CertificateError(f'Secret {secret.key} has no key "{pki.KUBECONFIG_KEY}". Delete the Secret, then it is made again')
     try:
-        return read(secret.data.get(pki.KUBECONFIG_KEY, b""))
+        return read(secret.data[pki.KUBECONFIG_KEY])
     except InvalidKubeconfig as error:
         raise CertificateError(f"failed to read the kubeconfig in Secret {secret.key}: {error}") from None
 

@@ -8,7 +8,7 @@ from clusterwright.api.codec import convert, to_json
 from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.meta import Json
-from clusterwright.api.selectors import InvalidSelector, is_empty, parsed, selector_text
+from clusterwright.api.selectors import InvalidSelector, as_labels, is_empty, parsed, selector_text
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, MACHINE_DEPLOYMENT_NAME_LABEL
 from clusterwright.controllers.external import with_owner
 from clusterwright.controllers.kit.adopt import Providers, owner_reference
@@ -65,8 +65,8 @@ class Observer:
 
     async def _machines(self, deployment: MachineDeployment) -> tuple[Machine, ...]:
         try:
-            selector = selector_text(deployment.spec.selector)
-            found = await self.deps.client.list(Machine, namespace=deployment.metadata.namespace, labels=selector)
+            labels = as_labels(deployment.spec.selector)
+            found = await self.deps.client.list(Machine, namespace=deployment.metadata.namespace, labels=labels)
             return tuple(map(machine_facts, found))
         except (ApiError, InvalidSelector) as error:
             raise failed(f"failed to list Machines of MachineDeployment {deployment.key}: {error}", error) from error

@@ -97,6 +97,9 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
         if step is None:
             return
         for machine_set in run.seen.machine_sets:
+            if machine_set.spec.replicas is None:
+                run.fail(f"spec.replicas of MachineSet {machine_set.key} is not set. Set it, or delete the MachineSet")
+                return
             if not has_hash(machine_set):
                 run.fail(f"MachineSet {machine_set.key} does not have the machine-template-hash label")
                 return

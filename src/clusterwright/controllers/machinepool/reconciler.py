@@ -236,24 +236,24 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
 
     async def _mark_machines(self, run: PoolPass) -> None:
         """Say of every Machine whether it is up to date; one that fails does not keep the others from it."""
-        marked = []
-        for machine in run.seen.machines or ():
-            try:
-                marked.append(await self._marked(run, machine))
-            except (ApiError, ConditionConflict) as error:
-                run.fail(f"failed to set machines up to date: Machine {machine.key}: {error}", error)
-                marked.append(machine)
+        marked = [await self._marked(run, machine) for machine in run.seen.machines or ()]
         if run.seen.machines is not None:
             run.seen = replace(run.seen, machines=tuple(marked))
 
     async def _marked(self, run: PoolPass, machine: MachineFacts) -> MachineFacts:
-        original = await self._client.read(Machine, machine.key)
-        if original is None:
-            return machine
-        decision = run.decide_on(UP_TO_DATE, MachineFacts.of(original.object))
-        after = decided(original.object, UP_TO_DATE, decision, run.seen.now)
-        await self._patcher.patch(original, after, owned_conditions=MACHINE_OWNED)
-        return MachineFacts.of(after)
+        """Return the Machine with its condition, which counts even where it cannot be written; then the pass fails."""
+        known = machine
+        try:
+            original = await self._client.read(Machine, machine.key)
+            if original is None:
+                return machine
+            decision = run.decide_on(UP_TO_DATE, MachineFacts.of(original.object))
+            after = decided(original.object, UP_TO_DATE, decision, run.seen.now)
+            known = MachineFacts.of(after)
+            await self._patcher.patch(original, after, owned_conditions=MACHINE_OWNED)
+        except (ApiError, ConditionConflict) as error:
+            run.fail(f"failed to set machines up to date: Machine {machine.key}: {error}", error)
+        return known
 
     # -------------------------------------------------------------------------------------------------- delete
 

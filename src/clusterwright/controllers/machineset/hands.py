@@ -53,12 +53,16 @@ class Hands:
             run.record("Normal", "SuccessfulDelete", f"Deleted Machine {name}")
 
     async def patch(self, run: Run, key: ObjectKey, change: Callable[[Machine], Machine]) -> None:
-        """Write what `change` makes of the Machine; nothing if it is gone."""
+        """Write what `change` makes of the Machine; nothing if it is gone. Raises ApiError.
+
+        This pass reports what the Machine should say even where that cannot be written.
+        """
         original: Original[Machine] | None = await self._deps.client.read(Machine, key)
         if original is None:
             return
         owned = (OWNER_REMEDIATED,)
         after = change(original.object)
+        self.took_over(run, after)
         answer = await self._patcher.patch(original, after, owned_conditions=owned, owned_v1beta1_conditions=owned)
         if answer is not None:
             self.took_over(run, convert(answer.json, Machine))

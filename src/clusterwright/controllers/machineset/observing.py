@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from clusterwright.api.codec import convert, to_json
-from clusterwright.api.contract import CONTRACTS
+from clusterwright.api.contract import CONTRACTS, crd_name
 from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.core.shared import TemplateObjectMeta
@@ -171,15 +171,31 @@ class Observer:
         """Return what the preflight checks look at."""
         cluster, spec = seen.cluster, seen.object.spec.template.spec
         config = spec.bootstrap.config_ref
+        skipped, error = await self._skipped(seen)
         return Preflight(
             version=spec.version,
             kubeadm=config is not None and is_kubeadm(config.api_group, config.kind),
             control_plane=await self._control_plane(seen),
             topology_version=(cluster.topology_version or None) if seen.features.get("ClusterTopology") else None,
             upgrade_step=cluster.upgrade_step,
-            skipped=skipped_checks(seen.metadata.annotations.get(SKIP_PREFLIGHT_CHECKS_ANNOTATION, "")),
+            skipped=skipped_checks(skipped),
+            skipped_error=error,
             enabled=seen.features.get("MachineSetPreflightChecks", True),
         )
+
+    async def _skipped(self, seen: MachineSetSnapshot) -> tuple[str, str]:
+        """Return which checks are skipped, by the MachineSet or else by its bootstrap template; and why that is not known."""
+        own = seen.metadata.annotations.get(SKIP_PREFLIGHT_CHECKS_ANNOTATION, "")
+        reference = seen.object.spec.template.spec.bootstrap.config_ref
+        if own or reference is None or not reference.name:
+            return own, ""
+        found = await self.providers.look_up(seen.object.key, reference)
+        if isinstance(found, Found):
+            return found.object.metadata.annotations.get(SKIP_PREFLIGHT_CHECKS_ANNOTATION, ""), ""
+        if isinstance(found, Unreadable):
+            return "", found.error
+        named = f"{reference.kind} {seen.object.key.namespace}/{reference.name}"
+        return "", f'failed to retrieve {named}: {crd_name(reference.api_group, reference.kind)} "{reference.name}" not found'
 
     async def _control_plane(self, seen: MachineSetSnapshot) -> ControlPlane | None:
         reference = seen.cluster.control_plane_ref

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from clusterwright.api.meta import ObjectKey
+from clusterwright.api.wellknown import SKIP_PREFLIGHT_CHECKS_ANNOTATION
 from clusterwright.kubeadm.reached import is_any_older
 from clusterwright.kubeadm.versions import Version, compare, parse_version
 from clusterwright.tables import KEEP, OTHERWISE, Because, Collect, Decision, Guard, Message, Row, Table, false, guard, message, true
@@ -52,6 +53,8 @@ class Preflight:
     """The version of a managed topology; None without one."""
     upgrade_step: str = ""
     skipped: frozenset[str] = frozenset()
+    skipped_error: str = ""
+    """Why it is not known which checks are skipped: the MachineSet names none, and its bootstrap template cannot be read."""
     enabled: bool = True
 
 
@@ -96,6 +99,11 @@ def _skips(name: str) -> Guard[Preflight]:
 @guard("gate MachineSetPreflightChecks")
 def enabled(p: Preflight) -> bool:
     return p.enabled
+
+
+@guard("annotations of the bootstrap template cannot be read, and the MachineSet skips nothing")
+def skipped_unknown(p: Preflight) -> bool:
+    return bool(p.skipped_error)
 
 
 @guard("Cluster has controlPlaneRef")
@@ -225,6 +233,11 @@ def not_propagated(p: Preflight) -> str:
     )
 
 
+@message("failed to read machineset.cluster.x-k8s.io/skip-preflight-checks annotation: <error>")
+def why_skipped_unknown(p: Preflight) -> str:
+    return f"failed to read {SKIP_PREFLIGHT_CHECKS_ANNOTATION} annotation: {p.skipped_error}"
+
+
 @message("failed to perform preflight checks: <error>")
 def why_unreadable(p: Preflight) -> str:
     return f"failed to perform preflight checks: {_cp(p).error}"
@@ -252,6 +265,7 @@ def why_machine_set(p: Preflight) -> str:
 # fmt: off
 PREFLIGHT_CHECKS: Table[Preflight] = Table(
     "PreflightChecks",
+    Row("skipped-unknown",    enabled & skipped_unknown,                             KEEP, error=why_skipped_unknown),
     Row("not-asked",          ~enabled | skip_all | ~has_control_plane,              KEEP),
     Row("unreadable",         unreadable,                                            KEEP, error=why_unreadable),
     Row("without-version",    ~versioned,                                            KEEP),

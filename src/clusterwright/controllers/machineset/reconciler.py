@@ -29,6 +29,7 @@ from clusterwright.controllers.external import ContractUnknown, get_external
 from clusterwright.controllers.intstr import count
 from clusterwright.controllers.kit.adopt import Providers
 from clusterwright.controllers.kit.conditions import with_condition, with_v1beta1, with_v1beta1_status
+from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.machineset import desired, remediation
 from clusterwright.controllers.machineset.conditions import OWNED, TABLES
@@ -159,9 +160,16 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
 
     async def _remediate(self, run: Run) -> None:
         seen = run.seen
+        failures: list[ApiError] = []
         for machine in seen.machines or ():
             if remediation.has_recovered(machine) or remediation.has_recovered_v1beta1(machine):
-                await self._recovered(run, machine)
+                try:
+                    await self._recovered(run, machine)
+                except ApiError as error:
+                    failures.append(error)
+        if failures:
+            text = "; ".join(map(str, failures))
+            raise PassFailed(f"failed to remove OwnerRemediated condition from healthy Machines: {text}") from failures[0]
         found = remediation.assess(run.seen.machines or (), seen.deployment, is_current=not seen.in_deployment or seen.is_current)
         if found.candidates and found.is_current and not found.error and found.budget != 0:
             found = found.after(await self._preflight(run))
@@ -187,10 +195,15 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
             await self._say(run, found.deferred, remediation.deferred(found))
 
     async def _say(self, run: Run, machines: Sequence[Machine], condition: Condition, old: V1Beta1Condition | None = None) -> None:
-        """Set OwnerRemediated on Machines; raises ApiError, before any of them is deleted."""
-        now = run.seen.now
+        """Set OwnerRemediated on Machines, all of them; raises PassFailed if one could not be written, before any is deleted."""
+        now, failures = run.seen.now, list[ApiError]()
         for machine in machines:
-            await self._hands.patch(run, machine.key, lambda m: with_v1beta1(with_condition(m, condition, now), old, now))
+            try:
+                await self._hands.patch(run, machine.key, lambda m: with_v1beta1(with_condition(m, condition, now), old, now))
+            except ApiError as error:
+                failures.append(error)
+        if failures:
+            raise PassFailed(f"failed to patch Machines: {'; '.join(map(str, failures))}") from failures[0]
 
     async def _recovered(self, run: Run, machine: Machine) -> None:
         def change(m: Machine) -> Machine:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from clusterwright.api.codec import convert
 from clusterwright.api.copying import replace
 from clusterwright.api.core import Machine
 from clusterwright.api.kubernetes import Node
-from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
+from clusterwright.api.meta import GroupVersionKind, Json, LabelSelector, ObjectKey
+from clusterwright.api.selectors import InvalidSelector, as_labels
 from clusterwright.api.wellknown import (
     CLUSTER_NAME_LABEL,
     TOPOLOGY_DEPLOYMENT_NAME_LABEL,
@@ -76,11 +76,11 @@ class CurrentReader:
             raise TopologyFailed(f"failed to get contract version for the ControlPlane object: {self._blueprint.contract_problem}")
         path = ("spec", "machineTemplate", "spec") if contract == "v1beta2" else ("spec", "machineTemplate")
         ref = at(plane, *path, "infrastructureRef")
-        if not isinstance(ref, dict) or not ref.get("name"):
-            where = ".".join((*path, "infrastructureRef"))
-            raise TopologyFailed(
-                f"failed to get InfrastructureMachineTemplate reference for {plane['kind']} {shown(plane)}: path .{where} not found"
-            )
+        required = ("apiGroup" if contract == "v1beta2" else "apiVersion", "kind", "name")
+        missing = next((f for f in required if not isinstance(ref, dict) or not isinstance(ref.get(f), str)), "")
+        if missing:
+            text = f"failed to get {'.'.join((*path, 'infrastructureRef', missing))} from {plane['kind']}"
+            raise TopologyFailed(f"failed to get InfrastructureMachineTemplate reference for {plane['kind']} {shown(plane)}: {text}")
         if "apiGroup" not in ref:
             ref = {**ref, "apiGroup": str(ref.get("apiVersion", "")).rpartition("/")[0]}
         with failing(f"failed to get InfrastructureMachineTemplate for {plane['kind']} {shown(plane)}"):
@@ -202,8 +202,9 @@ class CurrentReader:
         if not version:
             return False
         context = f"failed to check if MachineDeployment {obj['metadata']['name']} is upgrading"
+        labels = _selector(obj, context)
         with failing(f"{context}: failed to list Machines"):
-            machines = await self._client.list(Machine, namespace=self._namespace, labels=_selector(obj))
+            machines = await self._client.list(Machine, namespace=self._namespace, labels=labels)
         for machine in machines:
             if not machine.spec.version:
                 raise TopologyFailed(f"{context}: Machine {machine.metadata.name} has no version")
@@ -218,7 +219,8 @@ class CurrentReader:
         if not any(at(pool, "status", "nodeRefs") for pool in pools):
             return []
         client = await self._workload.client(ObjectKey(self._namespace, self._cluster["metadata"]["name"]))
-        return [pool["metadata"]["name"] for pool in pools if await self._is_pool_upgrading(pool, client)]
+        with failing("failed to list upgrading MachinePools"):
+            return [pool["metadata"]["name"] for pool in pools if await self._is_pool_upgrading(pool, client)]
 
     @staticmethod
     async def _is_pool_upgrading(pool: Json, client: Client) -> bool:
@@ -244,5 +246,9 @@ def _unlike(ref: Json) -> Json:
     return {"apiVersion": "/", "kind": "", "metadata": {}, "of": ref}
 
 
-def _selector(obj: Json) -> dict[str, Any]:
-    return dict(at(obj, "spec", "selector", "matchLabels") or {})
+def _selector(obj: Json, context: str) -> dict[str, str]:
+    """Return the labels that a worker's selector requires. Raises TopologyFailed."""
+    try:
+        return as_labels(convert(at(obj, "spec", "selector") or {}, LabelSelector))
+    except InvalidSelector as error:
+        raise TopologyFailed(f"{context}: failed to convert label selector to map: {error}") from error

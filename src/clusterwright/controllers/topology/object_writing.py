@@ -154,10 +154,8 @@ class ObjectWriter:
             return
         intent = intent_of(desired, current)
         if current is None:
-            try:
+            with failing(f"failed to create {own(desired)}"):
                 made = await self._applier.apply(intent)
-            except ApiError as error:
-                raise creation_failure(intent, error) from error
             self._record(made, "TopologyCreate", f'Created MachineHealthCheck "{shown(made)}"')
             return
         with failing(f"failed to create patch helper for {own(desired)}"):

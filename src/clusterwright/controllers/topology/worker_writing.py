@@ -36,7 +36,7 @@ class WorkerKind:
 
 
 DEPLOYMENTS: Final = WorkerKind(MACHINE_DEPLOYMENT, TOPOLOGY_DEPLOYMENT_NAME_LABEL, "failed to create MachineDeployment", rotates=True)
-POOLS: Final = WorkerKind(MACHINE_POOL, TOPOLOGY_POOL_NAME_LABEL, "failed to create MachinePool MachinePool", rotates=False)
+POOLS: Final = WorkerKind(MACHINE_POOL, TOPOLOGY_POOL_NAME_LABEL, "failed to create MachinePool", rotates=False)
 
 
 class WorkerWriter:
@@ -67,7 +67,7 @@ class WorkerWriter:
         if not new:
             return frozenset()
         selector = {CLUSTER_NAME_LABEL: self._cluster["metadata"]["name"], TOPOLOGY_OWNED_LABEL: ""}
-        with failing(f"failed to read existing {kind.gvk.kind}s"):
+        with failing(f"failed to read {kind.gvk.kind}s for managed topology"):
             found = await self._client.live.list(kind.gvk, namespace=self._cluster["metadata"].get("namespace", ""), labels=selector)
         return frozenset(o.metadata.labels.get(kind.label, "") for o in found)
 

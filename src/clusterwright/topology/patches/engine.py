@@ -18,7 +18,7 @@ from clusterwright.golang.quoting import quote
 from clusterwright.gotemplate import Budget, TemplateError
 from clusterwright.topology.extensions import Asking, CallHandler, ExtensionError, Turn
 from clusterwright.topology.model import Blueprint, Desired
-from clusterwright.topology.patches.items import Item, items_of, matches
+from clusterwright.topology.patches.items import Item, UnknownClass, items_of, matches
 from clusterwright.topology.patches.values import BadValue, is_enabled, value_of
 from clusterwright.topology.patches.variables import PatchVariables, Values, merged, patch_variables
 from clusterwright.topology.paths import at, has, put
@@ -72,8 +72,12 @@ def apply_patches(cluster: Json, blueprint: Blueprint, desired: Desired, *, runt
     if not patches:
         return desired
     if blueprint.contract is None:
-        raise PatchError(f"failed to get contract version for the ControlPlane object: {blueprint.contract_problem}")
-    items = items_of(blueprint, desired, blueprint.contract)
+        text = f"failed to get contract version for the ControlPlane object: {blueprint.contract_problem}"
+        raise PatchError(f"failed to generate patch request: {text}")
+    try:
+        items = items_of(blueprint, desired, blueprint.contract)
+    except UnknownClass as error:
+        raise PatchError(f"failed to generate patch request: {error}") from None
     if not any(patch.get("external") for patch in patches):
         is_done = yield from _patched_alone(cluster, blueprint, desired, patches, items)
         if is_done:

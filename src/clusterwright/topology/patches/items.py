@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 from clusterwright.api.contract import ContractVersion
 from clusterwright.api.meta import Json
+from clusterwright.golang.quoting import quote
 from clusterwright.topology.model import Blueprint, Desired, DesiredWorker
 from clusterwright.topology.patches.variables import HIDDEN_ANNOTATIONS, PatchVariables, Values
 
@@ -18,6 +19,10 @@ MACHINE_REF: Final = {
 }
 _BOOTSTRAP: Final = "spec.template.spec.bootstrap.configRef"
 _INFRASTRUCTURE: Final = "spec.template.spec.infrastructureRef"
+
+
+class UnknownClass(Exception):
+    """A worker names a class whose templates nobody has read."""
 
 
 @dataclass(slots=True)
@@ -45,7 +50,10 @@ class Item:
 
 
 def items_of(blueprint: Blueprint, desired: Desired, contract: ContractVersion) -> list[Item]:
-    """Return the items, in order: infrastructure cluster, control plane, its machines, then the workers in topology order."""
+    """Return the items, in order: infrastructure cluster, control plane, its machines, then the workers in topology order.
+
+    Raises UnknownClass.
+    """
     return [
         Item(f"item-{number}", role, _clean(template), _holder(holder, field), name, worker_class)
         for number, (role, template, holder, field, name, worker_class) in enumerate(_places(blueprint, desired, contract))
@@ -61,14 +69,16 @@ def _places(blueprint: Blueprint, desired: Desired, contract: ContractVersion) -
     if blueprint.control_plane_machine is not None:
         yield "controlPlaneMachine", blueprint.control_plane_machine, desired.control_plane, MACHINE_REF[contract], "", ""
     topology = desired.cluster["spec"]["topology"].get("workers") or {}
-    kinds: Sequence[tuple[Role, str, Any, dict[str, DesiredWorker]]] = (
-        ("machineDeployment", "machineDeployments", blueprint.machine_deployments, desired.machine_deployments),
-        ("machinePool", "machinePools", blueprint.machine_pools, desired.machine_pools),
+    kinds: Sequence[tuple[Role, str, str, Any, dict[str, DesiredWorker]]] = (
+        ("machineDeployment", "MachineDeployment", "machineDeployments", blueprint.machine_deployments, desired.machine_deployments),
+        ("machinePool", "MachinePool", "machinePools", blueprint.machine_pools, desired.machine_pools),
     )
-    for role, key, templates, workers in kinds:
+    for role, noun, key, templates, workers in kinds:
         for entry in topology.get(key) or ():
-            name, worker_class = entry["name"], entry["class"]
+            name, worker_class = entry["name"], entry.get("class", "")
             if name in workers:
+                if worker_class not in templates:
+                    raise UnknownClass(f"failed to lookup {noun} class {quote(worker_class)} in ClusterClass")
                 holder = workers[name].object
                 yield role, templates[worker_class].bootstrap, holder, _BOOTSTRAP, name, worker_class
                 yield role, templates[worker_class].infrastructure, holder, _INFRASTRUCTURE, name, worker_class
