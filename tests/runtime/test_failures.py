@@ -6,10 +6,13 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from clusterwright.api.meta import ObjectKey
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.errors import Conflict, ServerError, Terminal
 from clusterwright.runtime.failures import MOST_TEXT, Failures, told
+from clusterwright.runtime.traces import UnknownSelector
 from clusterwright.runtime.workqueue import Priority, WorkQueue
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.world import START
@@ -176,6 +179,8 @@ def test_what_was_before_can_be_left_out() -> None:
         bench.manager.add_witness("verdicts", lambda query: {"default/c": [dict(query)]})
         await bench.make()
         await asyncio.sleep(20)
+        with pytest.raises(UnknownSelector):
+            bench.manager.report({"colour": "red"})
         everything, now = bench.manager.report({"cluster": "c"}), bench.manager.report({"only": "now"})
         await bench.stop()
         return everything, now
@@ -184,4 +189,4 @@ def test_what_was_before_can_be_left_out() -> None:
     assert everything["verdicts"] == {"default/c": [{"cluster": "c"}]}
     assert len(everything["failures"]) == len(now["failures"]) == 1
     assert now["traces"] == []
-    assert "verdicts" not in now
+    assert now["verdicts"] == {"default/c": [{"only": "now"}]}

@@ -12,7 +12,8 @@ import pytest
 from clusterwright.api.core import Cluster
 from clusterwright.api.meta import ObjectKey
 from clusterwright.cli import samples
-from clusterwright.offline.verdict import State
+from clusterwright.offline import glance
+from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane
@@ -164,8 +165,6 @@ def test_series_follow_the_verdict_and_end_with_the_cluster() -> None:
 
 
 def test_of_many_clusters_each_has_some_of_its_history_in_an_answer() -> None:
-    from clusterwright.offline.verdict import Verdict
-
     history = History()
     for n in range(600):
         for m in range(5):
@@ -177,6 +176,27 @@ def test_of_many_clusters_each_has_some_of_its_history_in_an_answer() -> None:
     assert sum(map(len, everything.values())) <= MOST_TOLD
     assert [len(v) for v in told({"namespace": "ns", "cluster": "c7"}).values()] == [5]
     assert told({"namespace": "other"}) == {}
+    assert {len(v) for v in told({"only": "now"}).values()} == {1}
+
+
+def test_a_list_of_clusters_has_the_since_of_the_history() -> None:
+    async def main() -> tuple[Verdict, Verdict]:
+        async with plane(LoopClock(START)) as p, judged(p) as judge:
+            assert p.manager is not None
+            p.manager.add_witness("verdicts", told_by(judge.history))
+            await p.apply(whole())
+            await p.until_available("c", workers=1)
+            await asyncio.sleep(60)
+            await p.client.delete(DEV_TEMPLATE, key("md"))
+            await p.client.patch(DEPLOYMENT, key("md"), {"spec": {"replicas": 2}})
+            await asyncio.sleep(120)
+            await p.client.patch(CLUSTER, KEY, {"spec": {"paused": True}})
+            await asyncio.sleep(120)
+            fleet = await glance.read(p.client, "default", p.clock.now())
+            return judge.verdicts[KEY], fleet.verdict(KEY)
+
+    page, listed = run_virtual(main())
+    assert (listed.state, listed.object, listed.cause, listed.since) == (page.state, page.object, page.cause, page.since)
 
 
 def test_the_share_of_another_process_is_left_to_it() -> None:

@@ -16,6 +16,7 @@ from clusterwright.offline.kinship import Kinship, name_of
 from clusterwright.offline.listing import beside, everything
 from clusterwright.offline.testimony import WEBHOOK_CONFIGURATIONS, Sight
 from clusterwright.offline.verdict import Verdict, judge
+from clusterwright.offline.verdict_times import since_left
 from clusterwright.runtime.client import Client
 
 _COMMON = frozenset({"CustomResourceDefinition", "ExtensionConfig", *WEBHOOK_CONFIGURATIONS})
@@ -52,7 +53,8 @@ class Fleet:
         names = sorted(self._kinship.of(self._kinship.objects[subject]))  # the same words every time
         objects = [dict(self._kinship.objects[name].json) for name in names]
         events = [event for name in names for event in self._events.get(name, ())]
-        return household_verdict(subject, [*objects, *events, *self._common], self._sight)
+        verdict = household_verdict(subject, [*objects, *events, *self._common], self._sight)
+        return since_left(verdict, self._sight.running.verdicts) if self._sight.running is not None else verdict
 
     def verdicts(self) -> Mapping[ObjectKey, Verdict]:
         """Return the verdict on every Cluster."""

@@ -269,9 +269,7 @@ class Manager:
         Which controllers run, which do not and why, what they may not do, and of the objects that the query asks for: the decisions,
         the errors in which their passes end, and how many others are ahead of them in the queues.
         """
-        if query.get("only") == "now":
-            return {**self.workings(query), "traces": []}
-        traces = self.traces.selected(query)  # knows what can be asked for
+        traces = self.traces.selected(query) if query.get("only") != "now" else []
         return {**self.workings(query), "traces": traces, **{name: witness(query) for name, witness in self._witnesses.items()}}
 
     def workings(self, query: Mapping[str, str]) -> Json:

@@ -47,7 +47,7 @@ class Decision:
 
 
 SELECTORS: Final = frozenset({"controller", "kind", "namespace", "name", "cluster", "only"})
-"""By what can be asked for. `cluster` selects histories of verdicts and nothing else; `only=now` leaves out what was before."""
+"""The selectors of a query. `cluster` selects histories of verdicts only; `only=now` leaves out decisions and earlier verdicts."""
 _OF_OBJECTS: Final = frozenset({"controller", "kind", "namespace", "name"})
 
 
