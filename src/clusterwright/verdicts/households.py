@@ -213,10 +213,11 @@ class Households:
     # ----------------------------------------------------------------------------------------------- watching
 
     async def open(self) -> None:
-        """Begin to look, once."""
+        """Begin to look, once; raises ApiError if nothing can be known yet."""
         async with self._opening:
             if self._is_open:
                 return
+            definitions = await self._cache.informer(CustomResourceDefinitionMeta)
             self._is_open = True
             await self._watch(CLUSTER)
             if self._everything:
@@ -224,7 +225,6 @@ class Households:
                     await self._watch(gvk)
             else:
                 self._cache.when_added(self._take)
-            definitions = await self._cache.informer(CustomResourceDefinitionMeta)
             definitions.subscribe(self._defined)
 
     def when_cluster_appears(self, appeared: Callable[[Entry], None]) -> None:

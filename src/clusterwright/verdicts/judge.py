@@ -24,6 +24,7 @@ from clusterwright.offline.timeline import conditions_shown
 from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.cache import Cache
 from clusterwright.runtime.clock import Clock
+from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.logging import get_logger
 from clusterwright.verdicts.history import History
 from clusterwright.verdicts.households import Household, Households
@@ -40,6 +41,9 @@ REST: Final = 9.0
 """How long to rest after a verdict, in times of what it took."""
 WATCHED_REST: Final = 1.0
 """The same while somebody looks at the list of all clusters."""
+
+TRY_AGAIN: Final = 5.0
+"""Seconds after which the API server is asked again if it did not answer."""
 
 Told = Callable[[ObjectKey, Household | None, Verdict | None], None]
 """Called with a cluster, what belongs to it, and the verdict; with neither when it is gone, or is not ours any more."""
@@ -126,7 +130,13 @@ class Judge:
         """Judge until cancelled."""
         if not self._always:
             await self._wake.wait()  # until somebody looks for the first time
-        await self.households.ready()
+        while True:
+            try:
+                await self.households.ready()
+                break
+            except ApiError as error:
+                _log.info("Clusters cannot be looked at yet", error=str(error))
+                await self._clock.sleep(TRY_AGAIN)
         self._forget_what_is_gone()
         while True:
             self._wake.clear()
@@ -169,7 +179,7 @@ class Judge:
         if known is not None:
             return known.state is State.FINE
         entry = self.households.find(cluster)
-        return entry is None or is_true(conditions_shown(Unstructured(msgspec.json.decode(entry.raw))), "Available")
+        return entry is None or _is_available(entry.raw)
 
     async def _something_to_do(self) -> None:
         wanted = [self._settled(c) - self._clock.monotonic() for c in self._dirty if self._is_wanted(c)]
@@ -222,3 +232,11 @@ class Judge:
         self.verdicts.pop(cluster, None)
         for told in self._listeners:
             told(cluster, None, None)
+
+
+def _is_available(raw: bytes) -> bool:
+    """Return whether a Cluster says that it is; False if it cannot be read."""
+    try:
+        return is_true(conditions_shown(Unstructured(msgspec.json.decode(raw))), "Available")
+    except Exception:  # only the order of work depends on it, and whatever a Cluster holds must not end that
+        return False
