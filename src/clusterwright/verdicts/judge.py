@@ -207,7 +207,9 @@ class Judge:
                 self._gone(cluster)
                 return
             now, running = self._clock.now(), self._running(cluster.namespace, household.names)
-            verdict = await asyncio.get_running_loop().run_in_executor(None, self._verdict, cluster, household, now, running)
+            sight = Sight(now) if household.is_partial else Sight(now, self.households.seen, self.households.unseen, running=running)
+            found = await asyncio.get_running_loop().run_in_executor(None, _verdict, cluster, household, sight)
+            verdict = self.history.note(cluster, str(household.cluster["metadata"].get("uid") or ""), found, now)
             self.verdicts[cluster] = verdict
             for told in self._listeners:
                 told(cluster, household, verdict)
@@ -218,20 +220,17 @@ class Judge:
             again = min(2 * waited, SELDOM)
             self._due[cluster] = (now + again, again)
 
-    def _verdict(self, cluster: ObjectKey, household: Household, now: datetime, running: Running | None) -> Verdict:
-        if household.is_partial:
-            sight = Sight(now)
-        else:
-            sight = Sight(now, self.households.seen, self.households.unseen, running=running)
-        verdict = household_verdict(name_of("Cluster", *cluster), [*household.objects, *household.events, *household.common], sight)
-        return self.history.note(cluster, str(household.cluster["metadata"].get("uid") or ""), verdict, now)
-
     def _gone(self, cluster: ObjectKey) -> None:
         if self.households.find(cluster) is None:
             self.history.forget(cluster)
         self.verdicts.pop(cluster, None)
         for told in self._listeners:
             told(cluster, None, None)
+
+
+def _verdict(cluster: ObjectKey, household: Household, sight: Sight) -> Verdict:
+    """Judge a cluster; on another thread, so that it is given all that it needs."""
+    return household_verdict(name_of("Cluster", *cluster), [*household.objects, *household.events, *household.common], sight)
 
 
 def _is_available(raw: bytes) -> bool:
