@@ -26,7 +26,7 @@ HERE = {
     "provider/cluster.yaml",
 }
 ELSEWHERE = {*(f"{flavor}.yaml" for flavor in FLAVORS), "extension/extension.py", "extension/extensionconfig.yaml"}
-ELSEWHERE |= {"alerts/clusterwright.yaml", "holmesgpt/clusterwright.yaml", "holmesgpt/mcp.yaml"}
+ELSEWHERE |= {"alerts/clusterwright.yaml", "holmesgpt/README.md", "holmesgpt/clusterwright.yaml", "holmesgpt/mcp.yaml"}
 """Tried by test_create.py, by the tests of the runtime SDK, and by tests/verdicts/test_examples_for_tools.py."""
 
 

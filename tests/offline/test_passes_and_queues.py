@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from clusterwright.api.meta import Json
+from clusterwright.offline import glance
 from clusterwright.offline.bundle import assemble
 from clusterwright.offline.detectors.passes import OFTEN
 from clusterwright.offline.explain import explain
@@ -19,7 +20,7 @@ from clusterwright.runtime.errors import ServerError
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START
-from offline.live import DEV_MACHINE, SUBJECT, key, lived, look, machines, recorded, whole
+from offline.live import DEV_MACHINE, NAMESPACE, SUBJECT, key, lived, look, machines, recorded, whole
 
 ERROR = "spec.backend.inMemory.vm: '<no value>s' is not a duration such as 10s or 1m30s"
 Spoil = Callable[[Plane], Awaitable[None]]
@@ -132,13 +133,16 @@ def stuck(p: Plane, name: str, *, crowd: int) -> None:
         found.queue.add(key(f"other-{n}"))
 
 
-def waiting(name: str, crowd: int) -> tuple[Verdict, Verdict]:
-    async def main() -> tuple[Verdict, Verdict]:
+def waiting(name: str, crowd: int) -> tuple[Verdict, Verdict, Verdict]:
+    """The verdict live, from a file, and in a list of clusters."""
+
+    async def main() -> tuple[Verdict, Verdict, Verdict]:
         async with plane(LoopClock(START)) as p:
             stuck(p, name, crowd=crowd)
             await p.apply(whole())
             await asyncio.sleep(100)
-            return await both(p)
+            listed = (await glance.read(p.client, NAMESPACE, p.clock.now())).verdict(key("c"))
+            return *await both(p), listed
 
     return run_virtual(main())
 

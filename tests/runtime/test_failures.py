@@ -6,10 +6,13 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from clusterwright.api.meta import ObjectKey
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.errors import Conflict, ServerError, Terminal
 from clusterwright.runtime.failures import MOST_TEXT, Failures, told
+from clusterwright.runtime.traces import UnknownSelector
 from clusterwright.runtime.workqueue import Priority, WorkQueue
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.world import START
@@ -168,3 +171,22 @@ def test_a_manager_reports_who_waits() -> None:
     assert (queue["ahead"], queue["atWork"]) == ({"default/c": 1}, [])
     assert 4 < queue["oldestSeconds"] <= 5
     assert others == []
+
+
+def test_what_was_before_can_be_left_out() -> None:
+    async def main() -> tuple[Any, Any]:
+        bench = await Bench().start(Failing(ServerError("no")))
+        bench.manager.add_witness("verdicts", lambda query: {"default/c": [dict(query)]})
+        await bench.make()
+        await asyncio.sleep(20)
+        with pytest.raises(UnknownSelector):
+            bench.manager.report({"colour": "red"})
+        everything, now = bench.manager.report({"cluster": "c"}), bench.manager.report({"only": "now"})
+        await bench.stop()
+        return everything, now
+
+    everything, now = run_virtual(main())
+    assert everything["verdicts"] == {"default/c": [{"cluster": "c"}]}
+    assert len(everything["failures"]) == len(now["failures"]) == 1
+    assert now["traces"] == []
+    assert now["verdicts"] == {"default/c": [{"only": "now"}]}

@@ -236,7 +236,7 @@ async def test_traces_are_served(world_clock):
 
     assert (status, [(d["name"], d["rows"], d["passes"]) for d in found["traces"]]) == (200, [("m", {"Ready": "summary"}, 1)])
     assert [d["kind"] for d in everything[1]["traces"]] == ["Cluster", "Machine"]
-    assert refused == (400, "who: not known; known: controller, kind, name, namespace\n")
+    assert refused == (400, "who: not known; known: cluster, controller, kind, name, namespace, only\n")
 
 
 @pytest.fixture

@@ -54,6 +54,14 @@ def test_only_another_state_cause_or_object_is_an_entry() -> None:
     ]
 
 
+def test_what_could_not_be_seen_is_not_remembered() -> None:
+    history = History()
+    history.note(KEY, "1", fine(), START)
+    history.note(KEY, "1", Verdict(SUBJECT, State.UNSEEN, "could not read Machines: not listed yet"), START + timedelta(seconds=5))
+    history.note(KEY, "1", fine(), START + timedelta(seconds=9))
+    assert [e.state for e in history.of(KEY)] == ["fine"]
+
+
 def test_a_cluster_of_the_same_name_begins_anew() -> None:
     history = History()
     history.note(KEY, "1", broken(), START)

@@ -7,14 +7,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from clusterwright.api.core import Cluster
 from clusterwright.api.meta import ObjectKey
 from clusterwright.cli import samples
-from clusterwright.offline.verdict import State
+from clusterwright.offline import glance
+from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START
+from clusterwright.verdicts import households
 from clusterwright.verdicts.history import History
 from clusterwright.verdicts.judge import SELDOM, Judge
 from clusterwright.verdicts.series import Series
@@ -161,8 +165,6 @@ def test_series_follow_the_verdict_and_end_with_the_cluster() -> None:
 
 
 def test_of_many_clusters_each_has_some_of_its_history_in_an_answer() -> None:
-    from clusterwright.offline.verdict import Verdict
-
     history = History()
     for n in range(600):
         for m in range(5):
@@ -174,6 +176,27 @@ def test_of_many_clusters_each_has_some_of_its_history_in_an_answer() -> None:
     assert sum(map(len, everything.values())) <= MOST_TOLD
     assert [len(v) for v in told({"namespace": "ns", "cluster": "c7"}).values()] == [5]
     assert told({"namespace": "other"}) == {}
+    assert {len(v) for v in told({"only": "now"}).values()} == {1}
+
+
+def test_a_list_of_clusters_has_the_since_of_the_history() -> None:
+    async def main() -> tuple[Verdict, Verdict]:
+        async with plane(LoopClock(START)) as p, judged(p) as judge:
+            assert p.manager is not None
+            p.manager.add_witness("verdicts", told_by(judge.history))
+            await p.apply(whole())
+            await p.until_available("c", workers=1)
+            await asyncio.sleep(60)
+            await p.client.delete(DEV_TEMPLATE, key("md"))
+            await p.client.patch(DEPLOYMENT, key("md"), {"spec": {"replicas": 2}})
+            await asyncio.sleep(120)
+            await p.client.patch(CLUSTER, KEY, {"spec": {"paused": True}})
+            await asyncio.sleep(120)
+            fleet = await glance.read(p.client, "default", p.clock.now())
+            return judge.verdicts[KEY], fleet.verdict(KEY)
+
+    page, listed = run_virtual(main())
+    assert (listed.state, listed.object, listed.cause, listed.since) == (page.state, page.object, page.cause, page.since)
 
 
 def test_the_share_of_another_process_is_left_to_it() -> None:
@@ -190,5 +213,28 @@ def test_the_share_of_another_process_is_left_to_it() -> None:
                 judge.reconsider()
                 await asyncio.sleep(10)
                 assert set(judge.verdicts) == {key("d")}
+
+    run_virtual(main())
+
+
+def test_a_cluster_of_which_there_is_too_much_is_judged_by_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(households, "MOST_BYTES", 100_000)
+
+    async def main() -> None:
+        async with plane(LoopClock(START)) as p, judged(p) as judge:
+            await p.apply(whole())
+            await p.until_available("c", workers=1)
+            metadata = {"namespace": "default", "labels": {"cluster.x-k8s.io/cluster-name": "c"}}
+            for n in range(3):
+                data = {"huge": "x" * 50_000}
+                await p.client.create(
+                    {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {**metadata, "name": f"huge-{n}"}, "data": data}
+                )
+            await asyncio.sleep(60)
+            household = await judge.households.of(KEY)
+            assert household is not None
+            assert household.is_partial
+            assert [o["kind"] for o in household.objects] == ["Cluster"]
+            assert judge.verdicts[KEY].state is State.FINE
 
     run_virtual(main())

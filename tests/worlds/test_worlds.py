@@ -52,7 +52,7 @@ def test_the_command_answers_in_the_documented_form(name: str, capsys: pytest.Ca
     assert isinstance(answer["status"], dict)
     assert bool(answer["causes"]) == bool(answer["chain"]) == (world["truth"]["object"] is not None)
     for cause in answer["causes"]:
-        assert set(cause) == {"object", "what", "since", "who", "next"}
+        assert set(cause) == {"object", "cause", "what", "since", "who", "next"}
         assert cause["what"]
         assert cause["who"]
         assert cause["next"]

@@ -76,13 +76,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def explained(
-    arguments: argparse.Namespace, subject: Subject, condition: str = "", *, keep_secrets: bool = True
+    arguments: argparse.Namespace, subject: Subject, condition: str = "", *, bundle: Bundle | None = None, keep_secrets: bool = True
 ) -> tuple[Answer, str]:
     """Return the answer, and the name of the table of a condition as it is written; raises BadBundle, ApiError, Failed.
 
-    `keep_secrets`: passes read values of Secrets; else nothing does.
+    `bundle`: that of the arguments, if it was read already. `keep_secrets`: passes read values of Secrets; else nothing does.
     """
-    bundle = read_bundle(arguments.source) if arguments.source else assemble(await _live(arguments, subject, keep_secrets=keep_secrets))
+    if bundle is None and arguments.source:
+        bundle = read_bundle(arguments.source)
+    elif bundle is None:
+        bundle = assemble(await _live(arguments, subject, keep_secrets=keep_secrets))
     answer = explain(bundle, find_subject(bundle, subject, arguments.namespace))
     return answer, _table_name(answer, condition)
 

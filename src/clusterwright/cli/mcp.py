@@ -81,6 +81,7 @@ class Tools:
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
+        self._bundle = read_bundle(arguments.source) if arguments.source else None
 
     def listed(self) -> list[Tool]:
         """Return all tools."""
@@ -131,8 +132,7 @@ class Tools:
     async def _clusters(self, given: Mapping[str, Any]) -> Answer:
         namespace = given.get("namespace", "")
         with _failures():
-            if self._arguments.source:
-                bundle = self._bundle()
+            if (bundle := self._bundle) is not None:
                 unseen = {t.kind: t.error for t in bundle.observation.unseen}
                 fleet = glance.Fleet(bundle.objects, Sight(bundle.moment(), frozenset(bundle.observation.seen), unseen))
             else:
@@ -146,14 +146,15 @@ class Tools:
     async def _explain(self, given: Mapping[str, Any]) -> Answer:
         with _failures():
             subject = Subject(subjects.kind_of(given.get("kind") or "Cluster"), given.get("namespace", ""), given["name"])
-            answer, condition = await explained(self._own(given), subject, given.get("condition", ""), keep_secrets=False)
+            answer, condition = await explained(
+                self._own(given), subject, given.get("condition", ""), bundle=self._bundle, keep_secrets=False
+            )
         data = answer.to_json(condition)
         return Answer(as_text(answer, condition), {k: v for k, v in data.items() if k in (*_KEPT, "tables")})
 
     async def _describe(self, given: Mapping[str, Any]) -> Answer:
         with _failures():
-            if self._arguments.source:
-                bundle = self._bundle()
+            if (bundle := self._bundle) is not None:
                 key = _key(bundle, given)
                 tree, now = await look(World(bundle, bundle.moment(), sample_keys()).client, key), bundle.moment()
             else:
@@ -166,9 +167,8 @@ class Tools:
 
     async def _timeline(self, given: Mapping[str, Any]) -> Answer:
         with _failures():
-            if self._arguments.source:
-                bundle = self._bundle()
-            else:
+            bundle = self._bundle
+            if bundle is None:
                 own = self._own(given)
                 namespace = self._namespace(given) or connect.resolve(own).namespace
                 bundle = assemble(await gather(own, f"{namespace}/{given['name']}"))
@@ -180,9 +180,6 @@ class Tools:
         return Answer(text or "nothing happened", {"moments": [m.to_json() for m in newest], "leftOut": left_out})
 
     # ------------------------------------------------------------------------------------------------ sources
-
-    def _bundle(self) -> Bundle:
-        return read_bundle(self._arguments.source)
 
     def _namespace(self, given: Mapping[str, Any]) -> str:
         return str(given.get("namespace") or self._arguments.namespace)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import aclosing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -32,6 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the moments, oldest first; with --watch continue as things happen. 1: the cluster does not exist."""
     subject = subjects.parse_cluster(arguments.words)
     arguments.namespace = subject.namespace or arguments.namespace
+    arguments.day = ""  # none was shown yet
     _moment(arguments.since, SystemClock().now())  # what cannot be understood is told before anything is read
     if arguments.source:
         if arguments.watch:
@@ -126,8 +130,11 @@ async def _run(arguments: argparse.Namespace, subject: subjects.Subject) -> int:
 
 
 def _tell(arguments: argparse.Namespace, moments: Iterable[Moment]) -> None:
-    for line in _json(moments) if arguments.output == "json" else as_text(moments):
+    is_terminal = sys.stdout.isatty()
+    style = Style(day=arguments.day if is_terminal else None, is_coloured=is_terminal and not os.environ.get("NO_COLOR"))
+    for line in _json(moments) if arguments.output == "json" else as_text(moments, style):
         print(line, flush=True)
+    arguments.day = style.day
 
 
 def _json(moments: Iterable[Moment]) -> Iterator[str]:
@@ -136,10 +143,30 @@ def _json(moments: Iterable[Moment]) -> Iterator[str]:
         yield json.dumps(line)
 
 
-def as_text(moments: Iterable[Moment]) -> Iterator[str]:
+@dataclass(slots=True)
+class Style:
+    """The look of lines. With a `day`, the last one that was shown, a line tells each new day, and the others the time alone."""
+
+    day: str | None = None
+    is_coloured: bool = False
+
+
+_COLOURS: Final = {Sort.WARNING: "33", Sort.VERDICT: "1", Sort.DECISION: "2"}
+
+
+def as_text(moments: Iterable[Moment], style: Style | None = None) -> Iterator[str]:
     """Yield a line for each moment."""
+    style = style or Style()
     for moment in moments:
+        at = moment.at
+        if style.day is not None:
+            day, _, at = moment.at.rstrip("Z").partition("T")
+            if day != style.day:
+                yield day
+                style.day = day
         kind, _, rest = moment.object.partition("/")
         about = moment.about if moment.sort is not Sort.VERDICT else ""
         what = " ".join(filter(None, (about, " ".join(moment.text.split()))))
-        yield f"{moment.at}  {moment.sort:<9}  {kind}/{rest.rpartition('/')[2]}  {what}"
+        line = f"{at}  {moment.sort:<9}  {kind}/{rest.rpartition('/')[2]}  {what}"
+        colour = _COLOURS.get(moment.sort) if style.is_coloured else None
+        yield f"\033[{colour}m{line}\033[0m" if colour else line

@@ -10,11 +10,13 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from clusterwright.api.meta import Json, ObjectKey, Unstructured
+from clusterwright.offline.asking import ask_now
 from clusterwright.offline.causes import Investigation
 from clusterwright.offline.kinship import Kinship, name_of
 from clusterwright.offline.listing import beside, everything
 from clusterwright.offline.testimony import WEBHOOK_CONFIGURATIONS, Sight
 from clusterwright.offline.verdict import Verdict, judge
+from clusterwright.offline.verdict_times import since_left
 from clusterwright.runtime.client import Client
 
 _COMMON = frozenset({"CustomResourceDefinition", "ExtensionConfig", *WEBHOOK_CONFIGURATIONS})
@@ -51,7 +53,8 @@ class Fleet:
         names = sorted(self._kinship.of(self._kinship.objects[subject]))  # the same words every time
         objects = [dict(self._kinship.objects[name].json) for name in names]
         events = [event for name in names for event in self._events.get(name, ())]
-        return household_verdict(subject, [*objects, *events, *self._common], self._sight)
+        verdict = household_verdict(subject, [*objects, *events, *self._common], self._sight)
+        return since_left(verdict, self._sight.running.verdicts) if self._sight.running is not None else verdict
 
     def verdicts(self) -> Mapping[ObjectKey, Verdict]:
         """Return the verdict on every Cluster."""
@@ -75,7 +78,8 @@ async def read(client: Client, namespace: str, now: datetime) -> Fleet:
     found = await everything(client, namespace)
     found.objects += await beside(client, found)
     unseen = {str(u["kind"]): str(u["error"]) for u in found.unseen}
-    return Fleet((dict(o.json) for o in found.objects), Sight(now, frozenset(found.seen), unseen))
+    running = await ask_now(client, namespace)
+    return Fleet((dict(o.json) for o in found.objects), Sight(now, frozenset(found.seen), unseen, running=running))
 
 
 def _by_object(events: Iterable[Json]) -> dict[str, list[Json]]:

@@ -42,7 +42,7 @@ from clusterwright.runtime.resources import Kind
 from clusterwright.runtime.rest import RestClient
 from clusterwright.runtime.rights import Listening, Right, Rights
 from clusterwright.runtime.shards import ShardOptions, Shards
-from clusterwright.runtime.traces import Traces
+from clusterwright.runtime.traces import Traces, of_objects
 from clusterwright.runtime.tracing import NoTracer, OpenTelemetryTracer
 from clusterwright.runtime.transports import Measured, Throttled
 from clusterwright.runtime.workqueue import Backoff
@@ -271,18 +271,17 @@ class Manager:
         Which controllers run, which do not and why, what they may not do, and of the objects that the query asks for: the decisions,
         the errors in which their passes end, and how many others are ahead of them in the queues.
         """
-        traces = self.traces.selected(query)  # knows what can be asked for
+        traces = self.traces.selected(query) if query.get("only") != "now" else []
         return {**self.workings(query), "traces": traces, **{name: witness(query) for name, witness in self._witnesses.items()}}
 
     def workings(self, query: Mapping[str, str]) -> Json:
         """Return the report without what was decided before."""
-        of = {name: value for name, value in query.items() if name != "cluster"}
         return {
             "features": dict(self.features),
             "controllers": {controller.name: controller.kind.__name__ for controller in self.controllers},
             "idle": {name: {"kind": kind, "why": why} for name, (kind, why) in self.idle.items()},
             "rights": [f"{right} ({what})" for right, what in sorted(self.rights.missing.items())],
-            "failures": [failure.to_json() for failure in self.failures.selected(**of)],
+            "failures": [failure.to_json() for failure in self.failures.selected(**of_objects(query))],
             # before controllers run, nobody comes to what waits
             "queues": [q for c in self.controllers if (q := waiting(c, query)) is not None] if self._started else [],
         }

@@ -46,8 +46,9 @@ class Decision:
         }
 
 
-SELECTORS: Final = frozenset({"controller", "kind", "namespace", "name", "cluster"})
-"""By what can be asked for. `cluster` selects histories of verdicts and nothing else."""
+SELECTORS: Final = frozenset({"controller", "kind", "namespace", "name", "cluster", "only"})
+"""The selectors of a query. `cluster` selects histories of verdicts only; `only=now` leaves out decisions and earlier verdicts."""
+_OF_OBJECTS: Final = frozenset({"controller", "kind", "namespace", "name"})
 
 
 class UnknownSelector(ValueError):
@@ -113,5 +114,9 @@ class Traces:
         """Return the history that a query asks for, as it is served; raises UnknownSelector."""
         if unknown := sorted(query.keys() - SELECTORS):
             raise UnknownSelector(f"{', '.join(unknown)}: not known; known: {', '.join(sorted(SELECTORS))}")
-        of = {name: value for name, value in query.items() if name != "cluster"}
-        return [decision.to_json() for decision in self.history(**of)]
+        return [decision.to_json() for decision in self.history(**of_objects(query))]
+
+
+def of_objects(query: Mapping[str, str]) -> dict[str, str]:
+    """Return the part of a query that selects objects."""
+    return {name: value for name, value in query.items() if name in _OF_OBJECTS}

@@ -30,8 +30,15 @@ from clusterwright.runtime.logging import get_logger
 
 PATIENCE: Final = 5.0
 """Seconds that a question waits until all objects are known."""
-_AT_ONCE: Final = 50
+AT_ONCE: Final = 50
 """The number of objects that are read before other work gets its turn."""
+BYTES_AT_ONCE: Final = 256 * 1024
+"""The same in bytes."""
+MOST_OBJECTS: Final = 20_000
+"""Of a cluster; one with more is judged by its Cluster alone."""
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""The same in bytes."""
+MOST_EVENTS: Final = 5_000
 CLUSTER: Final = gvk_of(Cluster)
 _EVENT: Final = GroupVersionKind("", "v1", "Event")
 _EXTENSION: Final = gvk_of(ExtensionConfig)
@@ -53,6 +60,9 @@ class Household:
     events: Sequence[Json] = ()
     common: Sequence[Json] = field(default=(), repr=False)
     """Objects that belong to no cluster and may matter to this one."""
+
+    is_partial: bool = False
+    """Whether there is too much of it, so that only the Cluster is here."""
 
     @property
     def cluster(self) -> Json:
@@ -98,21 +108,28 @@ class Households:
 
         Secrets are among them, because verdicts are about them, too: what is shown is decided by whoever shows it.
         """
-        return list(self._walk(cluster))
+        return [obj for obj, _ in self._walk(cluster)]
 
     async def of(self, cluster: ObjectKey) -> Household | None:
         """Return all about a Cluster, between other work of the event loop; None where it is not there."""
         objects: list[Json] = []
-        for n, one in enumerate(self._walk(cluster)):
-            objects.append(one)
-            if n % _AT_ONCE == _AT_ONCE - 1:
+        size = step = number = 0
+        for obj, length in self._walk(cluster):
+            objects.append(obj)
+            size, step, number = size + length, step + length, number + 1
+            if size > MOST_BYTES or len(objects) > MOST_OBJECTS:
+                _log.warning("Cluster is too large, it is judged by its own words", cluster=str(cluster), objects=len(objects), bytes=size)
+                return Household(objects[:1], is_partial=True)
+            if number >= AT_ONCE or step > BYTES_AT_ONCE:
+                step = number = 0
                 await asyncio.sleep(0)
         if not objects:
             return None
         household = Household(objects)
         return Household(objects, self.events_of(household.names), [*self.definitions, *self._common()])
 
-    def _walk(self, cluster: ObjectKey) -> Iterator[Json]:
+    def _walk(self, cluster: ObjectKey) -> Iterator[tuple[Json, int]]:
+        """Yield every object of a cluster with its length in bytes."""
         own = self.find(cluster)
         if own is None:
             return
@@ -136,7 +153,7 @@ class Households:
                 continue
             found.add(name)
             json = _decoded(gvk, entry)
-            yield json
+            yield json, len(entry.raw)
             queue += self._found(mentioned(Unstructured(json)), found)
             queue += [(one.gvk, owned) for one in list(self._informers.values()) for owned in one.owned(entry.uid)]
 
@@ -170,6 +187,8 @@ class Households:
                 about = event.get("involvedObject") or {}
                 if name_of(str(about.get("kind")), str(about.get("namespace") or ""), bare) in wanted:
                     found.append(event)
+                if len(found) >= MOST_EVENTS:
+                    return found
         return found
 
     def _common(self) -> list[Json]:
@@ -194,10 +213,11 @@ class Households:
     # ----------------------------------------------------------------------------------------------- watching
 
     async def open(self) -> None:
-        """Begin to look, once."""
+        """Begin to look, once; raises ApiError if nothing can be known yet."""
         async with self._opening:
             if self._is_open:
                 return
+            definitions = await self._cache.informer(CustomResourceDefinitionMeta)
             self._is_open = True
             await self._watch(CLUSTER)
             if self._everything:
@@ -205,7 +225,6 @@ class Households:
                     await self._watch(gvk)
             else:
                 self._cache.when_added(self._take)
-            definitions = await self._cache.informer(CustomResourceDefinitionMeta)
             definitions.subscribe(self._defined)
 
     def when_cluster_appears(self, appeared: Callable[[Entry], None]) -> None:

@@ -24,6 +24,7 @@ from clusterwright.offline.timeline import conditions_shown
 from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.cache import Cache
 from clusterwright.runtime.clock import Clock
+from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.logging import get_logger
 from clusterwright.verdicts.history import History
 from clusterwright.verdicts.households import Household, Households
@@ -40,6 +41,9 @@ REST: Final = 9.0
 """How long to rest after a verdict, in times of what it took."""
 WATCHED_REST: Final = 1.0
 """The same while somebody looks at the list of all clusters."""
+
+TRY_AGAIN: Final = 5.0
+"""Seconds after which the API server is asked again if it did not answer."""
 
 Told = Callable[[ObjectKey, Household | None, Verdict | None], None]
 """Called with a cluster, what belongs to it, and the verdict; with neither when it is gone, or is not ours any more."""
@@ -98,6 +102,7 @@ class Judge:
         """Somebody looks closely at a cluster: it comes first."""
         self._followers[cluster] = self._followers.get(cluster, 0) + 1
         self._changed(cluster)
+        self._wake.set()
 
     def unfollow(self, cluster: ObjectKey) -> None:
         """They do not any more."""
@@ -115,8 +120,9 @@ class Judge:
 
     def _changed(self, cluster: ObjectKey) -> None:
         self._due.pop(cluster, None)
-        self._dirty.setdefault(cluster, self._clock.monotonic())
-        self._wake.set()
+        if cluster not in self._dirty:
+            self._dirty[cluster] = self._clock.monotonic()
+            self._wake.set()
 
     # ---------------------------------------------------------------------------------------------- the loop
 
@@ -124,7 +130,13 @@ class Judge:
         """Judge until cancelled."""
         if not self._always:
             await self._wake.wait()  # until somebody looks for the first time
-        await self.households.ready()
+        while True:
+            try:
+                await self.households.ready()
+                break
+            except ApiError as error:
+                _log.info("Clusters cannot be looked at yet", error=str(error))
+                await self._clock.sleep(TRY_AGAIN)
         self._forget_what_is_gone()
         while True:
             self._wake.clear()
@@ -167,7 +179,7 @@ class Judge:
         if known is not None:
             return known.state is State.FINE
         entry = self.households.find(cluster)
-        return entry is None or is_true(conditions_shown(Unstructured(msgspec.json.decode(entry.raw))), "Available")
+        return entry is None or _is_available(entry.raw)
 
     async def _something_to_do(self) -> None:
         wanted = [self._settled(c) - self._clock.monotonic() for c in self._dirty if self._is_wanted(c)]
@@ -178,7 +190,8 @@ class Judge:
             async with asyncio.timeout(None if soonest is None else max(0.001, soonest)):
                 await self._wake.wait()
         except TimeoutError:
-            pass
+            return
+        await self._clock.sleep(HURRY)  # many changes come at once: they are gone through once
 
     async def _judge(self, cluster: ObjectKey) -> None:
         """Judge one cluster and tell of it; nothing that it holds may end the verdicts on others."""
@@ -194,7 +207,8 @@ class Judge:
                 self._gone(cluster)
                 return
             now, running = self._clock.now(), self._running(cluster.namespace, household.names)
-            found = await asyncio.get_running_loop().run_in_executor(None, self._verdict, cluster, household, now, running)
+            sight = Sight(now) if household.is_partial else Sight(now, self.households.seen, self.households.unseen, running=running)
+            found = await asyncio.get_running_loop().run_in_executor(None, _verdict, cluster, household, sight)
             verdict = self.history.note(cluster, str(household.cluster["metadata"].get("uid") or ""), found, now)
             self.verdicts[cluster] = verdict
             for told in self._listeners:
@@ -206,13 +220,22 @@ class Judge:
             again = min(2 * waited, SELDOM)
             self._due[cluster] = (now + again, again)
 
-    def _verdict(self, cluster: ObjectKey, household: Household, now: datetime, running: Running | None) -> Verdict:
-        sight = Sight(now, self.households.seen, self.households.unseen, running=running)
-        return household_verdict(name_of("Cluster", *cluster), [*household.objects, *household.events, *household.common], sight)
-
     def _gone(self, cluster: ObjectKey) -> None:
         if self.households.find(cluster) is None:
             self.history.forget(cluster)
         self.verdicts.pop(cluster, None)
         for told in self._listeners:
             told(cluster, None, None)
+
+
+def _verdict(cluster: ObjectKey, household: Household, sight: Sight) -> Verdict:
+    """Judge a cluster; on another thread, so that it is given all that it needs."""
+    return household_verdict(name_of("Cluster", *cluster), [*household.objects, *household.events, *household.common], sight)
+
+
+def _is_available(raw: bytes) -> bool:
+    """Return whether a Cluster says that it is; False if it cannot be read."""
+    try:
+        return is_true(conditions_shown(Unstructured(msgspec.json.decode(raw))), "Available")
+    except Exception:  # only the order of work depends on it, and whatever a Cluster holds must not end that
+        return False

@@ -55,7 +55,7 @@ def told_by(history: History) -> Callable[[Mapping[str, str]], Json]:
     def told(query: Mapping[str, str]) -> Json:
         namespace, cluster = query.get("namespace", ""), query.get("cluster", "")
         wanted = [c for c in history.clusters if namespace in ("", c.namespace) and cluster in ("", c.name)]
-        each = max(1, min(MOST_ENTRIES, MOST_TOLD // max(1, len(wanted))))
+        each = max(1, min(MOST_ENTRIES, MOST_TOLD // max(1, len(wanted)))) if query.get("only") != "now" else 1
         return {str(c): msgspec.to_builtins(history.of(c)[-each:]) for c in wanted[:MOST_TOLD]}
 
     return told
