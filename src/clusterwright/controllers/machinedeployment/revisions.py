@@ -29,7 +29,7 @@ def present(annotations: Mapping[str, str]) -> Revision:
 
 
 def highest(machine_sets: Iterable[MachineSet]) -> int:
-    """Return the highest revision; one that is no number does not count."""
+    """Return the highest revision; one that is not a number does not count."""
     numbers = (_number(s.metadata.annotations.get(REVISION_ANNOTATION, "")) for s in machine_sets)
     return max((n for n in numbers if n is not None), default=0)
 
@@ -37,14 +37,14 @@ def highest(machine_sets: Iterable[MachineSet]) -> int:
 def next_revision(new: Mapping[str, str], old: Iterable[MachineSet]) -> Revision:
     """Return the revision of the MachineSet that is rolled out, whose annotations are `new`: above all others, and never lowered.
 
-    One that it had before goes into its history. Raises ValueError if that is no number.
+    One that it had before goes into its history. Raises ValueError if that is not a number.
     """
     before, wanted = present(new), highest(old) + 1
     if not before.number:
         return Revision(str(wanted), before.history)
     number = _number(before.number)
     if number is None:
-        raise ValueError(f"revision {before.number!r} is no number")
+        raise ValueError(f"revision {before.number!r} is not a number")
     if number >= wanted:
         return before
     return Revision(str(wanted), f"{before.history},{before.number}" if before.history else before.number)
