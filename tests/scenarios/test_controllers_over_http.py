@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sqlite3
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -195,10 +196,13 @@ async def test_controllers_and_api_server_apart_live_through_a_crash_of_both(pla
 
         await until(nothing_left, "nothing is left in any namespace")
         assert not await answers(endpoint.host, endpoint.port)
-        left = [p.name for p in (plane.folder / "cloud").rglob("*") if p.is_file() and not p.name.startswith("verdicts.sqlite")]
-        assert left == [], "nothing is left of the clusters; the history of verdicts stays, and is empty"
+        kept = ("verdicts.sqlite", "clusters.sqlite")
+        left = [p.name for p in (plane.folder / "cloud").rglob("*") if p.is_file() and not p.name.startswith(kept)]
+        assert left == [], "only the history of verdicts and the store of workload clusters stay"
 
     assert await plane.end(signal.SIGTERM) == [0, 0]
+    with closing(sqlite3.connect(next((plane.folder / "cloud").rglob("clusters.sqlite")))) as store:
+        assert store.execute("SELECT count(*) FROM objects").fetchone() == (0,), "no object of a workload cluster is left"
 
 
 def _bytes(value: Any) -> bytes:
