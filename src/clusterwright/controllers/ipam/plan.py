@@ -46,7 +46,7 @@ class PoolSnapshot(Snapshot[Any]):
 
 
 class Answer(Enum):
-    """What is done about a claim."""
+    """The answer to a claim."""
 
     RELEASE = "delete the IPAddress and let the claim go"
     WAIT = "nothing, until the pool changes"
@@ -56,7 +56,7 @@ class Answer(Enum):
 
 
 class Fate(Enum):
-    """What becomes of a pool."""
+    """The fate of a pool."""
 
     STAYS = "count its addresses"
     WAITS = "keep it until no address is in use"
