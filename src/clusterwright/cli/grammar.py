@@ -352,6 +352,12 @@ def _version(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
 
 
+def _envtest(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "folder", nargs="?", type=Path, default=Path(".clusterwright/envtest"), metavar="FOLDER", help="default: .clusterwright/envtest"
+    )
+
+
 def _completion(parser: ArgumentParser) -> None:
     parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="e.g. in ~/.bashrc: source <(clusterwright completion bash)")
 
@@ -440,6 +446,13 @@ COMMANDS: dict[str, Command] = {
     "load": Command("load", "copy images from the container engine into the nodes of a cluster", _load),
     "tables": Command("tables", "print the decision tables", _tables, "Print the decision tables: every row by name."),
     "crds": Command("crds", "print the CustomResourceDefinitions", _crds),
+    "envtest": Command(
+        "envtest",
+        "write stand-ins for kube-apiserver and etcd, for test suites that use Go's envtest",
+        _envtest,
+        "Write an etcd and a kube-apiserver that start our API server, and print their folder. A suite that uses controller-runtime's\n"
+        "envtest runs on them: export KUBEBUILDER_ASSETS=$(clusterwright envtest)",
+    ),
     "completion": Command("completion", "print what makes a shell complete commands and flags", _completion),
     "complete": Command("completion", "", _complete, "Print what may come next on a command line, for shells."),
     "version": Command("version", "print the version", _version),
