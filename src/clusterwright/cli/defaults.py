@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 LOCAL = Path(".clusterwright") / "kubeconfig"
-"""Where `clusterwright up` leaves the admin kubeconfig unless told otherwise."""
+"""The file to which `clusterwright up` writes the admin kubeconfig by default."""
 KUBERNETES_VERSION = "v1.34.1"
-"""Of new clusters."""
+"""The default Kubernetes version of new clusters."""
 WAIT_SECONDS = 600.0
-"""How long commands wait for a cluster."""
+"""How many seconds commands wait for a cluster."""
