@@ -346,6 +346,8 @@ class DevMachines(Kind[InfraMachine, Owners, View, MachineDone]):
         await simulated.add_etcd_certificate(scene.name, authority)
         if not simulated.has("v1", "Pod", "kube-system", f"etcd-{scene.name}"):
             annotations = etcd.new_member(simulated.members(), self._random, scene.now)
+            if faults.ETCD_UNNAMED in scene.faults:
+                annotations[etcd.UNNAMED] = ""
             simulated.ensure(objects.static_pod("etcd", scene.name, version=scene.version, now=scene.now, annotations=annotations))
             await simulated.settle()
 
