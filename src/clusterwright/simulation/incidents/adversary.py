@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -19,8 +19,18 @@ class Fate(Enum):
     """The fate of a request."""
 
     REFUSED = "is answered 500 and has no effect"
+    FORBIDDEN = "is answered 403 and has no effect"
     LOST_ANSWER = "takes effect, and its answer is lost"
+    CRASH_BEFORE = "has no effect, and the controllers crash"
     CRASH_AFTER = "takes effect, and the controllers crash"
+
+
+_CODES: Final = {Fate.REFUSED: (500, "InternalError"), Fate.FORBIDDEN: (403, "Forbidden")}
+
+
+def _refusal(code: int, reason: str) -> Response:
+    status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "refused by a policy", "reason": reason, "code": code}
+    return Response(status=code, headers={"content-type": "application/json"}, body=msgspec.json.encode(status))
 
 
 @dataclass(slots=True)
@@ -31,11 +41,13 @@ class Trap:
     resource: str
     fate: Fate
     times: int = 1
+    when: Callable[[Request], bool] = lambda _: True
     sprung: int = 0
 
     def catches(self, request: Request) -> bool:
         """Return whether the trap is set for the request."""
-        return self.sprung < self.times and request.method == self.method and self.resource in request.path.split("/")
+        is_meant = request.method == self.method and self.resource in request.path.split("/")
+        return self.sprung < self.times and is_meant and self.when(request)
 
 
 @dataclass(slots=True)
@@ -46,9 +58,9 @@ class Adversary:
     lag: dict[str, float] = field(default_factory=dict)
     traps: list[Trap] = field(default_factory=list)
 
-    def trap(self, method: str, resource: str, fate: Fate, times: int = 1) -> Trap:
+    def trap(self, method: str, resource: str, fate: Fate, times: int = 1, when: Callable[[Request], bool] = lambda _: True) -> Trap:
         """Set a trap."""
-        made = Trap(method, resource, fate, times)
+        made = Trap(method, resource, fate, times, when)
         self.traps.append(made)
         return made
 
@@ -70,11 +82,11 @@ class Between:
         if trap is None:
             return await self._inner.send(request)
         trap.sprung += 1
-        if trap.fate is Fate.REFUSED:
-            status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "refused by the adversary", "code": 500}
-            return Response(status=500, headers={"content-type": "application/json"}, body=msgspec.json.encode(status))
-        await self._inner.send(request)
-        if trap.fate is Fate.CRASH_AFTER:
+        if trap.fate in _CODES:
+            return _refusal(*_CODES[trap.fate])
+        if trap.fate is not Fate.CRASH_BEFORE:
+            await self._inner.send(request)
+        if trap.fate is not Fate.LOST_ANSWER:
             self._adversary.crash()
         raise ConnectionFailed("the adversary took the answer")
 

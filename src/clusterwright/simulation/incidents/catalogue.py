@@ -8,9 +8,11 @@ from typing import Final
 from clusterwright.simulation.incidents.etcd import ETCD
 from clusterwright.simulation.incidents.incident import Incident
 from clusterwright.simulation.incidents.notplayed import NOT_PLAYED
+from clusterwright.simulation.incidents.workers import WORKER_INCIDENTS
 
 FAMILIES: Final[dict[str, tuple[Incident, ...]]] = {
     "etcd": ETCD,
+    "workers": WORKER_INCIDENTS,
 }
 INCIDENTS: Final = tuple(incident for family in FAMILIES.values() for incident in family)
 

@@ -16,7 +16,7 @@ from clusterwright.api.infrastructure import DevMachine
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.wellknown import CONTROL_PLANE_LABEL
-from clusterwright.api.wire import Transport
+from clusterwright.api.wire import Duplex, Transport
 from clusterwright.apiserver.storage.store import Event, Table
 from clusterwright.conditions import get, is_true
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
@@ -120,6 +120,18 @@ class Scene:
         """Let time pass."""
         await self.world.clock.sleep(seconds)
 
+    def cut_off(self, node: str, cluster: str = "c") -> None:
+        """Let nobody reach the Pods of a node through its kubelet from now on; what runs there runs on."""
+        simulated = self.p.workload(cluster)
+        dial = simulated.dial
+
+        async def refusing(namespace: str, pod: str, port: int) -> Duplex:
+            if pod.endswith(node):
+                raise ConnectionRefusedError(f"the kubelet of {node} does not answer")
+            return await dial(namespace, pod, port)
+
+        simulated.dial = refusing  # type: ignore[method-assign]
+
     def crash(self) -> None:
         """End the controllers at once; they come back within seconds."""
         self.did("The controllers crash.")
@@ -166,11 +178,11 @@ class Scene:
         condition = await self.p.condition(kind, name, type_)
         return f"{condition.status} {condition.reason} {condition.message}".strip() if condition is not None else ""
 
-    async def until(self, holds: Callable[[], Awaitable[bool]], what: str, *, within: float = HOUR, step: float = 1.0) -> None:
+    async def until(self, holds: Callable[[], Awaitable[bool]], what: str, *, within: float = 900.0, step: float = 1.0) -> None:
         """Wait until something holds."""
         await self.p.until(holds, what, within=within, step=step)
 
-    async def until_says(self, kind: Any, name: str, type_: str, part: str, *, within: float = HOUR) -> None:
+    async def until_says(self, kind: Any, name: str, type_: str, part: str, *, within: float = 900.0) -> None:
         """Wait until a condition, as `says` returns it, contains a text."""
 
         async def holds() -> bool:
@@ -182,7 +194,7 @@ class Scene:
             raise Violation(f"{overdue}; it says {await self.says(kind, name, type_)!r}") from overdue
 
     async def until_machines(
-        self, count: int, *, leaders: bool | None = None, version: str = "", without: Collection[str] = (), within: float = HOUR
+        self, count: int, *, leaders: bool | None = None, version: str = "", without: Collection[str] = (), within: float = 900.0
     ) -> None:
         """Wait until there are so many Machines, all ready, of a version, and no other is on its way out."""
 
