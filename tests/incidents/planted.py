@@ -10,7 +10,7 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from clusterwright.controllers.cluster import plan
+from clusterwright.controllers.cluster import snapshot as cluster_snapshot
 from clusterwright.controllers.cluster.snapshot import Descendants
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane.etcd import removal
@@ -65,27 +65,6 @@ def both(*plants: Callable[[], None]) -> Callable[[], None]:
     return plant
 
 
-async def _cached_choice(self: Any, run: Any) -> Any:
-    return [m for m in self._in_order(run)[: run.done.surplus] if m.metadata.deletion_timestamp is None]
-
-
-async def _no_leftovers(*_: Any, **__: Any) -> list[str]:
-    return []
-
-
-async def _nothing(*_: Any, **__: Any) -> None:
-    return None
-
-
-def _random_names(maker: Any, *, present: Any, taken: Any) -> Iterator[str]:
-    while True:
-        yield f"w-{uuid.uuid4().hex[:8]}"
-
-
-MS = f"{C}.machineset"
-MD = f"{C}.machinedeployment"
-
-
 def forgetful() -> Callable[[], None]:
     """Let processes read their caches as they are: what they wrote themselves, answered or not, is not known there."""
     return both(
@@ -112,7 +91,7 @@ async def _not_behind(self: Any, run: Any) -> bool:
 
 def _workers_first() -> Callable[[Any], tuple[Any, ...]]:
     """Return what deletes the Machines of MachineSets before anything else."""
-    rightly, first = plan.owned_children, set[str]()
+    rightly, first = cluster_snapshot.owned_children, set[str]()
 
     def children(seen: Any) -> tuple[Any, ...]:
         workers = (seen.descendants or Descendants()).worker_machines
@@ -174,6 +153,7 @@ PLANTED: dict[str, Bug] = {
         both(
             without_rows(f"{KCP}.machines.member_health", "MEMBER_HEALTHY", "learner"),
             put(f"{KCP}.etcd.membership", "Membership._require_quorum", _nothing),
+            put(f"{KCP}.etcd.removal", "forward_leadership", _nothing),
             put(f"{KCP}.etcd.removal", "project_etcd", lambda *_, **__: SimpleNamespace(safe=True)),
             put("clusterwright.inmemory.etcd", "check_removal", lambda *_: None),
         ),

@@ -7,7 +7,7 @@ from typing import Final
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.infrastructure import DevMachine
 from clusterwright.api.meta import Json, ObjectKey
-from clusterwright.api.wellknown import DELETE_MACHINE_ANNOTATION
+from clusterwright.api.wellknown import DELETE_MACHINE_ANNOTATION, PRE_TERMINATE_HOOK_PREFIX
 from clusterwright.inmemory import faults
 from clusterwright.simulation import samples
 from clusterwright.simulation.incidents.adversary import Fate
@@ -95,9 +95,13 @@ async def _leftovers(scene: Scene) -> None:
 
 
 async def _grows_while_deleted(scene: Scene) -> None:
+    slow = (await scene.machines(leaders=False))[0].metadata.name
+    await scene.p.annotate(Machine, slow, {f"{PRE_TERMINATE_HOOK_PREFIX}/slow": ""})
     scene.crash()
     await scene.client.delete(Cluster, ObjectKey(NAMESPACE, "c"))
-    scene.did("The Cluster is deleted before the controllers are back.")
+    scene.did(f"The Cluster is deleted before the controllers are back; the end of {slow} takes a while.")
+    await scene.wait(scene.random.uniform(60, 120))
+    await scene.p.annotate(Machine, slow, {f"{PRE_TERMINATE_HOOK_PREFIX}/slow": None})
     await scene.p.until_gone(Cluster, "c", within=HOUR)
     made = scene.made("machines")
     scene.must(not made, f"{', '.join(made)} was made while the Cluster was being deleted")
@@ -201,7 +205,7 @@ WORKER_INCIDENTS: Final = (
         title="Machines are made while their Cluster is being deleted",
         there="After a restart the MachineSet controller made new Machines while the Cluster was being deleted, and the deletion stalled.",
         here="Nothing is made for a Cluster that is being deleted, and the deletion ends.",
-        adversary="the controllers crash, and the Cluster is deleted before they are back",
+        adversary="the controllers crash, the Cluster is deleted before they are back, and one machine takes its time",
         stage=WORKERS,
         play=_grows_while_deleted,
     ),
