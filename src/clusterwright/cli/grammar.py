@@ -221,6 +221,22 @@ def _fault(parser: ArgumentParser) -> None:
         add_connection(action)
 
 
+def _incident(parser: ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    show = actions.add_parser("list", help="name all incidents", description="Name all incidents, and those that are not played.")
+    play = actions.add_parser(
+        "replay",
+        help="play one",
+        description="Play an incident with the controllers of this version: what is done, the timeline, and how it ended.",
+        epilog="example: clusterwright incident replay 14197",
+    )
+    play.add_argument("number", metavar="NUMBER", help="of the issue: 14197, or cluster-api#14197 where two projects have it")
+    play.add_argument("--seed", type=int, default=1, metavar="N", help="times and victims follow from it; default: %(default)s")
+    play.add_argument("--all", action="store_true", help="a timeline from the beginning, with every decision of a table")
+    for action in (show, play):
+        action.add_argument("-o", "--output", choices=("text", "json"), default="text")
+
+
 def _mcp(parser: ArgumentParser) -> None:
     parser.add_argument("--from", dest="source", metavar="FILE", help="a bundle instead of a live installation")
     _health_port(parser)
@@ -420,6 +436,13 @@ COMMANDS: dict[str, Command] = {
         "describe them, and show what happened. Reads with the rights of the kubeconfig, on any Cluster API installation.",
     ),
     "fault": Command("fault", "break simulated machines, mend them, list what is broken", _fault),
+    "incident": Command(
+        "incident",
+        "replay public incidents by number, with our controllers in virtual time",
+        _incident,
+        "Replay public incidents of Cluster API and its providers by number, with the controllers of this version, in virtual time.\n"
+        "No cluster is needed. Exits 3 where an incident does not end as it must.",
+    ),
     "move": Command(
         "move",
         "move the clusters of a namespace into another management cluster",
