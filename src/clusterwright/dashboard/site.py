@@ -183,7 +183,7 @@ async def _enter(site: Site, http: web.BaseRequest, given: tuple[str, ...]) -> w
 
 
 async def _invite(site: Site, http: web.BaseRequest, given: tuple[str, ...]) -> web.StreamResponse:
-    """Return a link that opens one session, for a caller whom the API server allows to have one."""
+    """Return a link that opens one session, for a caller who has that right in RBAC."""
     if not site.may_invite(http):
         return _failed(403, f"creating {PREFIX}/link is not allowed for these credentials")
     return _json(201, {"link": link(site.url, site.door.invite())})
