@@ -21,7 +21,7 @@ PATTERNS: Final[dict[str, tuple[str, int]]] = {
     "mend: use fix or repair": (r"\bmend(?:s|ed|ing)?\b", 8),
     "beside: use next to": (r"\bbeside\b", 36),
     "is no X: negate the verb": (r"(?<!\b[Tt]here )\b(?:is|are|was|were) no (?!longer\b|more\b)[a-z]+", 40),
-    "a clause that begins with who: name the subject": (r"(?:\"\"\"|[.;:,] )[Ww]ho(?:ever)? [a-z]+s? ", 57),
+    "a clause that begins with who: name the subject": (r"(?:\"\"\"|[.;:,] )[Ww]ho(?:ever)? [a-z]+s? ", 56),
     "a docstring that begins with What: use an imperative": (r"\"\"\"What ", 84),
 }
 EXEMPT: Final = frozenset({"tools/plain_english.py", "docs/contributing.md"})
