@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import ssl
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
+from clusterwright.api.copying import replace
 from clusterwright.controllers.cluster import snapshot as cluster_snapshot
 from clusterwright.controllers.cluster.snapshot import Descendants
+from clusterwright.controllers.kit.lookup import Missing
 from clusterwright.controllers.kit.passing import PassFailed
+from clusterwright.controllers.kubeadmcontrolplane import observing
 from clusterwright.controllers.kubeadmcontrolplane.etcd import removal
 from clusterwright.controllers.kubeadmcontrolplane.etcd.membership import MembershipError
+from clusterwright.controllers.kubeadmcontrolplane.machines import comparison
 from clusterwright.tables import Table
+from clusterwright.workload import clusters, credentials
 
 C = "clusterwright.controllers"
 KCP = f"{C}.kubeadmcontrolplane"
@@ -130,6 +136,44 @@ def _unique(prefix: str) -> str:
 MS = f"{C}.machineset"
 MD = f"{C}.machinedeployment"
 
+
+def _due_at_once(owner: Any, machine: Any, *, now: Any) -> Any:
+    after = (owner.spec.get("rollout") or {}).get("after")
+    found = COMPARE(owner, machine, now=now)
+    return replace(found, rollout_due=bool(after) and machine.created < datetime.fromisoformat(after))
+
+
+async def _unverified(self: Any, cluster: Any) -> Any:
+    context = await CONTEXT(self, cluster)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def _kept_kubeconfig() -> Any:
+    kept: dict[Any, bytes] = {}
+
+    async def kubeconfig(self: Any, key: Any) -> bytes:
+        if key not in kept:
+            kept[key] = await KUBECONFIG(self, key)
+        return kept[key]
+
+    return kubeconfig
+
+
+def _template_needed(self: Any, seen: Any, template: Any) -> Any:
+    if isinstance(template, Missing):
+        raise PassFailed("the template does not exist")
+    return COMPARED(self, seen, template)
+
+
+def _raw(kubelet: str, version: str) -> bool:
+    return kubelet == version
+
+
+COMPARED = observing.Observer._compared
+COMPARE = comparison.compare
+CONTEXT = credentials.EtcdAccess.context
+KUBECONFIG = clusters.ClusterCache._kubeconfig
 LEAVE = removal._leave_etcd
 
 PLANTED: dict[str, Bug] = {
@@ -157,6 +201,60 @@ PLANTED: dict[str, Bug] = {
             put(f"{KCP}.etcd.removal", "project_etcd", lambda *_, **__: SimpleNamespace(safe=True)),
             put("clusterwright.inmemory.etcd", "check_removal", lambda *_: None),
         ),
+    ),
+    "cluster-api#13558": Bug(
+        "a template is needed to delete, too", "Cluster c is gone", put(f"{KCP}.observing", "Observer._compared", _template_needed)
+    ),
+    "cluster-api#13404": Bug(
+        "the time in rolloutAfter is not waited for", "began before its time", put(f"{KCP}.observing", "compare", _due_at_once)
+    ),
+    "cluster-api#14086": Bug(
+        "versions are compared as strings",
+        "UpToDate of",
+        both(put(f"{KCP}.machines.comparison", "runs", _raw), put(f"{C}.topology.current", "runs", _raw)),
+    ),
+    "cluster-api#13939": Bug(
+        "nothing ends a call to etcd",
+        "EtcdMemberHealthy of Machine",
+        both(put("clusterwright.workload.etcd", "DIAL_TIMEOUT", 1e6), put("clusterwright.workload.etcd", "CALL_TIMEOUT", 1e6)),
+    ),
+    "cluster-api#13765": Bug(
+        "any certificate will do", "says 'certificate'", put("clusterwright.workload.credentials", "EtcdAccess.context", _unverified)
+    ),
+    "cluster-api#13949": Bug(
+        "a kubeconfig in a Secret may ask for anything",
+        "names a program",
+        put("clusterwright.api.kubeconfig", "_FOREIGN_TO_INLINE", {"clusters": {}, "users": {}}),
+    ),
+    "cluster-api-provider-rke2#919": Bug(
+        "a kubeconfig is read once",
+        "RemoteConnectionProbe",
+        put("clusterwright.workload.clusters", "ClusterCache._kubeconfig", _kept_kubeconfig()),
+    ),
+    "cluster-api#11591": Bug(
+        "a Machine is drained as long as it is there", "Machine w-", put(f"{C}.machine.node_access", "_is_past_the_node", lambda *_: False)
+    ),
+    "cluster-api#13508": Bug("no wait is ever over", "Machine w-", put(f"{C}.machine.node_access", "is_over", lambda *_: False)),
+    "cluster-api#13768": Bug(
+        "Machines may take any time to start",
+        "3 worker Machines are ready",
+        without_rows(f"{C}.machinehealthcheck.conditions", "HEALTH_CHECK_SUCCEEDED", "node-startup-timeout"),
+    ),
+    "cluster-api#5451": Bug(
+        "remediation has no limit", "TooManyUnhealthy", put(f"{C}.machinehealthcheck.limits", "Limit.allows", lambda *_: True)
+    ),
+    "cluster-api#13937": Bug(
+        "any Secret of that name will do", "the Secret was replaced", put(f"{C}.kubeadmconfig.material", "why_foreign", lambda *_: "")
+    ),
+    "cluster-api#13315": Bug(
+        "files are written as they are",
+        "do not name the version",
+        put(f"{C}.kubeadmconfig.file_templates", "rendered", lambda file, *_, **__: file),
+    ),
+    "cluster-api#1351": Bug(
+        "Nodes are deleted though their cluster goes",
+        "Cluster c is gone",
+        without_rows(f"{C}.machine.node_access", "NODE_HANDLING", "cluster-deleting", "control-plane-deleting", "last-control-plane"),
     ),
     "cluster-api#13649": Bug(
         "names of MachineSets are random, and neither own writes nor what the API server has are looked at",

@@ -21,6 +21,7 @@ from clusterwright.apiserver.storage.store import Event, Table
 from clusterwright.conditions import get, is_true
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.inmemory.cloud import Cloud
+from clusterwright.kubeadm.certificates import KeyPair
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.keys import FixedKeySource
 from clusterwright.runtime.manager import Manager
@@ -28,6 +29,7 @@ from clusterwright.runtimesdk.client import Post
 from clusterwright.simulation.incidents.adversary import Adversary, Between
 from clusterwright.simulation.plane import NAMESPACE, Plane, management_server
 from clusterwright.simulation.world import Violation, World
+from clusterwright.streams.pipe import duplex_pair
 
 HOUR: Final = 3600.0
 
@@ -131,6 +133,27 @@ class Scene:
             return await dial(namespace, pod, port)
 
         simulated.dial = refusing  # type: ignore[method-assign]
+
+    def hang(self, node: str, cluster: str = "c") -> None:
+        """Let tunnels to the Pods of a node open, and never answer, from now on."""
+        simulated = self.p.workload(cluster)
+        dial = simulated.dial
+
+        async def hanging(namespace: str, pod: str, port: int) -> Duplex:
+            return duplex_pair()[0] if pod.endswith(node) else await dial(namespace, pod, port)
+
+        simulated.dial = hanging  # type: ignore[method-assign]
+
+    def pretend_etcd(self, machine: str, authority: KeyPair, cluster: str = "c") -> None:
+        """Let a program with a certificate of another authority answer in place of a member, and end what is open to it."""
+        simulated = self.p.workload(cluster)
+        rightly = simulated.etcd_on
+
+        def pretending(name: str) -> tuple[KeyPair, bytes] | None:
+            held = rightly(name)
+            return held if held is None or name != machine else (authority, held[1])
+
+        simulated.etcd_on = pretending  # type: ignore[method-assign]
 
     def crash(self) -> None:
         """End the controllers at once; they come back within seconds."""
