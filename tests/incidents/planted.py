@@ -215,7 +215,7 @@ PLANTED: dict[str, Bug] = {
     ),
     "cluster-api#13939": Bug(
         "nothing ends a call to etcd",
-        "EtcdMemberHealthy of Machine",
+        "1 Machines are ready",
         both(put("clusterwright.workload.etcd", "DIAL_TIMEOUT", 1e6), put("clusterwright.workload.etcd", "CALL_TIMEOUT", 1e6)),
     ),
     "cluster-api#13765": Bug(
@@ -241,10 +241,14 @@ PLANTED: dict[str, Bug] = {
         without_rows(f"{C}.machinehealthcheck.conditions", "HEALTH_CHECK_SUCCEEDED", "node-startup-timeout"),
     ),
     "cluster-api#5451": Bug(
-        "remediation has no limit", "TooManyUnhealthy", put(f"{C}.machinehealthcheck.limits", "Limit.allows", lambda *_: True)
+        "remediation has no limit", "although too many are down", put(f"{C}.machinehealthcheck.limits", "Limit.allows", lambda *_: True)
     ),
     "cluster-api#13937": Bug(
-        "any Secret of that name will do", "the Secret was replaced", put(f"{C}.kubeadmconfig.material", "why_foreign", lambda *_: "")
+        "any Secret of that name will do",
+        "the Secret was replaced",
+        both(
+            put(f"{C}.kubeadmconfig.material", "why_foreign", lambda *_: ""), put(f"{C}.kubeadmconfig.material", "ensure_owner", _nothing)
+        ),
     ),
     "cluster-api#13315": Bug(
         "files are written as they are",
@@ -254,7 +258,10 @@ PLANTED: dict[str, Bug] = {
     "cluster-api#1351": Bug(
         "Nodes are deleted though their cluster goes",
         "Cluster c is gone",
-        without_rows(f"{C}.machine.node_access", "NODE_HANDLING", "cluster-deleting", "control-plane-deleting", "last-control-plane"),
+        both(
+            without_rows(f"{C}.machine.node_access", "NODE_HANDLING", "cluster-deleting", "control-plane-deleting", "last-control-plane"),
+            put(f"{C}.machine.node_access", "node_may_stay", lambda *_: False),
+        ),
     ),
     "cluster-api#13649": Bug(
         "names of MachineSets are random, and neither own writes nor what the API server has are looked at",

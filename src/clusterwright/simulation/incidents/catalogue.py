@@ -10,6 +10,8 @@ from clusterwright.simulation.incidents.etcd import ETCD
 from clusterwright.simulation.incidents.incident import Incident
 from clusterwright.simulation.incidents.machines import MACHINES
 from clusterwright.simulation.incidents.notplayed import NOT_PLAYED
+from clusterwright.simulation.incidents.resourcesets import RESOURCE_SETS
+from clusterwright.simulation.incidents.topology import TOPOLOGIES
 from clusterwright.simulation.incidents.workers import WORKER_INCIDENTS
 
 FAMILIES: Final[dict[str, tuple[Incident, ...]]] = {
@@ -17,6 +19,8 @@ FAMILIES: Final[dict[str, tuple[Incident, ...]]] = {
     "control planes": CONTROL_PLANE,
     "machines": MACHINES,
     "workers": WORKER_INCIDENTS,
+    "topologies and updates": TOPOLOGIES,
+    "resource sets": RESOURCE_SETS,
 }
 INCIDENTS: Final = tuple(incident for family in FAMILIES.values() for incident in family)
 

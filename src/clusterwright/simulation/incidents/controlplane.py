@@ -37,8 +37,9 @@ async def _rollout_after(scene: Scene) -> None:
     await scene.patch(KubeadmControlPlane, "c", {"spec": {"rollout": {"after": f"{due:%Y-%m-%dT%H:%M:%SZ}"}}})
     scene.did("A rollout is ordered for ten minutes from now.")
     (machine,) = await scene.machines()
-    await scene.wait(540)
-    scene.must(not scene.made("machines"), "the rollout began before its time")
+    for _ in range(18):
+        await scene.wait(30)
+        scene.must(not scene.made("machines"), "the rollout began before its time")
     said = await scene.says(Machine, machine.metadata.name, "UpToDate")
     scene.must(said.startswith("True"), f"UpToDate is {said!r} before the time has come")
     await scene.until_machines(1, without=[machine.metadata.name])
@@ -67,15 +68,19 @@ async def _vendor_versions(scene: Scene) -> None:
 
 async def _hanging_tunnel(scene: Scene) -> None:
     names = [m.metadata.name for m in await scene.machines()]
-    victim = scene.random.choice(names)
-    scene.hang(victim)
-    scene.did(f"Port-forwards to the Pods of {victim} open and never answer.")
-    await scene.p.annotate(KubeadmControlPlane, "c", {"example.com/poke": "1"})
-    await scene.until_says(Machine, victim, "EtcdMemberHealthy", "Unknown", within=300)
-    for name in names:
-        if name != victim:
-            said = await scene.says(Machine, name, "EtcdMemberHealthy")
-            scene.must(said.startswith("True"), f"EtcdMemberHealthy of {name} is {said!r}")
+    scene.hang(names[0])
+    scene.did(f"Port-forwards to the Pods of {names[0]} open and never answer.")
+    marks = {"example.com/team": "blue"}
+    await scene.patch(KubeadmControlPlane, "c", {"spec": {"machineTemplate": {"metadata": {"annotations": marks}}}})
+
+    async def marked() -> bool:
+        return all(marks.items() <= m.metadata.annotations.items() for m in await scene.machines())
+
+    await scene.until(marked, "an annotation of the control plane reaches all Machines", within=300)
+    scene.mark()
+    await scene.patch(KubeadmControlPlane, "c", {"spec": {"replicas": 1}})
+    scene.did("The control plane is scaled to one Machine.")
+    await scene.until_machines(1, within=1800)
 
 
 async def _foreign_etcd(scene: Scene) -> None:

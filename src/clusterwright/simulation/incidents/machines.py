@@ -6,7 +6,7 @@ from typing import Final
 
 from clusterwright.api.bootstrap import KubeadmConfig
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineHealthCheck
-from clusterwright.api.infrastructure import DevMachine
+from clusterwright.api.infrastructure import DevCluster, DevMachine
 from clusterwright.api.kubernetes import Pod, Secret
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.wellknown import PRE_TERMINATE_HOOK_PREFIX
@@ -86,11 +86,12 @@ async def _held_back(scene: Scene) -> None:
     for name in names:
         await scene.p.annotate(DevMachine, name, {faults.FAULT: faults.NODE_DIES})
     scene.did("All workers die at once.")
+    for _ in range(15):
+        await scene.wait(60)
+        scene.must(not scene.deleted("machines"), f"{', '.join(scene.deleted('machines'))} was deleted although too many are down")
     for name in names:
-        await scene.until_says(Machine, name, "HealthCheckSucceeded", "UnhealthyNode")
-    await scene.until_says(MachineHealthCheck, "w", "RemediationAllowed", "TooManyUnhealthy")
-    await scene.wait(600)
-    scene.must(not scene.deleted("machines"), f"{', '.join(scene.deleted('machines'))} was deleted although too many are down")
+        await scene.until_says(Machine, name, "HealthCheckSucceeded", "UnhealthyNode", within=10)
+    await scene.until_says(MachineHealthCheck, "w", "RemediationAllowed", "TooManyUnhealthy", within=10)
 
 
 async def _stolen_secret(scene: Scene) -> None:
@@ -142,10 +143,12 @@ async def _old_workers_join(scene: Scene) -> None:
 
 
 async def _all_at_once(scene: Scene) -> None:
+    await scene.p.annotate(DevCluster, "c", {faults.FAULT: faults.UNREACHABLE})
+    await scene.wait(scene.random.uniform(30, 90))
     await scene.client.delete(Cluster, ObjectKey(NAMESPACE, "c"))
     for machine in await scene.client.list(Machine):
         await scene.client.delete(Machine, machine.key)
-    scene.did("The Cluster and all of its Machines are deleted at once, the control plane among them.")
+    scene.did("The Cluster and all of its Machines are deleted at once, after its endpoint has ceased to answer.")
     await scene.p.until_gone(Cluster, "c", within=900)
     left = await scene.client.list(DevMachine)
     scene.must(not left, f"{', '.join(m.metadata.name for m in left)} is left behind")
@@ -215,7 +218,7 @@ MACHINES: Final = (
         there="The control plane Machines were deleted before the workers; the Nodes of these could no longer be asked for, and every pass "
         "ended in an error.",
         here="While a Cluster is being deleted, no Node is drained or deleted, and nothing is left behind.",
-        adversary="a user who deletes the Cluster and all Machines at once",
+        adversary="the endpoint does not answer, and a user deletes the Cluster and all Machines at once",
         stage=WORKERS,
         play=_all_at_once,
     ),
