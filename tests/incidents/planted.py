@@ -14,13 +14,18 @@ from typing import Any
 from clusterwright.api.copying import replace
 from clusterwright.controllers.cluster import snapshot as cluster_snapshot
 from clusterwright.controllers.cluster.snapshot import Descendants
+from clusterwright.controllers.clusterresourceset import bindings
 from clusterwright.controllers.kit.lookup import Missing
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane import observing
 from clusterwright.controllers.kubeadmcontrolplane.etcd import removal
 from clusterwright.controllers.kubeadmcontrolplane.etcd.membership import MembershipError
 from clusterwright.controllers.kubeadmcontrolplane.machines import comparison
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot
+from clusterwright.controllers.machineset.moves import Fate
+from clusterwright.controllers.topology import applying
 from clusterwright.tables import Table
+from clusterwright.topology.extensions import ExtensionError
 from clusterwright.workload import clusters, credentials
 
 C = "clusterwright.controllers"
@@ -140,7 +145,7 @@ MD = f"{C}.machinedeployment"
 def _due_at_once(owner: Any, machine: Any, *, now: Any) -> Any:
     after = (owner.spec.get("rollout") or {}).get("after")
     found = COMPARE(owner, machine, now=now)
-    return replace(found, rollout_due=bool(after) and machine.created < datetime.fromisoformat(after))
+    return replace(found, rollout_due=bool(after) and machine.created < datetime.fromisoformat(str(after)))
 
 
 async def _unverified(self: Any, cluster: Any) -> Any:
@@ -170,6 +175,35 @@ def _raw(kubelet: str, version: str) -> bool:
     return kubelet == version
 
 
+def _refuse_silently(answer: Any, context: str) -> None:
+    if answer.status != "Success":
+        raise ExtensionError(f"{context}: got failure response, please check controller logs")
+
+
+async def _all_is_spec(self: Any, *arguments: Any) -> Any:
+    found = await CHANGE(self, *arguments)
+    return replace(found, spec=found.any)
+
+
+def _always_moved(machine: Any) -> Fate:
+    return Fate.GONE if machine.metadata.deletion_timestamp is not None else Fate.MOVED
+
+
+def _unlocked(self: Any) -> Any:
+    patch = PATCH(self)
+    if patch is not None:
+        patch["metadata"] = {k: v for k, v in patch["metadata"].items() if k not in ("resourceVersion", "uid")}
+    return patch
+
+
+def _awaited(self: Any) -> str:
+    sick = any(m.needs_remediation for m in self.owned)
+    return "v1.36.0" if sick else AWAITED.fget(self)
+
+
+AWAITED: Any = ControlPlaneSnapshot.awaited_version
+CHANGE = applying.Applier.change
+PATCH = bindings.Binding.patch
 COMPARED = observing.Observer._compared
 COMPARE = comparison.compare
 CONTEXT = credentials.EtcdAccess.context
@@ -262,6 +296,45 @@ PLANTED: dict[str, Bug] = {
             without_rows(f"{C}.machine.node_access", "NODE_HANDLING", "cluster-deleting", "control-plane-deleting", "last-control-plane"),
             put(f"{C}.machine.node_access", "node_may_stay", lambda *_: False),
         ),
+    ),
+    "cluster-api#13506": Bug(
+        "an upgrade plan has its last version only",
+        "2 Machines are ready at v1.36.0",
+        put("clusterwright.topology.planning", "_from_list", lambda versions, own, wanted: list(versions[-1:])),
+    ),
+    "cluster-api#13869": Bug(
+        "nothing is remediated before the version of the topology is reached",
+        "2 Machines are ready at v1.36.0",
+        put(f"{KCP}.snapshot", "ControlPlaneSnapshot.awaited_version", property(_awaited)),
+    ),
+    "cluster-api#13813": Bug(
+        "what an extension says stays in the log",
+        "no capacity is left in zone b",
+        put("clusterwright.runtimesdk.client", "refuse_failures", _refuse_silently),
+    ),
+    "cluster-api#5413": Bug(
+        "every change of a template rotates it", "for a label", put(f"{C}.topology.applying", "Applier.change", _all_is_spec)
+    ),
+    "cluster-api#13983": Bug(
+        "an update in place uses the whole surge",
+        "Machines were made to update two in place",
+        put(f"{MD}.inplace", "limit_growth", lambda *_, **__: None),
+    ),
+    "cluster-api#13886": Bug(
+        "Machines without Nodes are updated in place, too", "3 worker Machines are ready", put(f"{MS}.moves", "fate", _always_moved)
+    ),
+    "cluster-api#3357": Bug(
+        "bindings stay",
+        "outlives its Cluster",
+        without_rows(f"{C}.clusterresourcesetbinding.plan", "FATE", "cluster-gone", "cluster-deleting"),
+    ),
+    "cluster-api#10655": Bug(
+        "bindings are written unlocked", "was overwritten", put(f"{C}.clusterresourceset.bindings", "Binding.patch", _unlocked)
+    ),
+    "cluster-api#3453": Bug(
+        "nobody looks for a set's entries",
+        "the binding names two",
+        put(f"{C}.clusterresourceset.reconciler", "ResourceSets._unbind", _nothing),
     ),
     "cluster-api#13649": Bug(
         "names of MachineSets are random, and neither own writes nor what the API server has are looked at",

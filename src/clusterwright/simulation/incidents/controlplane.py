@@ -151,8 +151,8 @@ CONTROL_PLANE: Final = (
         number=14086,
         also=("#14219", "#13973", "k0sproject/k0smotron#1555"),
         title="Clusters are upgrading for ever because kubelet versions have suffixes",
-        there="Versions of kubelets and Machines were compared as strings: where a distribution adds a suffix, Machines were never up to date "
-        "and no further upgrade began.",
+        there="Versions of kubelets and Machines were compared as strings: where a distribution adds a suffix, Machines were never up to "
+        "date and no further upgrade began.",
         here="Versions are compared as releases; suffixes and build metadata of a distribution do not count.",
         adversary="kubelets that report a vendor's suffix",
         stage=TOPOLOGY,

@@ -112,6 +112,7 @@ async def _stolen_secret(scene: Scene) -> None:
     await scene.wait(120)
     secret = await scene.client.find(Secret, ObjectKey(NAMESPACE, "prize"))
     scene.must(secret is not None and secret.data == {"value": b"prize"}, "the Secret was replaced")
+    assert secret is not None
     scene.must([r.name for r in secret.metadata.owner_references] == ["somebody"], "the Secret has another owner")
     said = await scene.says(KubeadmConfig, "prize", "DataSecretAvailable")
     scene.must(said.startswith("False"), f"DataSecretAvailable is {said!r}")
@@ -196,7 +197,8 @@ MACHINES: Final = (
     Incident(
         number=13937,
         title="Bootstrap data steal a Secret that somebody else controls",
-        there="The bootstrap controller took over any Secret with the name of a KubeadmConfig, put its data there, and made itself the owner.",
+        there="The bootstrap controller took over any Secret with the name of a KubeadmConfig, put its data there, and made itself the "
+        "owner.",
         here="The Secret stays as it is, the KubeadmConfig says why it has no data, and its deletion spares the Secret.",
         adversary="a tenant who chooses the name of a KubeadmConfig",
         stage=WORKERS,

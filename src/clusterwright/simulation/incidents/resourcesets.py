@@ -60,6 +60,12 @@ async def _many_writers(scene: Scene) -> None:
     await scene.patch(Cluster, "c", {"metadata": {"labels": {"cni": "x"}}})
     scene.did("Five sets match the Cluster at once; the watch of their common binding is late.")
     await _until_bound(scene, *names)
+    before: set[str] = set()
+    for written in scene.history:
+        if written.table == "clusterresourcesetbindings":
+            entries = {e["clusterResourceSetName"] for e in (written.json.get("spec") or {}).get("bindings") or ()}
+            scene.must(before <= entries, f"the entry of {', '.join(before - entries)} was overwritten")
+            before = entries
     found = {c.metadata.name for c in await scene.p.workload("c").client.list(ConfigMap, namespace="default")}
     scene.must(set(names) <= found, f"{', '.join(set(names) - found)} was not applied")
 

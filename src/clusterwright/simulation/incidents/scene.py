@@ -153,7 +153,7 @@ class Scene:
             held = rightly(name)
             return held if held is None or name != machine else (authority, held[1])
 
-        simulated.etcd_on = pretending  # type: ignore[method-assign]
+        simulated.etcd_on = pretending  # type: ignore[method-assign,assignment]
 
     def crash(self) -> None:
         """End the controllers at once; they come back within seconds."""

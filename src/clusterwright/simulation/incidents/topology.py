@@ -38,7 +38,7 @@ async def _sick_between_steps(scene: Scene) -> None:
     name = await scene.next_host(known)
     await scene.p.annotate(DevMachine, name, {faults.FAULT: faults.NEVER_BOOTS})
     scene.did(f"In the first of two steps of an upgrade the new control plane machine {name} never boots.")
-    await scene.until_machines(2, version="v1.36.0", without=[name], within=2 * HOUR)
+    await scene.until_machines(2, version="v1.36.0", without=[name], within=1500)
 
 
 async def _told_in_conditions(scene: Scene) -> None:
@@ -53,11 +53,18 @@ async def _told_in_conditions(scene: Scene) -> None:
 
 
 async def _only_metadata(scene: Scene) -> None:
-    await scene.p.annotate(DevMachineTemplate, "in-memory-worker", {"example.com/ticket": str(scene.random.randrange(1000))})
-    scene.did("A template of the class gets an annotation.")
-    await scene.wait(180)
-    scene.must(not scene.made("devmachinetemplates"), "templates were rotated for an annotation")
-    scene.must(not scene.made("machines"), "Machines were replaced for an annotation")
+    team = {"example.com/team": f"team-{scene.random.randrange(100)}"}
+    for name in ("in-memory-worker", "in-memory-control-plane"):
+        await scene.patch(DevMachineTemplate, name, {"metadata": {"labels": team, "annotations": team}})
+    scene.did("Templates of the class get a label and an annotation.")
+
+    async def labelled() -> bool:
+        return sum(team.items() <= t.metadata.labels.items() for t in await scene.client.list(DevMachineTemplate)) == 4
+
+    await scene.until(labelled, "the label reaches the templates of the Cluster", within=180)
+    await scene.wait(120)
+    scene.must(not scene.made("devmachinetemplates"), "templates were rotated for a label")
+    scene.must(not scene.made("machines"), "Machines were replaced for a label")
 
 
 def _rolling(surge: int, unavailable: int) -> Json:
@@ -120,10 +127,10 @@ TOPOLOGIES: Final = (
     ),
     Incident(
         number=5413,
-        title="An annotation of a template replaces all Machines",
-        there="Every change of a template of a class made new templates, a change of its metadata, too, and so a rollout.",
+        title="A label replaces all Machines",
+        there="Every change of a template of the class made new templates, a change of labels alone, too, and so a rollout.",
         here="Nothing is rotated unless the spec of the template means something else.",
-        adversary="a user who annotates a template of the class",
+        adversary="a user who labels the templates of the class",
         stage=TOPOLOGY,
         play=_only_metadata,
     ),

@@ -122,7 +122,7 @@ async def _second_change(scene: Scene) -> None:
 
 async def _drifting_labels(scene: Scene) -> None:
     scene.did("Somebody takes the label of the pool off every worker, for half a minute.")
-    for _ in range(12):
+    for _ in range(8):
         for machine in await scene.client.list(Machine):
             if "pool" in machine.metadata.labels:
                 await scene.patch(Machine, machine.metadata.name, {"metadata": {"labels": {"pool": None}}})
@@ -235,8 +235,8 @@ WORKER_INCIDENTS: Final = (
         number=13017,
         also=("#12990",),
         title="Everything is rolled out after an upgrade of the manager",
-        there="A new version of the manager compared Machines with their owners differently, or saw a change of replicas as a change of the "
-        "template, and replaced all Machines.",
+        there="A new version of the manager compared Machines with their owners differently, or saw a change of replicas as a change of "
+        "the template, and replaced all Machines.",
         here="No Machine is replaced unless its template means something else; `adopt --dry-run` tells before.",
         adversary="another process takes over, and only the number of replicas changes",
         stage=WORKERS,
