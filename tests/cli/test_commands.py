@@ -17,6 +17,7 @@ GOOD = {
     "tables": ("tables", "# cluster"),
     "crds": ("crds cluster", "kind: CustomResourceDefinition"),
     "completion": ("completion bash", "complete -o default"),
+    "envtest": ("envtest assets", "assets"),
     "complete": ("complete -- gener", "generate"),
     "version": ("version", "clusterwright "),
 }
@@ -68,6 +69,7 @@ BAD = {
     "tables": ("tables Nonsense", 2, "no table 'Nonsense'"),
     "crds": ("crds nonsense", 2, "nonsense"),
     "completion": ("completion csh", 2, "'csh'"),
+    "envtest": ("envtest /dev/null/assets", 1, "Not a directory"),
     "complete": ("complete --nonsense", 2, "--nonsense"),
     "version": ("version --nonsense", 2, "--nonsense"),
 }

@@ -1,4 +1,4 @@
-"""`clusterwright adopt --dry-run`: what a take-over would write, which controllers run there, and what is in the way."""
+"""`clusterwright adopt --dry-run`: show what a takeover would write, which other controllers run, and what prevents it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from clusterwright.runtime.keys import PooledKeySource
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the report; 0 where nothing that matters would be written and nobody is in the way, else 3."""
+    """Print the report. Return 0 if nothing important would be written and no other controller interferes, else 3."""
     parser: argparse.ArgumentParser = arguments.parser
     if not arguments.dry_run:
         parser.error("say --dry-run: taking over is stopping the other managers and starting `clusterwright manager`")

@@ -9,6 +9,6 @@ from clusterwright.simulation.defaults import KUBERNETES_VERSION
 __all__ = ["KUBERNETES_VERSION", "LOCAL", "WAIT_SECONDS"]
 
 LOCAL = Path(".clusterwright") / "kubeconfig"
-"""Where `clusterwright up` leaves the admin kubeconfig unless told otherwise."""
+"""The file to which `clusterwright up` writes the admin kubeconfig by default."""
 WAIT_SECONDS = 600.0
-"""How long commands wait for a cluster."""
+"""How many seconds commands wait for a cluster."""

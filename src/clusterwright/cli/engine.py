@@ -1,4 +1,4 @@
-"""`clusterwright engine list|prune`: containers that planes left on an engine, found by their labels."""
+"""`clusterwright engine list|prune`: list or remove containers that planes left on an engine, found by their labels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KINDS: Sequence[type[Object]] = (DevMachine, DevCluster, DockerMachine, DockerCl
 
 
 def run(options: argparse.Namespace) -> int:
-    """List or remove. 1: the engine, or for a removal the plane, does not answer; or it was not confirmed."""
+    """List or remove containers. Return 1 if the engine or the plane does not answer, or the user did not confirm."""
     try:
         return asyncio.run(_run(options))
     except EngineError as error:
@@ -74,13 +74,13 @@ async def _prune(options: argparse.Namespace, engine: Engine) -> int:
 
 
 def _confirmed(question: str) -> bool:
-    """Ask at the terminal; anything but yes is no."""
+    """Ask for confirmation at the terminal; only yes confirms."""
     print(f"{question} [y/N] ", end="", flush=True)
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
 class Plane:
-    """The plane that the kubeconfig names, if it answers, and the objects that containers of its own are made for."""
+    """The plane that the kubeconfig names, if it answers, and the objects that own its containers."""
 
     def __init__(self, uid: str = "", objects: frozenset[tuple[str, ObjectKey]] = frozenset(), complaint: str = "") -> None:
         self.uid = uid
@@ -89,7 +89,7 @@ class Plane:
 
     @classmethod
     async def ask(cls, options: argparse.Namespace) -> Plane:
-        """Return what the plane says of itself, or why it does not answer."""
+        """Return the plane that answers, or one with the reason why none does."""
         try:
             async with connect.connected(connect.resolve(options)) as client:
                 uid = (await client.get(Namespace, ObjectKey("", "kube-system"))).metadata.uid
@@ -99,7 +99,7 @@ class Plane:
             return cls(complaint=" ".join(str(error).split()))
 
     def owner_of(self, found: Found) -> str:
-        """Return whether the object that a container was made for exists, as far as it is known."""
+        """Return the name of the object that a container was made for, or why it is unknown."""
         if found.plane != self.uid:
             return "another plane" if self.uid else "not known"
         return f"{found.kind}/{found.object}" if found.owner in self.objects else "none"

@@ -1,4 +1,4 @@
-"""`clusterwright generate cluster NAME`: manifests from a template with `${VARIABLES}`."""
+"""`clusterwright generate cluster NAME`: print manifests from a template with `${VARIABLES}`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clusterwright.golang import envsubst
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the manifests, or the variables. 1: a value is missing, or the template is none."""
+    """Print the manifests, or the variables. Return 1 if a value is missing or the template is invalid."""
     source = arguments.source or f"flavor {arguments.flavor}"
     try:
         template = envsubst.parse(_text(arguments))
@@ -55,7 +55,7 @@ def _text(arguments: argparse.Namespace) -> str:
 
 
 def _values(arguments: argparse.Namespace) -> dict[str, str]:
-    """Return what variables are set to: by a flag, by --set, by the environment."""
+    """Return the values of the variables: from flags, from --set, from the environment."""
     values = dict(os.environ)
     for item in arguments.set:
         name, is_assigned, value = item.partition("=")

@@ -1,4 +1,4 @@
-"""The grammar of the command line: every command with its flags, and nothing of what runs them.
+"""The grammar of the command line: every command with its flags, without the code that runs it.
 
 Help, wrong calls and completion need no more than this, so it imports nothing that takes time. A command's module has
 `run(arguments) -> exit status` and is imported only once the call is known to make sense.
@@ -24,7 +24,7 @@ FLAVORS = {
 
 
 class Command(NamedTuple):
-    """One command: its module in this package, what it does in a line and in a paragraph, and how it gets its flags."""
+    """One command: its module in this package, a summary line, a paragraph, and the function that adds its flags."""
 
     module: str
     summary: str
@@ -33,7 +33,7 @@ class Command(NamedTuple):
 
 
 class Parser(ArgumentParser):
-    """Says in one line what is wrong; all that could be said instead is behind --help."""
+    """A parser whose errors are one line; the rest is in --help."""
 
     def error(self, message: str) -> NoReturn:
         """End the program."""
@@ -41,7 +41,7 @@ class Parser(ArgumentParser):
 
 
 def parser(name: str) -> ArgumentParser:
-    """Return the parser of a command that is there."""
+    """Return the parser of an existing command."""
     command = COMMANDS[name]
     text = command.description or f"{command.summary[0].upper()}{command.summary[1:]}."
     made = Parser(prog=f"clusterwright {name}", description=text, formatter_class=RawDescriptionHelpFormatter)
@@ -50,7 +50,7 @@ def parser(name: str) -> ArgumentParser:
 
 
 def parse(name: str, argv: Sequence[str]) -> Namespace:
-    """Return the arguments of a command; ends the program where they make no sense. `parser` and `argv` are those that made them."""
+    """Return the arguments of a command; end the program if they are invalid. `parser` and `argv` produced them."""
     made = parser(name)
     arguments = made.parse_args(list(argv))
     arguments.parser, arguments.argv = made, list(argv)
@@ -58,7 +58,7 @@ def parse(name: str, argv: Sequence[str]) -> Namespace:
 
 
 def add_connection(parser: ArgumentParser) -> None:
-    """The flags of every command that talks to a management cluster."""
+    """Add the flags of every command that connects to a management cluster."""
     parser.add_argument("--kubeconfig", metavar="PATH", help=f"default: $KUBECONFIG, {LOCAL}, ~/.kube/config, the cluster we run in")
     parser.add_argument("--context", default="", help="a context of the kubeconfig; default: the current one")
     parser.add_argument("-n", "--namespace", default="", help="default: the context's")
@@ -368,6 +368,12 @@ def _version(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
 
 
+def _envtest(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "folder", nargs="?", type=Path, default=Path(".clusterwright/envtest"), metavar="FOLDER", help="default: .clusterwright/envtest"
+    )
+
+
 def _completion(parser: ArgumentParser) -> None:
     parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="e.g. in ~/.bashrc: source <(clusterwright completion bash)")
 
@@ -463,8 +469,15 @@ COMMANDS: dict[str, Command] = {
     "load": Command("load", "copy images from the container engine into the nodes of a cluster", _load),
     "tables": Command("tables", "print the decision tables", _tables, "Print the decision tables: every row by name."),
     "crds": Command("crds", "print the CustomResourceDefinitions", _crds),
+    "envtest": Command(
+        "envtest",
+        "write stand-ins for kube-apiserver and etcd, for test suites that use Go's envtest",
+        _envtest,
+        "Write an etcd and a kube-apiserver that start our API server, and print their folder. A suite that uses controller-runtime's\n"
+        "envtest runs on them: export KUBEBUILDER_ASSETS=$(clusterwright envtest)",
+    ),
     "completion": Command("completion", "print what makes a shell complete commands and flags", _completion),
     "complete": Command("completion", "", _complete, "Print what may come next on a command line, for shells."),
     "version": Command("version", "print the version", _version),
 }
-"""In the order in which a newcomer meets them; one without a summary is not for people."""
+"""All commands, in the order in which a newcomer needs them; those without a summary are hidden."""

@@ -1,4 +1,4 @@
-"""`clusterwright load image CLUSTER IMAGE...`: images from the container engine into all nodes of a cluster."""
+"""`clusterwright load image CLUSTER IMAGE...`: copy images from the container engine into all nodes of a cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clusterwright.engine import EngineError
 
 
 def run(options: argparse.Namespace) -> int:
-    """Load images. 1: the cluster has no node that runs, or an image is missing."""
+    """Load images. Return 1 if the cluster has no running node or an image is missing."""
     subject, wanted = subjects.parse(options.words)
     if subject.kind != "Cluster":
         raise Usage(f"load image: a cluster is expected, not a {subject.kind}")
@@ -43,7 +43,7 @@ async def _run(options: argparse.Namespace, key: ObjectKey, wanted: Sequence[str
 
 
 def nodes_of(found: Sequence[Found], key: ObjectKey, plane: str) -> list[str]:
-    """Return the names of a cluster's nodes that run; raises Failed where it is not clear which, or there are none."""
+    """Return the names of a cluster's running nodes; raises Failed if the cluster is ambiguous or has none."""
     nodes = [f for f in found if f.cluster == key and f.role in {naming.CONTROL_PLANE, naming.WORKER}]
     planes = {f.plane for f in nodes}
     if plane:

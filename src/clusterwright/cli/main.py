@@ -1,4 +1,4 @@
-"""`clusterwright COMMAND ...`: finds the command's module and runs it."""
+"""`clusterwright COMMAND ...`: find the command's module and run it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ALIASES = {"-V": "version", "--version": "version"}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; returns the exit status."""
+    """Run a command; return the exit status."""
     argv = sys.argv[1:] if arguments is None else list(arguments)
     if argv and argv[0] == "help":
         argv = [*argv[1:], "--help"]

@@ -1,7 +1,7 @@
-"""`clusterwright mcp`: a server of the Model Context Protocol on standard input and output, for assistants that look into clusters.
+"""`clusterwright mcp`: a server of the Model Context Protocol on standard input and output, for assistants that inspect clusters.
 
-It reads with the rights of the caller's kubeconfig, on any Cluster API installation, or reads a bundle. It changes nothing, and no value
-of a Secret is in what it answers: objects are taken as `clusterwright record` writes them.
+It reads any Cluster API installation with the rights of the caller's kubeconfig, or a bundle. It changes nothing. Answers contain no values
+of Secrets, because objects are redacted as by `clusterwright record`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from clusterwright.runtime.keys import sample_keys
 
 MOST_MOMENTS: Final = 200
 _KEPT: Final = ("subject", "verdict", "causes", "chain", "notes", "rows")
-"""Fields of an explanation that are answered. Others have whole objects in them."""
+"""Fields of an explanation that answers contain. Others contain whole objects."""
 _INSTRUCTIONS: Final = (
     "Explains Kubernetes clusters that Cluster API manages. Begin with `clusters` to see which there are and how they are, then ask "
     "`explain` for one that is not fine: it names the cause, the person to act, and a command that helps. Everything is read-only."
@@ -64,7 +64,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
 
 
 async def _lines() -> AsyncIterator[bytes]:
-    """Yield the lines of standard input; of one that is too long only so much that this is seen."""
+    """Yield the lines of standard input; of an overlong line, only enough to detect it."""
     loop = asyncio.get_running_loop()
     source = sys.stdin.buffer
     while True:
@@ -77,7 +77,7 @@ async def _lines() -> AsyncIterator[bytes]:
 
 
 class Tools:
-    """The questions, asked of a live installation or of a bundle."""
+    """The tools, answered from a live installation or from a bundle."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
@@ -185,7 +185,7 @@ class Tools:
         return str(given.get("namespace") or self._arguments.namespace)
 
     def _own(self, given: Mapping[str, Any]) -> argparse.Namespace:
-        """Return the flags of the server, with the namespace of a question: commands may change theirs."""
+        """Return a copy of the server's flags with the namespace of the call: commands may change their flags."""
         return argparse.Namespace(**{**vars(self._arguments), "namespace": self._namespace(given)})
 
 
@@ -199,7 +199,7 @@ def _key(bundle: Bundle, given: Mapping[str, Any]) -> ObjectKey:
 
 
 class _failures:  # noqa: N801  # used as a word
-    """Turn errors that commands tell their users into the failure of a tool."""
+    """Turn errors that commands report to users into the failure of a tool."""
 
     def __enter__(self) -> None:
         return None

@@ -1,4 +1,4 @@
-"""`clusterwright move`: the clusters of a namespace, with all that belongs to them, into another management cluster."""
+"""`clusterwright move`: move the clusters of a namespace, with all that belongs to them, into another management cluster."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BUILT_IN = [MovedKind(GroupVersionKind("", "v1", kind)) for kind in ("Secret", 
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Move, or say what would be moved. 1: it cannot be done now; then all is as it was."""
+    """Move, or print what would be moved. Return 1 if a move is impossible now; then nothing was changed."""
     try:
         return asyncio.run(_run(arguments))
     except CannotMove as error:
@@ -58,7 +58,7 @@ async def _run(arguments: argparse.Namespace) -> int:
 
 
 async def gather(client: RestClient, namespace: str) -> list[tuple[MovedKind, Json]]:
-    """Return all objects of the namespace that a move may concern; raises CannotMove where that cannot be told, or is not all there."""
+    """Return all objects of the namespace that a move may concern; raises CannotMove if they cannot be listed completely."""
     definitions = await client.list(_CRD, labels=CLUSTERCTL_LABEL)
     found: list[tuple[MovedKind, Json]] = []
     known = [*moving.kinds(dict(crd.json) for crd in definitions), *_BUILT_IN]
@@ -75,7 +75,7 @@ async def gather(client: RestClient, namespace: str) -> list[tuple[MovedKind, Js
 
 
 async def _refusals(client: RestClient, moved: Sequence[Moved]) -> list[str]:
-    """Why the other management cluster cannot take the objects."""
+    """Return the reasons why the other management cluster cannot take the objects."""
     reasons: dict[str, None] = {}
     for obj in moved:
         key = _key(obj)
@@ -88,7 +88,7 @@ async def _refusals(client: RestClient, moved: Sequence[Moved]) -> list[str]:
 
 
 async def move(here: RestClient, there: RestClient, namespace: str, timeout: float) -> None:
-    """Pause, create there, delete here, resume there. What fails before anything is deleted is undone."""
+    """Pause, create there, delete here, resume there. Undo everything if a step before the first deletion fails."""
     began = time.monotonic()
 
     def tell(text: str) -> None:
@@ -125,7 +125,7 @@ async def _pause(client: RestClient, moved: Sequence[Moved], *, paused: bool) ->
 
 
 async def _settled(client: RestClient, moved: Sequence[Moved], timeout: float) -> None:
-    """Wait until everybody who says whether they are paused is, and nobody blocks the move; raises TimeoutError."""
+    """Wait until every object that reports Paused is paused, and none blocks the move; raises TimeoutError."""
 
     def is_settled(mine: set[str], json: Json) -> bool:
         if json["metadata"]["uid"] not in mine:
@@ -160,7 +160,7 @@ async def _create(client: RestClient, moved: Sequence[Moved], arrived: list[Move
 
 
 async def _delete(client: RestClient, moved: Sequence[Moved]) -> list[str]:
-    """Delete the objects without letting anybody clean up behind them, owners last; what could not be, and why."""
+    """Delete the objects without cleanup by controllers, owners last. Return what could not be deleted, and why."""
     failures = []
     for obj in reversed(moved):
         if not obj.kind.is_namespaced:

@@ -1,4 +1,4 @@
-"""Controllers as a part of a process: what `up` and `manager` have in common."""
+"""Run controllers as a part of a process: the common code of `up` and `manager`."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from clusterwright.runtime.shards import ShardOptions
 log = logging.getLogger(__name__)
 LEASE_NAMESPACE = "kube-system"
 HAND_OVER = 2.0
-"""Seconds that passes have to finish where another replica waits to take over."""
+"""Seconds that passes have to finish while another replica waits to take over."""
 
 
 def check(arguments: argparse.Namespace, *, embedded: bool) -> None:
-    """Complete the arguments with what can be said only here; ends the program where something is wrong."""
+    """Validate the arguments and fill in defaults that depend on others; end the program if one is invalid."""
     parser: argparse.ArgumentParser = arguments.parser
     if arguments.webhook_url and not arguments.webhook_url.startswith("https://"):
         parser.error("--webhook-url: API servers ask webhooks over https only")
@@ -78,9 +78,9 @@ def check(arguments: argparse.Namespace, *, embedded: bool) -> None:
 
 
 def select(patterns: str, known: Collection[str]) -> frozenset[str]:
-    """Return the names that the patterns select: those of any without a leading `-`, if there is one, and of none with it.
+    """Return the names that the patterns select: those that match a pattern without `-`, if any, minus those that match one with `-`.
 
-    Raises ValueError for a pattern that fits no name.
+    Raises ValueError for a pattern that matches no name.
     """
     items = [item.strip() for item in patterns.split(",") if item.strip()]
     for item in items:
@@ -96,44 +96,44 @@ def select(patterns: str, known: Collection[str]) -> frozenset[str]:
 
 
 def names_migrator(patterns: str) -> bool:
-    """Return whether the migrator of CRDs is asked for by name: it writes to them, which no glob means."""
+    """Return whether the CRD migrator is selected by name: it writes to CRDs, so globs do not select it."""
     return "crdmigrator" in {item.strip() for item in patterns.split(",")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where controllers run."""
+    """The environment that controllers run in."""
 
     transport: Transport
     unfenced: Transport | None = None
-    """To the same API server, for what the fence does not concern."""
+    """A transport to the same API server for requests that the fence does not cover."""
     lease_transport: Transport | None = None
-    """The same, for renewals of Leases on a thread of their own."""
+    """A transport to the same API server for renewing Leases on a separate thread."""
     fence: Fence | None = None
     is_embedded: bool
     data_dir: Path | None
     namespace: str = ""
-    """Of the Leases."""
+    """The namespace of the Leases."""
     workloads: admission.Workloads
     host: Host | None = None
-    """The container engine that machines are containers of, if one was named."""
+    """The container engine for machines that are containers, if one was named."""
     webhooks: asyncio.Event | None = None
-    """Set when what the API server is told of our webhooks may have changed."""
+    """Set when the registration of our webhooks may be out of date."""
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """Controllers that run."""
+    """Running controllers."""
 
     task: asyncio.Task[None]
     cloud: Cloud | None
     manager: Manager
     addresses: str
-    """The flags that say where the process listens, as given."""
+    """The flags with the listening addresses, as given."""
 
     @property
     def complaint(self) -> str:
-        """The error that ended the process, if there was one."""
+        """The error that ended the process, if any."""
         if self.cloud is not None and self.cloud.broken:
             return str(self.cloud.broken)
         if not self.task.done():
@@ -147,7 +147,7 @@ class Running:
 def build(
     arguments: argparse.Namespace, stack: AsyncExitStack, place: Place, clock: SystemClock, random: SystemRandom, keys: KeySource
 ) -> tuple[Manager, Cloud | None]:
-    """Return the controllers that the arguments ask for, not started yet."""
+    """Return the controllers that the arguments select, not started yet."""
     selected: frozenset[str] = arguments.selected
     cloud = None
     if place.data_dir is not None and place.data_dir.exists():
@@ -193,6 +193,7 @@ def build(
         keys=keys,
         cloud=cloud,
         docker=place.is_embedded,  # elsewhere the real provider may be at work on them
+        ipam=place.is_embedded,
         host=place.host,
         reach=connect.reach,
         options=options,
@@ -242,7 +243,7 @@ def _shown(address: int | tuple[str, int]) -> str:
 
 
 def cause(error: BaseException | None) -> str:
-    """Return what ended a group of tasks, in one line."""
+    """Return the error that ended a group of tasks, in one line."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""Settings of `up` from a file: YAML whose keys are the names of the flags. A flag that is given wins over the file.
+"""Settings of `up` from a file: YAML whose keys are the names of the flags. A flag on the command line overrides the file.
 
 feature-gates: {ClusterTopology: true}
 concurrency: {machine: 20}
@@ -20,7 +20,7 @@ from clusterwright.cli import upflags
 
 
 def read(arguments: argparse.Namespace) -> None:
-    """Fill in what the file of `--config` says where a flag is not given; ends the program where it is wrong."""
+    """Fill in the values of the `--config` file for flags that are not given; end the program if the file is invalid."""
     parser: argparse.ArgumentParser = arguments.parser
     if arguments.config is None:
         return
@@ -36,7 +36,7 @@ def read(arguments: argparse.Namespace) -> None:
 
 
 def _is_given(flag: str, argv: Sequence[str]) -> bool:
-    """Argparse takes beginnings of long flags, too."""
+    """Return whether a flag is given; argparse also accepts prefixes of long flags."""
     heads = [item.partition("=")[0] for item in argv]
     return flag in heads or any(head.startswith("--") and len(head) > 2 and flag.startswith(head) for head in heads)
 
@@ -56,7 +56,7 @@ def _load(parser: argparse.ArgumentParser, path: Path) -> Mapping[str, Any]:
 
 
 def _value(parser: argparse.ArgumentParser, where: str, action: argparse.Action, value: Any) -> Any:
-    """Return a value of the file as the flag would have made it."""
+    """Return a value of the file, parsed as the flag would be."""
     if action.nargs == 0:
         if not isinstance(value, bool):
             parser.error(f"{where}: true or false is expected, not {value!r}")
@@ -87,6 +87,6 @@ def _text(value: Any) -> str:
 
 
 def controller_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return what was set of the options of controllers."""
+    """Return the controllers' options that are set."""
     values = {name: getattr(arguments, name.replace("-", "_")) for name in upflags.CONTROLLER_OPTIONS}
     return {name: value for name, value in values.items() if value}

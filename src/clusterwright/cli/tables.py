@@ -1,4 +1,4 @@
-"""`clusterwright tables [NAME]`: the decision tables, as the code has them."""
+"""`clusterwright tables [NAME]`: print the decision tables from the code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clusterwright.tables import as_json, as_markdown
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print all tables, those of a controller, or one; 2 on misuse."""
+    """Print all tables, those of a controller, or one; return 2 on misuse."""
     wanted = arguments.name.lower()
     chosen = {
         controller: [t for t in tables if wanted in {"", controller.lower(), t.name.lower(), f"{controller}/{t.name}".lower()}]

@@ -1,4 +1,4 @@
-"""`clusterwright up`: the management plane: API server, controllers, in-memory infrastructure, in one process."""
+"""`clusterwright up`: run the management plane: API server, controllers, in-memory infrastructure, in one process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from random import SystemRandom
 from tempfile import TemporaryFile
 
 from clusterwright import admission
-from clusterwright.api.crds import crds
+from clusterwright.api.crds import crds, embedded_crds
 from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.apiserver.serving import serve
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
@@ -32,7 +32,7 @@ from clusterwright.webhooks import embedded
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Start the plane and serve until SIGTERM or SIGINT; the exit status."""
+    """Start the plane and serve until SIGTERM or SIGINT; return the exit status."""
     check(arguments)
     if arguments.against:
         return manager.run_against(arguments, Kubeconfig.load([arguments.against]).resolve())
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def check(arguments: argparse.Namespace) -> argparse.Namespace:
-    """Return the arguments with what a file adds to them, and what can be said only here; ends the program where something is wrong."""
+    """Return the arguments with the values of the settings file and dependent defaults; end the program if one is invalid."""
     parser: argparse.ArgumentParser = arguments.parser
     settings.read(arguments)
     engines.check(arguments)
@@ -65,7 +65,7 @@ def check(arguments: argparse.Namespace) -> argparse.Namespace:
 
 
 def _check_places(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
-    """Whether everything can be written where it is to be written; ends the program otherwise, naming the flag."""
+    """End the program, naming the flag, if a path is not writable."""
     kubeconfig = arguments.kubeconfig or LOCAL
     places = {"--kubeconfig": kubeconfig.parent}
     if not arguments.in_memory:
@@ -104,7 +104,7 @@ async def _run(arguments: argparse.Namespace) -> int:
                 data_dir=data_dir,
                 kubeconfig=kubeconfig,
                 controllers=arguments.garbage_collection or not arguments.no_controllers,
-                crds=tuple(crds()),
+                crds=(*crds(), *embedded_crds()),
                 admission=admission.chain(arguments.features, workloads),
                 converters=embedded.converters,
                 audit_log=arguments.audit_log,
@@ -144,7 +144,7 @@ async def _run(arguments: argparse.Namespace) -> int:
 
 
 async def _tell(arguments: argparse.Namespace, client: RestClient, clock: SystemClock, judge: Judge | None, link: _Link) -> None:
-    """Show the demo at the terminal if it is asked for, then every change of a cluster's verdict."""
+    """Show the demo at the terminal if asked to, then every change of a cluster's verdict."""
     objects = demo.manifests(are_real=bool(arguments.engine), version=arguments.kubernetes_version)
     shown = await demo.show(client, clock, _hint(arguments), link.last, objects) if arguments.demo else None
     if judge is not None and arguments.log_format == "text" and arguments.log_level != "error":
@@ -152,17 +152,17 @@ async def _tell(arguments: argparse.Namespace, client: RestClient, clock: System
 
 
 class _Link:
-    """The way into the web view; each is good for one browser."""
+    """The link to the web view; each one works for one browser."""
 
     _last = ""
 
     def tell(self, link: str) -> None:
-        """The next one."""
+        """Print the next link."""
         self._last = link
         print(f"web view (this link works once): {link}", flush=True)
 
     def last(self) -> str:
-        """Return the one that works now, if there is a web view."""
+        """Return the link that works now; None without a web view."""
         return self._last
 
 

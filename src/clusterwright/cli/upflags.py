@@ -28,7 +28,7 @@ def duration(text: str) -> timedelta:
 
 
 def seconds(text: str) -> float:
-    """Return a wait in seconds, written as a number of seconds or as a duration like 90s or 1h30m; raises ArgumentTypeError."""
+    """Return a wait in seconds, from a number of seconds or a duration like 90s or 1h30m; raises ArgumentTypeError."""
     with suppress(ValueError):
         number = float(text)
         if 0 <= number < float("inf"):
@@ -40,14 +40,14 @@ def seconds(text: str) -> float:
 
 
 def port(text: str) -> int:
-    """Return a port, 0 for any that is free; raises ArgumentTypeError."""
+    """Return a port; 0 for any free port; raises ArgumentTypeError."""
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port: a number from 0 to 65535 is expected")
     return int(text)
 
 
 def address(text: str) -> tuple[str, int] | None:
-    """`HOST:PORT`, `:PORT` for every address, `0` for none (then None); raises ArgumentTypeError."""
+    """Return an address: `HOST:PORT`, `:PORT` for every address, None for `0`; raises ArgumentTypeError."""
     if text == "0":
         return None
     host, colon, number = text.rpartition(":")
@@ -84,7 +84,7 @@ CONTROLLER_OPTIONS: Mapping[str, tuple[Any, str]] = {
 
 
 def _add_controller_options(group: argparse._ArgumentGroup) -> None:
-    """The flags of `wiring.Dependencies.options`."""
+    """Add the flags of `wiring.Dependencies.options`."""
     for name, (kind, text) in CONTROLLER_OPTIONS.items():
         if kind is duration:
             group.add_argument(f"--{name}", type=duration, metavar="DURATION", help=text)
@@ -97,7 +97,7 @@ def _add_controller_options(group: argparse._ArgumentGroup) -> None:
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Those of `up`."""
+    """Add the flags of `up`."""
     embedded = parser.add_argument_group("embedded API server")
     embedded.add_argument(
         "--listen",
@@ -151,7 +151,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def add_manager(parser: argparse.ArgumentParser) -> None:
-    """Those of `manager`."""
+    """Add the flags of `manager`."""
     parser.add_argument("--kubeconfig", metavar="PATH", help=f"default: $KUBECONFIG, {LOCAL}, ~/.kube/config, the cluster we run in")
     parser.add_argument("--context", default="", help="a context of the kubeconfig; default: the current one")
     parser.add_argument("--data-dir", type=Path, help="where the in-memory infrastructure keeps its clusters; default: nowhere")

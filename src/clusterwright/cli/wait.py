@@ -15,11 +15,11 @@ from clusterwright.cli.errors import Failed, Usage
 from clusterwright.cli.following import follow
 
 Goal = Callable[[Json | None], "tuple[bool, str]"]
-"""Whether an object (None: it does not exist) has reached the goal, and its present state."""
+"""Return whether an object (None: it does not exist) has reached the goal, and its present state."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Wait. 1: not in time, or there is nothing to wait for."""
+    """Wait for the goal. Return 1 if it is not reached in time or there is no object to wait for."""
     subject, rest = subjects.parse(arguments.words)
     if rest:
         raise Usage(f"unexpected argument {' '.join(rest)!r}: exactly one object is expected")
@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def goal(text: str) -> Goal:
-    """Return the goal that a text names, as with kubectl; raises Usage."""
+    """Return the goal that a text names, with kubectl's syntax; raises Usage."""
     what, _, rest = text.partition("=")
     if what in {"delete", "create"} and not rest:
         return lambda obj: ((obj is None) is (what == "delete"), "it does not exist" if obj is None else "it still exists")

@@ -1,4 +1,4 @@
-"""The web view of an embedded API server: wired here, served on the API server's port."""
+"""The web view of an embedded API server: built here, served on the API server's port."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ async def open_page(
     keys: KeySource,
     told: Callable[[str], None],
 ) -> None:
-    """Serve the page. `told` gets the link that opens it, for one use, and the next one as soon as that was used.
+    """Serve the page. Call `told` with a link that opens it once, and with the next link after each use.
 
-    It shows the verdicts of the controllers' judge; where there is none, it has a cache and a judge of its own, which works only
-    while somebody looks.
+    The page shows the verdicts of the controllers' judge. Without one, it has its own cache and judge, which work only while the page is
+    open.
     """
     rest = RestClient(InProcessTransport(running.server), clock=clock)
     if judge is None:

@@ -39,7 +39,7 @@ def cluster(name: str, namespace: str = "default", *, has_control_plane_object: 
 def machine(
     cluster_name: str, name: str, namespace: str = "default", *, is_control_plane: bool, seconds: float = 0, version: str = VERSION
 ) -> list[Json]:
-    """Return a stand-alone Machine with its bootstrap configuration and infrastructure. `seconds`: how long each stage takes."""
+    """Return a stand-alone Machine with its bootstrap configuration and infrastructure. `seconds`: the duration of each stage."""
     labels = {CLUSTER_NAME_LABEL: cluster_name}
     if is_control_plane:
         labels[CONTROL_PLANE_LABEL] = ""
@@ -140,7 +140,7 @@ def machine_pool(
 def machine_health_check(
     cluster_name: str, name: str, namespace: str = "default", *, labels: Mapping[str, str], at_most: str = "40%"
 ) -> Json:
-    """Return a MachineHealthCheck of the Machines with these labels: a Node that is not ready for five minutes, or late, is replaced.
+    """Return a MachineHealthCheck of the Machines with these labels: a Node unready for five minutes, or that does not join, is replaced.
 
     Nothing is replaced while more than `at_most` of them are unhealthy.
     """
@@ -159,9 +159,9 @@ def machine_health_check(
 
 
 def cluster_class(name: str = "in-memory", namespace: str = "default", *, seconds: float = 0, **spec: Any) -> list[Json]:
-    """Return a ClusterClass on in-memory infrastructure with its templates: control plane, one class of workers, one of pools.
+    """Return a ClusterClass on in-memory infrastructure with its templates: control plane, one worker class, one pool class.
 
-    `spec` is laid over its own.
+    `spec` is merged over its spec.
     """
 
     def template(kind: str, api_version: str, part: str, content: Json) -> Json:
@@ -213,7 +213,7 @@ def topology(
     pools: Mapping[str, int] = MappingProxyType({}),
     **more: Any,
 ) -> Json:
-    """Return a Cluster that a class describes; `more` is laid over its topology."""
+    """Return a Cluster with a class; `more` is merged over its topology."""
     groups: Json = {}
     if workers:
         groups["machineDeployments"] = [{"class": "default-worker", "name": n, "replicas": count} for n, count in workers.items()]
@@ -253,7 +253,7 @@ def workers(
     version: str = VERSION,
     **spec: Any,
 ) -> list[Json]:
-    """Return a MachineDeployment or MachineSet with the templates of its Machines; `spec` is laid over its own."""
+    """Return a MachineDeployment or MachineSet with the templates of its Machines; `spec` is merged over its spec."""
     metadata = {"name": name, "namespace": namespace}
     labels = {CLUSTER_NAME_LABEL: cluster_name, "pool": name}
     join = {"nodeRegistration": {"kubeletExtraArgs": [{"name": "eviction-hard", "value": "nodefs.available<0%"}]}}

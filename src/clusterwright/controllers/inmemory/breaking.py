@@ -1,4 +1,4 @@
-"""Faults made visible: what Node, Pods, etcd and API server of a machine look like while something is broken."""
+"""Show faults: the state of a machine's Node, Pods, etcd and API server while it is broken."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from clusterwright.inmemory import etcd, faults, objects
 from clusterwright.runtime.errors import NotFound
 
 APPLIED_FAULTS = "inmemory.clusterwright.dev/applied-faults"
-"""On the Node: the faults that it shows, so that what a test breaks by hand is left alone."""
+"""The Node annotation with the faults that are shown, so that manual changes by tests are left alone."""
 
 
 async def show_faults(scene: Scene) -> None:
-    """Make the machine look as its faults demand; only when the demand has changed."""
+    """Make the machine show its faults; only when they have changed."""
     client, key = scene.simulated.client, ObjectKey("", scene.name)
     node = await client.find(Node, key)
     asked = scene.faults

@@ -150,7 +150,7 @@ CONTROL_PLANE: Final = (
     Incident(
         number=14086,
         also=("#14219", "#13973", "k0sproject/k0smotron#1555"),
-        title="Clusters are upgrading for ever because kubelet versions have suffixes",
+        title="Clusters are upgrading forever because kubelet versions have suffixes",
         there="Versions of kubelets and Machines were compared as strings: where a distribution adds a suffix, Machines were never up to "
         "date and no further upgrade began.",
         here="Versions are compared as releases; suffixes and build metadata of a distribution do not count.",
@@ -161,7 +161,7 @@ CONTROL_PLANE: Final = (
     Incident(
         number=13939,
         also=("#8948",),
-        title="A pass waits for ever for a port-forward",
+        title="A pass waits forever for a port-forward",
         there="A tunnel to an etcd member was opened and never answered; without a deadline the control plane was not reconciled any more.",
         here="The member counts as unreachable after seconds, and the pass goes on with the others.",
         adversary="a kubelet that accepts a tunnel and says nothing",

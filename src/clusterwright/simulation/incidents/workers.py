@@ -214,7 +214,7 @@ WORKER_INCIDENTS: Final = (
         number=1489,
         title="A second change in the middle of a rollout",
         there="A rollout was changed while its first new machine was still coming up; the rollout then waited for the address of that "
-        "machine for ever.",
+        "machine forever.",
         here="The machine of the first change is given up, and the rollout goes on to the second.",
         adversary="the first new machine never boots",
         stage=WORKERS,
@@ -235,8 +235,8 @@ WORKER_INCIDENTS: Final = (
         number=13017,
         also=("#12990",),
         title="Everything is rolled out after an upgrade of the manager",
-        there="A new version of the manager compared Machines with their owners differently, or saw a change of replicas as a change of "
-        "the template, and replaced all Machines.",
+        there="A new version of the manager compared Machines differently, or took a change of replicas for a change of the "
+        "template, and replaced all Machines.",
         here="No Machine is replaced unless its template means something else; `adopt --dry-run` tells before.",
         adversary="another process takes over, and only the number of replicas changes",
         stage=WORKERS,
