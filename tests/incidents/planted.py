@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from clusterwright.api.copying import replace
+from clusterwright.apiserver.schema import validation
 from clusterwright.controllers.cluster import snapshot as cluster_snapshot
 from clusterwright.controllers.cluster.snapshot import Descendants
 from clusterwright.controllers.clusterresourceset import bindings
@@ -24,6 +25,7 @@ from clusterwright.controllers.kubeadmcontrolplane.machines import comparison
 from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot
 from clusterwright.controllers.machineset.moves import Fate
 from clusterwright.controllers.topology import applying
+from clusterwright.runtime.workqueue import WorkQueue
 from clusterwright.tables import Table
 from clusterwright.topology.extensions import ExtensionError
 from clusterwright.workload import clusters, credentials
@@ -201,6 +203,17 @@ def _awaited(self: Any) -> str:
     return "v1.36.0" if sick else AWAITED.fget(self)
 
 
+def _deaf(self: Any, key: Any, *arguments: Any) -> None:
+    if key not in self._processing:
+        ADD(self, key, *arguments)
+
+
+def _without_mercy(self: Any, node: Any, value: Any, path: str, old: Any, out: Any) -> None:
+    CHECK(self, node, value, path, validation.ABSENT, out)
+
+
+CHECK = validation._Finder.check
+ADD = WorkQueue.add
 AWAITED: Any = ControlPlaneSnapshot.awaited_version
 CHANGE = applying.Applier.change
 PATCH = bindings.Binding.patch
@@ -215,6 +228,23 @@ PLANTED: dict[str, Bug] = {
         "a learner without a name is nobody's at once",
         "was removed before it had a name",
         put(f"{KCP}.guards", "LEARNER_GRACE", timedelta()),
+    ),
+    "cluster-api#13667": Bug("no member is ever a stray", "the learner is removed", put(f"{KCP}.guards", "stray_member", lambda _: None)),
+    "cluster-api#3113": Bug(
+        "kubeconfigs are not renewed", "the kubeconfig is renewed", put(f"{KCP}.certificates", "ROTATE_BEFORE", timedelta())
+    ),
+    "cluster-api#13416": Bug(
+        "the wait after failures does not grow",
+        "writes were tried in ten minutes",
+        put("clusterwright.runtime.workqueue", "Backoff.delay", lambda *_: 3.0),
+    ),
+    "cluster-api-provider-aws#6084": Bug(
+        "what changes during a pass is lost", "3 worker Machines are ready", put("clusterwright.runtime.workqueue", "WorkQueue.add", _deaf)
+    ),
+    "magnum-cluster-api#1121": Bug(
+        "what an object had before is judged again",
+        "an annotation of the old template is refused",
+        put("clusterwright.apiserver.schema.validation", "_Finder.check", _without_mercy),
     ),
     "cluster-api#12711": Bug(
         "a leader that does not answer keeps its Machine",
@@ -304,7 +334,7 @@ PLANTED: dict[str, Bug] = {
     ),
     "cluster-api#13869": Bug(
         "nothing is remediated before the version of the topology is reached",
-        "2 Machines are ready at v1.36.0",
+        "is gone",
         put(f"{KCP}.snapshot", "ControlPlaneSnapshot.awaited_version", property(_awaited)),
     ),
     "cluster-api#13813": Bug(

@@ -11,6 +11,7 @@ from clusterwright.simulation.incidents.incident import Incident
 from clusterwright.simulation.incidents.machines import MACHINES
 from clusterwright.simulation.incidents.notplayed import NOT_PLAYED
 from clusterwright.simulation.incidents.resourcesets import RESOURCE_SETS
+from clusterwright.simulation.incidents.runtime import RUNTIME
 from clusterwright.simulation.incidents.topology import TOPOLOGIES
 from clusterwright.simulation.incidents.workers import WORKER_INCIDENTS
 
@@ -21,6 +22,7 @@ FAMILIES: Final[dict[str, tuple[Incident, ...]]] = {
     "workers": WORKER_INCIDENTS,
     "topologies and updates": TOPOLOGIES,
     "resource sets": RESOURCE_SETS,
+    "runtime": RUNTIME,
 }
 INCIDENTS: Final = tuple(incident for family in FAMILIES.values() for incident in family)
 

@@ -18,7 +18,7 @@ from clusterwright.kubeadm import certificates
 from clusterwright.kubeadm.certificates import KeyPair, Purpose
 from clusterwright.runtime.keys import FixedKeySource
 from clusterwright.simulation.incidents.incident import Incident
-from clusterwright.simulation.incidents.scene import HOUR, Scene
+from clusterwright.simulation.incidents.scene import Scene
 from clusterwright.simulation.incidents.stages import OLD, ONE, THREE, TOPOLOGY
 from clusterwright.simulation.plane import NAMESPACE
 
@@ -63,7 +63,11 @@ async def _vendor_versions(scene: Scene) -> None:
     workers = {"machineDeployments": [{"class": "default-worker", "name": "w", "replicas": 2}]}
     await scene.patch(Cluster, "c", {"spec": {"topology": {"version": "v1.34.1", "workers": workers}}})
     scene.did("The Cluster is upgraded to v1.34.1, with one worker more.")
-    await scene.until_machines(3, version="v1.34.1", within=HOUR)
+
+    async def begun() -> bool:
+        return any(m.spec.version == "v1.34.1" for m in await scene.machines())
+
+    await scene.until(begun, "the upgrade begins")
 
 
 async def _hanging_tunnel(scene: Scene) -> None:
@@ -122,6 +126,33 @@ async def _another_authority(scene: Scene) -> None:
     await scene.wait(60)
     await scene.until_says(Cluster, "c", "RemoteConnectionProbe", "True", within=900)
     scene.must(scene.process.starts == 1, "the controllers were started again")
+
+
+async def _expiring(scene: Scene) -> None:
+    now = scene.world.clock.now()
+    held = (await scene.client.get(Secret, ObjectKey(NAMESPACE, certificates.secret_name("c", Purpose.CA)))).data
+    ca = KeyPair(held["tls.crt"], held["tls.key"])
+    key = await FixedKeySource(13).new_key("ECDSA-P256")
+    client = certificates.sign(
+        ca,
+        key,
+        common_name="kubernetes-admin",
+        organizations=("system:masters",),
+        serial=9,
+        not_before=now - timedelta(days=300),
+        not_after=now + timedelta(days=scene.random.randrange(5, 60)),
+        client=True,
+    )
+    old = certificates.new_kubeconfig("c", f"https://{scene.p.workload('c').endpoint}", ca, client)
+    await scene.client.patch(Secret, _KUBECONFIG, {"stringData": {"value": old.decode()}})
+    scene.did("The client certificate in the kubeconfig Secret ends in a few weeks.")
+    await scene.p.annotate(KubeadmControlPlane, "c", {"example.com/poke": "1"})
+
+    async def is_renewed() -> bool:
+        return (await scene.client.get(Secret, _KUBECONFIG)).data["value"] != old
+
+    await scene.until(is_renewed, "the kubeconfig is renewed")
+    await scene.until_says(Cluster, "c", "RemoteConnectionProbe", "True")
 
 
 def _as_text(pair: KeyPair) -> dict[str, str]:
@@ -185,6 +216,16 @@ CONTROL_PLANE: Final = (
         adversary="a tenant who may write the kubeconfig Secret",
         stage=ONE,
         play=_program_in_kubeconfig,
+    ),
+    Incident(
+        number=3113,
+        also=("rancher/cluster-api-provider-rke2#520",),
+        title="The kubeconfig of a cluster expires",
+        there="The client certificate in the kubeconfig Secret was never renewed; a year later the manager and all tools were locked out.",
+        here="It is renewed half a year before it ends, and the connection goes on with the new one.",
+        adversary="a certificate that ends in a few weeks",
+        stage=ONE,
+        play=_expiring,
     ),
     Incident(
         project="rancher/cluster-api-provider-rke2",

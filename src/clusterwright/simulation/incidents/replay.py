@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ async def begun(stage: Stage, seed: int) -> AsyncIterator[Scene]:
     extension = stage.extension() if stage.extension is not None else None
     scene = Scene(world, features=stage.features, extension=extension)
     try:
+        await asyncio.sleep(0)  # the controllers begin
         if extension is not None:
             await scene.p.apply(extension.objects())
         await stage.build(scene)

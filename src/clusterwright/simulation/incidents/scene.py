@@ -14,10 +14,10 @@ from clusterwright import app
 from clusterwright.api.core import Machine
 from clusterwright.api.infrastructure import DevMachine
 from clusterwright.api.kubernetes import Node
-from clusterwright.api.meta import Json, ObjectKey
+from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.api.wellknown import CONTROL_PLANE_LABEL
 from clusterwright.api.wire import Duplex, Transport
-from clusterwright.apiserver.storage.store import Event, Table
+from clusterwright.apiserver.storage.store import Event, Table, object_key
 from clusterwright.conditions import get, is_true
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.inmemory.cloud import Cloud
@@ -59,6 +59,11 @@ class Written:
         """Return the object as it was then."""
         decoded: Json = msgspec.json.decode(self.raw)
         return decoded
+
+
+def _parts(obj: Json) -> tuple[str, str, str]:
+    gvk = GroupVersionKind.of(obj["apiVersion"], obj["kind"])
+    return gvk.group, gvk.version, gvk.kind
 
 
 class Scene:
@@ -154,6 +159,18 @@ class Scene:
             return held if held is None or name != machine else (authority, held[1])
 
         simulated.etcd_on = pretending  # type: ignore[method-assign,assignment]
+
+    def store_as_before(self, obj: Json) -> None:
+        """Put an object into the store as an older version of us may have, without any check of today."""
+        server = self.world.server
+        resource = server.registry.by_kind(*_parts(obj))
+        assert resource is not None
+        key = object_key(obj["metadata"]["namespace"], obj["metadata"]["name"])
+        server.ensure([{**obj, "spec": {}}])
+        table = server.store.table(resource.storage_key)
+        entry = table.objects[key]
+        server.put_system(table, entry, {**msgspec.json.decode(entry.raw), "spec": obj["spec"]})
+        server.drain()
 
     def crash(self) -> None:
         """End the controllers at once; they come back within seconds."""

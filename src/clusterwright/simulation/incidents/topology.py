@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from clusterwright.api.core import Cluster, MachineDeployment
+from clusterwright.api.core import Cluster, Machine, MachineDeployment
 from clusterwright.api.infrastructure import DevMachine, DevMachineTemplate
 from clusterwright.api.meta import Json
 from clusterwright.api.wellknown import CONTROL_PLANE_LABEL
+from clusterwright.conditions import is_true
 from clusterwright.inmemory import faults
 from clusterwright.simulation import samples
 from clusterwright.simulation.incidents.extension import Scripted
@@ -38,7 +39,12 @@ async def _sick_between_steps(scene: Scene) -> None:
     name = await scene.next_host(known)
     await scene.p.annotate(DevMachine, name, {faults.FAULT: faults.NEVER_BOOTS})
     scene.did(f"In the first of two steps of an upgrade the new control plane machine {name} never boots.")
-    await scene.until_machines(2, version="v1.36.0", without=[name], within=1500)
+    await scene.p.until_gone(Machine, name, within=1200)
+
+    async def went_on() -> bool:
+        return any(m.spec.version == "v1.35.0" and is_true(m.status.conditions, "Ready") for m in await scene.machines(leaders=True))
+
+    await scene.until(went_on, "the step goes on with another machine", within=300)
 
 
 async def _told_in_conditions(scene: Scene) -> None:
@@ -49,7 +55,12 @@ async def _told_in_conditions(scene: Scene) -> None:
     await scene.until_says(Cluster, "c", "TopologyReconciled", "no capacity is left in zone b")
     scene.must(not scene.made("machines"), "the upgrade began although the extension refused it")
     scene.extension.failure = ""
-    await scene.until_machines(2, version=NEW, within=HOUR)
+    scene.did("It lets the upgrade pass.")
+
+    async def begun() -> bool:
+        return bool(scene.made("machines"))
+
+    await scene.until(begun, "the upgrade begins")
 
 
 async def _only_metadata(scene: Scene) -> None:
