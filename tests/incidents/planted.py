@@ -208,8 +208,8 @@ def _deaf(self: Any, key: Any, *arguments: Any) -> None:
         ADD(self, key, *arguments)
 
 
-def _without_mercy(self: Any, node: Any, value: Any, path: str, old: Any, out: Any) -> None:
-    CHECK(self, node, value, path, validation.ABSENT, out)
+def _without_mercy(self: Any, node: Any, value: Any, path: str, old: Any, out: Any) -> int:
+    return CHECK(self, node, value, path, validation.ABSENT, out)
 
 
 CHECK = validation._Finder.check
@@ -279,7 +279,7 @@ PLANTED: dict[str, Bug] = {
     ),
     "cluster-api#13939": Bug(
         "nothing ends a call to etcd",
-        "1 Machines are ready",
+        "3 Machines are ready",
         both(put("clusterwright.workload.etcd", "DIAL_TIMEOUT", 1e6), put("clusterwright.workload.etcd", "CALL_TIMEOUT", 1e6)),
     ),
     "cluster-api#13765": Bug(

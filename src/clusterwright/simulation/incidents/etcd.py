@@ -128,8 +128,8 @@ ETCD: Final = (
         number=13667,
         also=("#13221",),
         title="A learner outlives the machine that never started it",
-        there="A new control plane machine was replaced before its etcd had started; the learner that kubeadm had announced stayed, and etcd "
-        "takes no second one.",
+        there="A new control plane machine was replaced before its etcd had started; the learner that kubeadm had announced stayed, and "
+        "etcd takes no second one.",
         here="A learner of no Machine is removed, once all Machines have their Nodes.",
         adversary="a machine that goes between the announcement of its member and the start of etcd",
         stage=ONE,

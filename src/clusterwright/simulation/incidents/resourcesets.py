@@ -8,6 +8,7 @@ from clusterwright.api.addons import ClusterResourceSet, ClusterResourceSetBindi
 from clusterwright.api.core import Cluster
 from clusterwright.api.kubernetes import ConfigMap
 from clusterwright.api.meta import Json, ObjectKey
+from clusterwright.simulation.faults import NO_FAULTS, FaultPlan
 from clusterwright.simulation.incidents.incident import Incident
 from clusterwright.simulation.incidents.scene import HOUR, Scene
 from clusterwright.simulation.incidents.stages import ONE
@@ -58,8 +59,10 @@ async def _many_writers(scene: Scene) -> None:
     for name in names:
         await scene.p.apply(_resource_set(name))
     await scene.patch(Cluster, "c", {"metadata": {"labels": {"cni": "x"}}})
-    scene.did("Five sets match the Cluster at once; the watch of their common binding is late.")
+    scene.process.transport.suffer(FaultPlan(slow=1.0, slowest=3.0))
+    scene.did("Five sets match the Cluster at once; the watch of their common binding is late, and requests take seconds.")
     await _until_bound(scene, *names)
+    scene.process.transport.suffer(NO_FAULTS)
     before: set[str] = set()
     for written in scene.history:
         if written.table == "clusterresourcesetbindings":

@@ -62,8 +62,8 @@ RUNTIME: Final = (
     Incident(
         number=13416,
         title="Back-off is defeated by rate limiting",
-        there="A limit of the rate at which an object is reconciled replaced the growing wait after failures, so that what failed was tried "
-        "again and again.",
+        there="A limit of the rate at which an object is reconciled replaced the growing wait after failures, so that what failed was "
+        "tried again and again.",
         here="The wait after a failure doubles, whatever else limits the rate.",
         adversary="an API server that refuses every write to one object",
         stage=WORKERS,
