@@ -15,7 +15,7 @@ from clusterwright.inmemory import etcd, faults, objects
 from clusterwright.simulation import samples
 from clusterwright.simulation.incidents.adversary import Fate
 from clusterwright.simulation.incidents.incident import Incident
-from clusterwright.simulation.incidents.scene import HOUR, Scene
+from clusterwright.simulation.incidents.scene import Scene
 from clusterwright.simulation.incidents.stages import NEW, OLD, ONE, THREE
 from clusterwright.simulation.plane import NAMESPACE
 
@@ -57,7 +57,7 @@ async def _dead_leader(scene: Scene) -> None:
     scene.cut_off(victim)
     await scene.p.annotate(DevMachine, victim, {faults.FAULT: faults.KUBELET_STOPS})
     scene.did(f"The kubelet of {victim}, whose etcd member leads, stops: nobody can reach the member from outside, and it goes on leading.")
-    await scene.until_machines(3, without=[victim], within=2 * HOUR)
+    await scene.until_machines(3, without=[victim])
     names = sorted(m.name for m in scene.p.workload("c").members())
     scene.must(victim not in names and len(names) == 3, f"the members of etcd are {', '.join(names)}")
 
@@ -87,7 +87,7 @@ async def _deleted_by_hand(scene: Scene) -> None:
             removed.append(victim)
 
     scene.p.workload("c").server.store.listeners.append(hear)
-    await scene.p.until_gone(DevMachine, victim, within=600)
+    await scene.until(lambda: scene.is_gone(DevMachine, victim), f"the host of {victim} is gone", step=0.25)
     scene.must(bool(removed), f"the member of {victim} was never removed from etcd")
     await scene.until_machines(3, without=[victim])
 
@@ -119,8 +119,7 @@ async def _left_behind(scene: Scene) -> None:
         return len(simulated.members()) == 1
 
     await scene.until(is_removed, "the learner is removed")
-    await scene.patch(KubeadmControlPlane, "c", {"spec": {"replicas": 3}})
-    await scene.until_machines(3)
+    await scene.until_says(KubeadmControlPlane, "c", "EtcdClusterHealthy", "True")
 
 
 ETCD: Final = (

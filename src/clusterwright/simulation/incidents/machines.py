@@ -13,7 +13,7 @@ from clusterwright.api.wellknown import PRE_TERMINATE_HOOK_PREFIX
 from clusterwright.inmemory import faults
 from clusterwright.simulation import samples
 from clusterwright.simulation.incidents.incident import Incident
-from clusterwright.simulation.incidents.scene import HOUR, Scene
+from clusterwright.simulation.incidents.scene import Scene
 from clusterwright.simulation.incidents.stages import WORKERS
 from clusterwright.simulation.plane import NAMESPACE
 
@@ -76,7 +76,7 @@ async def _silent_failure(scene: Scene) -> None:
     name = await scene.next_host(known)
     await scene.p.annotate(DevMachine, name, {faults.FAULT: faults.BOOTSTRAP_FAILS})
     scene.did(f"kubeadm fails on {name}, although its cloud-init says that it succeeded.")
-    await scene.until_machines(3, leaders=False, without=[name], within=HOUR)
+    await scene.until_machines(3, leaders=False, without=[name], within=1200)
     scene.must(scene.deleted("machines") == [name], f"{', '.join(scene.deleted('machines'))} went")
 
 
@@ -208,7 +208,7 @@ MACHINES: Final = (
         number=13315,
         also=("#13433", "#13938"),
         title="Old workers cannot join, scale or be repaired during an upgrade",
-        there="kubeadm joins only a control plane of its own minor version, so that workers behind it could not get new machines.",
+        there="A machine joins only a control plane of its own kubeadm's minor version, so that workers behind it got no new machines.",
         here="A template of files knows the version of the control plane, and the BootstrapConfigTemplate can switch the checks off.",
         adversary="workers one minor version behind their control plane",
         stage=WORKERS,

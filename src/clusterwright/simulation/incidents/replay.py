@@ -32,7 +32,6 @@ class Replay:
     moments: tuple[Moment, ...]
     virtual_seconds: float
     requests: int
-    digest: str
 
 
 @asynccontextmanager
@@ -81,7 +80,6 @@ async def _replay(incident: Incident, seed: int) -> Replay:
             moments=tuple(_moments(scene)),
             virtual_seconds=scene.world.clock.monotonic(),
             requests=scene.world.trace.requests,
-            digest=scene.world.trace.digest,
         )
 
 

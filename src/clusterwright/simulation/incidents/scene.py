@@ -209,6 +209,13 @@ class Scene:
         await self.until(holds, "another machine is made", step=0.1)
         return found[0]
 
+    async def is_gone(self, kind: Any, name: str) -> bool:
+        """Return whether the first object of this name is gone; another may have its name."""
+        found = await self.client.find(kind, ObjectKey(NAMESPACE, name))
+        table = f"{kind.__name__.lower()}s"
+        first = next(w.json["metadata"]["uid"] for w in self.history if w.table == table and w.name == name)
+        return found is None or found.metadata.uid != first
+
     async def has_node(self, name: str, cluster: str = "c") -> bool:
         """Return whether a machine has its Node."""
         return await self.p.workload(cluster).client.find(Node, ObjectKey("", name)) is not None
@@ -236,14 +243,18 @@ class Scene:
     async def until_machines(
         self, count: int, *, leaders: bool | None = None, version: str = "", without: Collection[str] = (), within: float = 900.0
     ) -> None:
-        """Wait until there are so many Machines, all ready, of a version, and no other is on its way out."""
+        """Wait until there are so many Machines, all ready, of a version, and no other is on its way out.
+
+        `without` names Machines that must be gone; another may have taken the name.
+        """
+        gone = {next(w.json["metadata"]["uid"] for w in self.history if w.table == "machines" and w.name == name) for name in without}
 
         async def holds() -> bool:
             everybody = await self.client.list(Machine)
             found = [m for m in everybody if leaders is None or (CONTROL_PLANE_LABEL in m.metadata.labels) == leaders]
             return len(found) == count and all(
                 m.metadata.deletion_timestamp is None
-                and m.metadata.name not in without
+                and m.metadata.uid not in gone
                 and is_true(m.status.conditions, "Ready")
                 and is_true(m.status.conditions, "Available")
                 and version in ("", m.spec.version)
