@@ -7,22 +7,24 @@ import json
 import pytest
 
 from clusterwright.cli.main import main
-from clusterwright.simulation.incidents import catalogue
 from clusterwright.simulation.incidents.catalogue import INCIDENTS, UnknownIncident, find
+from clusterwright.simulation.incidents.incident import Incident, NotPlayed
 from clusterwright.simulation.incidents.notplayed import NOT_PLAYED
 from clusterwright.simulation.incidents.replay import replay
 from incidents.planted import put
 
+EVERYBODY: tuple[Incident | NotPlayed, ...] = (*INCIDENTS, *NOT_PLAYED)
+
 
 def test_at_least_forty_are_played_and_no_name_is_given_twice() -> None:
-    names = [i.name for i in (*INCIDENTS, *NOT_PLAYED)]
+    names = [i.name for i in EVERYBODY]
 
     assert len(INCIDENTS) >= 40
     assert sorted(set(names)) == sorted(names)
 
 
 @pytest.mark.parametrize("incident", INCIDENTS, ids=[i.name for i in INCIDENTS])
-def test_what_is_said_of_an_incident_is_whole_sentences(incident: catalogue.Incident) -> None:
+def test_what_is_said_of_an_incident_is_whole_sentences(incident: Incident) -> None:
     assert all(text[0].isupper() and text.endswith(".") for text in (incident.there, incident.here))
     assert not incident.title.endswith(".")
     assert not incident.adversary.endswith(".")
@@ -106,7 +108,7 @@ def test_the_list_names_all_of_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["incident", "list", "-o", "json"]) == 0
 
     told = json.loads(capsys.readouterr().out)
-    assert [i["name"] for i in told] == [i.name for i in (*INCIDENTS, *NOT_PLAYED)]
+    assert [i["name"] for i in told] == [i.name for i in EVERYBODY]
     assert [i["played"] for i in told] == [True] * len(INCIDENTS) + [False] * len(NOT_PLAYED)
 
 
