@@ -1,4 +1,4 @@
-"""Sessions of the web view: a token that was printed on the terminal opens a session, and the token is worth nothing any more."""
+"""Sessions of the web view: a token on the terminal opens one session, and is invalid afterwards."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from random import Random
 from typing import Final
 
 LASTING: Final = 12 * 3600.0
-"""Seconds that a session lasts."""
+"""The duration of a session, in seconds."""
 MOST: Final = 16
-"""Sessions at a time; the oldest makes room."""
+"""The most sessions at a time; a new one replaces the oldest."""
 
 
 class Door:
-    """One token, for one use; the next one is made, and told, when it was used."""
+    """One token, for one use; after its use the next one is created, and reported."""
 
     def __init__(self, random: Random, monotonic: Callable[[], float], told: Callable[[str], None]) -> None:
-        """`random` must be a source of secrets; `told` is called with each new token, at once with the first."""
+        """Create the first token. `random` must be a secure source; `told` is called with each new token."""
         self._random = random
         self._monotonic = monotonic
         self._told = told
@@ -34,7 +34,7 @@ class Door:
         self._told(self._token)
 
     def enter(self, token: str) -> str | None:
-        """Return a new session for the token; None if it is not the one."""
+        """Return a new session for the token; None for a wrong one."""
         if not _equal(token, self._token):
             return None
         session = self._secret()
@@ -45,7 +45,7 @@ class Door:
         return session
 
     def knows(self, session: str) -> bool:
-        """Return whether the session is one of ours, and not over."""
+        """Return whether the session is valid."""
         now = self._monotonic()
         self._sessions = {known: until for known, until in self._sessions.items() if until > now}
         # every one is compared, in a time that tells nothing

@@ -1,4 +1,4 @@
-"""The templates that patches apply to: one item each, with its holder, and which selectors match it."""
+"""The templates that patches apply to: one item each, with its holder, and the matching selectors."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _INFRASTRUCTURE: Final = "spec.template.spec.infrastructureRef"
 
 
 class UnknownClass(Exception):
-    """A worker names a class whose templates nobody has read."""
+    """A worker names a class whose templates were not read."""
 
 
 @dataclass(slots=True)
 class Item:
-    """A template of the class on its way through the patches. `template` is replaced by each patch, never changed."""
+    """A template of the class during patching. Each patch replaces `template` and never changes it."""
 
     uid: str
     role: Role
@@ -37,7 +37,7 @@ class Item:
     worker_class: str = ""
 
     def own_variables(self, variables: PatchVariables) -> Values:
-        """Return the variables that only this item sees."""
+        """Return the variables for this item only."""
         match self.role:
             case "infrastructureCluster":
                 return {}
@@ -95,7 +95,7 @@ def _holder(obj: Json, field: str) -> Json:
 
 
 def _clean(template: Json) -> Json:
-    """Return a template without what others keep in it for themselves."""
+    """Return a template without metadata that other tools keep in it."""
     metadata = {k: v for k, v in (template.get("metadata") or {}).items() if k != "managedFields"}
     if metadata.get("annotations"):
         metadata["annotations"] = {k: v for k, v in metadata["annotations"].items() if k not in HIDDEN_ANNOTATIONS}
@@ -103,7 +103,7 @@ def _clean(template: Json) -> Json:
 
 
 def matches(selector: Json, item: Item) -> bool:
-    """Return whether a selector of an inline patch means the item."""
+    """Return whether a selector of an inline patch matches the item."""
     if selector.get("apiVersion") != item.template.get("apiVersion") or selector.get("kind") != item.template.get("kind"):
         return False
     wanted = selector.get("matchResources") or {}
@@ -119,7 +119,7 @@ def matches(selector: Json, item: Item) -> bool:
 
 
 def _is_named(wanted: Json | None, name: str) -> bool:
-    """A name may begin or end in a `*`; one elsewhere matches nothing."""
+    """Return whether a name matches; the pattern may begin or end in a `*`, but not contain one elsewhere."""
     for pattern in (wanted or {}).get("names") or ():
         if pattern in ("*", name):
             return True
