@@ -29,6 +29,8 @@ from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.controllers.inmemory.build import NAMES as INMEMORY
 from clusterwright.controllers.inmemory.build import controllers as inmemory_controllers
 from clusterwright.controllers.inmemory.build import declared as inmemory_declared
+from clusterwright.controllers.ipam.build import NAMES as IPAM
+from clusterwright.controllers.ipam.build import controllers as ipam_controllers
 from clusterwright.controllers.kit import registry
 from clusterwright.controllers.kit.features import DEFAULT_FEATURES
 from clusterwright.controllers.wiring import ControllerDefinition, Dependencies, PassTools
@@ -82,12 +84,17 @@ def controller_names() -> frozenset[str]:
 
 def selectable_names() -> frozenset[str]:
     """Return the controllers that can be switched off. The cache of connections is not among them: it runs whenever it is needed."""
-    return frozenset({"crdmigrator", *(entry.name for entry in registry.ENTRIES)}) | inmemory_names()
+    return frozenset({"crdmigrator", *(entry.name for entry in registry.ENTRIES)}) | inmemory_names() | ipam_names()
 
 
 def inmemory_names() -> frozenset[str]:
     """Return the names of the in-memory provider's controllers."""
     return frozenset(INMEMORY)
+
+
+def ipam_names() -> frozenset[str]:
+    """Return the controllers of the IPAM provider, which runs in the embedded plane only."""
+    return frozenset(IPAM)
 
 
 def declared(selected: Collection[str]) -> list[ControllerDefinition]:
@@ -158,6 +165,7 @@ def build_manager(
     keys: KeySource,
     cloud: Cloud | None = None,
     docker: bool = False,
+    ipam: bool = False,
     host: Host | None = None,
     reach: Reach | None = None,
     options: Options | None = None,
@@ -173,7 +181,8 @@ def build_manager(
     """Return all controllers on one API server. With a `cloud`, include the in-memory provider and reach its clusters in process.
 
     `docker`: simulate the Docker kinds too. Use it only where no real Docker provider runs. `host`: make those kinds containers of its
-    engine. `flags` are the options of controllers (`wiring.Dependencies.options`). Decisions are kept in `Manager.traces`. `workloads`
+    engine. `ipam`: answer claims for addresses of InClusterIPPools, only where no other provider does.
+    `flags` are the options of controllers (`wiring.Dependencies.options`). Decisions are kept in `Manager.traces`. `workloads`
     receives the connections to workload clusters. `selected` names the controllers to run; None: all. `post` sends the requests to runtime
     extensions; None: HTTPS.
     """
@@ -207,6 +216,8 @@ def build_manager(
     if cloud is not None:
         ours = inmemory_controllers(cloud, docker=docker and host is None, containers=host is not None)
         definitions += [d for d in ours if selected is None or d.name in selected]
+    if ipam:
+        definitions += [d for d in ipam_controllers() if selected is None or d.name in selected]
     for definition in definitions:
         if definition.gate and not gates[definition.gate]:
             manager.idle[definition.name] = (definition.kind.__name__, f"the feature gate {definition.gate} is off")

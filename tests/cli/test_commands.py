@@ -13,9 +13,11 @@ from clusterwright.cli.grammar import COMMANDS
 GOOD = {
     "install": ("install", "kind: Namespace"),
     "generate": ("generate cluster c", "kind: Cluster"),
+    "incident": ("incident list", "cluster-api#14197"),
     "tables": ("tables", "# cluster"),
     "crds": ("crds cluster", "kind: CustomResourceDefinition"),
     "completion": ("completion bash", "complete -o default"),
+    "envtest": ("envtest assets", "assets"),
     "complete": ("complete -- gener", "generate"),
     "version": ("version", "clusterwright "),
 }
@@ -57,6 +59,7 @@ BAD = {
     "timeline": ("timeline", 2, "required"),
     "mcp": ("mcp --from nowhere", 1, "nowhere: No such file or directory"),
     "fault": ("fault nonsense", 2, "'nonsense'"),
+    "incident": ("incident replay 14198", 2, "near: cluster-api#14197"),
     "move": ("move", 2, "--to-kubeconfig"),
     "render": ("render machine/c", 2, "'machine/c' is not kubeadmconfig/NAME"),
     "record": ("record c --kubeconfig nowhere", 1, "no kubeconfig found: nowhere"),
@@ -66,6 +69,7 @@ BAD = {
     "tables": ("tables Nonsense", 2, "no table 'Nonsense'"),
     "crds": ("crds nonsense", 2, "nonsense"),
     "completion": ("completion csh", 2, "'csh'"),
+    "envtest": ("envtest /dev/null/assets", 1, "Not a directory"),
     "complete": ("complete --nonsense", 2, "--nonsense"),
     "version": ("version --nonsense", 2, "--nonsense"),
 }

@@ -221,6 +221,22 @@ def _fault(parser: ArgumentParser) -> None:
         add_connection(action)
 
 
+def _incident(parser: ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    show = actions.add_parser("list", help="name all incidents", description="Name all incidents, and those that are not played.")
+    play = actions.add_parser(
+        "replay",
+        help="play one",
+        description="Play an incident with the controllers of this version: what is done, the timeline, and how it ended.",
+        epilog="example: clusterwright incident replay 14197",
+    )
+    play.add_argument("number", metavar="NUMBER", help="of the issue: 14197, or cluster-api#14197 where two projects have it")
+    play.add_argument("--seed", type=int, default=1, metavar="N", help="times and victims follow from it; default: %(default)s")
+    play.add_argument("--all", action="store_true", help="a timeline from the beginning, with every decision of a table")
+    for action in (show, play):
+        action.add_argument("-o", "--output", choices=("text", "json"), default="text")
+
+
 def _mcp(parser: ArgumentParser) -> None:
     parser.add_argument("--from", dest="source", metavar="FILE", help="a bundle instead of a live installation")
     _health_port(parser)
@@ -352,6 +368,12 @@ def _version(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
 
 
+def _envtest(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "folder", nargs="?", type=Path, default=Path(".clusterwright/envtest"), metavar="FOLDER", help="default: .clusterwright/envtest"
+    )
+
+
 def _completion(parser: ArgumentParser) -> None:
     parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="e.g. in ~/.bashrc: source <(clusterwright completion bash)")
 
@@ -414,6 +436,13 @@ COMMANDS: dict[str, Command] = {
         "describe them, and show what happened. Reads with the rights of the kubeconfig, on any Cluster API installation.",
     ),
     "fault": Command("fault", "break simulated machines, mend them, list what is broken", _fault),
+    "incident": Command(
+        "incident",
+        "replay public incidents by number, with our controllers in virtual time",
+        _incident,
+        "Replay public incidents of Cluster API and its providers by number, with the controllers of this version, in virtual time.\n"
+        "No cluster is needed. Exits 3 where an incident does not end as it must.",
+    ),
     "move": Command(
         "move",
         "move the clusters of a namespace into another management cluster",
@@ -440,6 +469,13 @@ COMMANDS: dict[str, Command] = {
     "load": Command("load", "copy images from the container engine into the nodes of a cluster", _load),
     "tables": Command("tables", "print the decision tables", _tables, "Print the decision tables: every row by name."),
     "crds": Command("crds", "print the CustomResourceDefinitions", _crds),
+    "envtest": Command(
+        "envtest",
+        "write stand-ins for kube-apiserver and etcd, for test suites that use Go's envtest",
+        _envtest,
+        "Write an etcd and a kube-apiserver that start our API server, and print their folder. A suite that uses controller-runtime's\n"
+        "envtest runs on them: export KUBEBUILDER_ASSETS=$(clusterwright envtest)",
+    ),
     "completion": Command("completion", "print what makes a shell complete commands and flags", _completion),
     "complete": Command("completion", "", _complete, "Print what may come next on a command line, for shells."),
     "version": Command("version", "print the version", _version),

@@ -15,6 +15,8 @@ MEMBER_ID = PREFIX + "member-id"
 LEADER_FROM = PREFIX + "leader-from"
 REMOVED = PREFIX + "member-removed"
 LEARNER = PREFIX + "learner"
+UNNAMED = PREFIX + "unnamed"
+"""kubeadm has added the member as a learner, but its process has not started yet: its name is not known."""
 ALARMS = PREFIX + "alarms"
 STOPPED = PREFIX + "stopped"
 """Marks a member whose process is down: it counts in the membership, but does not answer or vote."""
@@ -37,6 +39,7 @@ class Member:
     cluster_id: str
     leader_from: str = ""
     is_learner: bool = False
+    is_unnamed: bool = False
     is_stopped: bool = False
     alarms: tuple[str, ...] = ()
 
@@ -49,8 +52,9 @@ def members(pods: Iterable[tuple[str, Mapping[str, str]]]) -> tuple[Member, ...]
             name=name.removeprefix("etcd-"),
             cluster_id=annotations.get(CLUSTER_ID, ""),
             leader_from=annotations.get(LEADER_FROM, ""),
-            is_learner=LEARNER in annotations,
-            is_stopped=STOPPED in annotations,
+            is_learner=LEARNER in annotations or UNNAMED in annotations,
+            is_unnamed=UNNAMED in annotations,
+            is_stopped=STOPPED in annotations or UNNAMED in annotations,
             alarms=tuple(a for a in annotations.get(ALARMS, "").split(",") if a),
         )
         for name, annotations in pods

@@ -48,6 +48,10 @@ class EtcdServer:
             case "MemberPromote":
                 _require(leader)
                 target = etcd.by_id(everyone, body.get("ID", "0"))
+                if target.is_unnamed:
+                    raise EtcdRefused(
+                        "etcdserver: can only promote a learner member which is in sync with leader", grpc.FAILED_PRECONDITION
+                    )
                 if not target.is_learner:
                     raise EtcdRefused("etcdserver: can only promote a learner member", grpc.FAILED_PRECONDITION)
                 await self._annotate(target.name, {etcd.LEARNER: None})
@@ -92,5 +96,7 @@ def _require(leader: Member | None) -> None:
 
 
 def _member(member: Member) -> Json:
+    if member.is_unnamed:
+        return {"ID": member.id, "peerURLs": [f"https://{member.name}:2380"], "isLearner": True}
     urls = {"peerURLs": [f"https://{member.name}:2380"], "clientURLs": [f"https://{member.name}:2379"]}
     return {"ID": member.id, "name": member.name, **urls, "isLearner": member.is_learner}

@@ -18,6 +18,7 @@ KUBELET_STOPS = "kubelet-stops"
 ETCD_CORRUPT = "etcd-corrupt"
 ETCD_NO_SPACE = "etcd-no-space"
 ETCD_LEARNER = "etcd-learner"
+ETCD_UNNAMED = "etcd-unnamed"
 ETCD_STOPS = "etcd-stops"
 API_SERVER_STOPS = "api-server-stops"
 UNREACHABLE = "api-server-unreachable"
@@ -30,6 +31,7 @@ DESCRIPTIONS: Mapping[str, str] = {
     ETCD_CORRUPT: "the member raises a CORRUPT alarm",
     ETCD_NO_SPACE: "the member raises a NOSPACE alarm",
     ETCD_LEARNER: "the member stays a learner, without a vote",
+    ETCD_UNNAMED: "kubeadm has added the member, a learner, but its process has not started: the member has no name",
     ETCD_STOPS: "the member's process is down",
     API_SERVER_STOPS: "the API server of this machine is down",
     UNREACHABLE: "the endpoint of the cluster does not answer",

@@ -61,6 +61,10 @@ class ServeOptions:
     converters: Converters | None = None
     """Kinds that are converted in this process."""
     audit_log: Path | None = None
+    serving: KeyPair | None = None
+    """The server's certificate; None: the server's own authority signs one."""
+    client_authority: bytes = b""
+    """The certificates of an authority whose clients are accepted too, as PEM."""
     tokens: Mapping[str, User] | None = None
     version: str = "v1.36.1"
     now: Callable[[], datetime]
@@ -158,7 +162,7 @@ async def start(options: ServeOptions) -> RunningServer:
         server.start_controllers(authority.certificate)
     ServiceAccountTokens(server, signing_key)
     server.token_sources.append(bootstrap_token_source(server))
-    serving = sign(authority, options.now(), "kube-apiserver", hosts=_serving_names(host))
+    serving = options.serving or sign(authority, options.now(), "kube-apiserver", hosts=_serving_names(host))
     certificates = {"authority (ca.crt)": authority.certificate, "serving certificate": serving.certificate}
     server.checks["certificates"] = partial(validity_problem, certificates, options.now)
     if problem := server.checks["certificates"]():
@@ -168,7 +172,7 @@ async def start(options: ServeOptions) -> RunningServer:
     if audit is not None:
         server.audit = partial(audit_of, server, audit)
     http = HttpServer(server, authenticator, audit_log=audit)
-    context = server_context(serving, authority.certificate)
+    context = server_context(serving, authority.certificate + options.client_authority)
     try:
         port = await _listen(http, host, port, context, options.data_dir)
     except OSError as e:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 
 from clusterwright import conditions
 from clusterwright.api.copying import replace
@@ -346,6 +347,7 @@ class DevMachines(Kind[InfraMachine, Owners, View, MachineDone]):
         await simulated.add_etcd_certificate(scene.name, authority)
         if not simulated.has("v1", "Pod", "kube-system", f"etcd-{scene.name}"):
             annotations = etcd.new_member(simulated.members(), self._random, scene.now)
+            annotations |= {mark: "" for fault, mark in _BORN_WITH.items() if fault in scene.faults}
             simulated.ensure(objects.static_pod("etcd", scene.name, version=scene.version, now=scene.now, annotations=annotations))
             await simulated.settle()
 
@@ -394,6 +396,14 @@ class DevMachines(Kind[InfraMachine, Owners, View, MachineDone]):
         if simulated is not None:
             await _remove_machine(simulated, run.object.metadata.name)
         run.become(without_finalizer(run.object, DEV_MACHINE_FINALIZER))
+
+
+_BORN_WITH: Final = {
+    faults.ETCD_UNNAMED: etcd.UNNAMED,
+    faults.ETCD_LEARNER: etcd.LEARNER,
+    faults.ETCD_STOPS: etcd.STOPPED,
+}
+"""Faults that a member shows from its first moment."""
 
 
 async def _remove_machine(simulated: SimulatedCluster, name: str) -> None:

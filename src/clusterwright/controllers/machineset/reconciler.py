@@ -302,7 +302,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
                 case Scale.MOVE:
                     await self._in_place.move(run, self._in_order(run))
                 case Scale.DELETE:
-                    await self._writer.delete(run, [m for m in self._in_order(run)[: seen.surplus] if not is_deleting(m)])
+                    await self._writer.delete(run, await self._to_delete(run))
                 case Scale.CREATE | None:
                     pass
                 case never:
@@ -331,8 +331,23 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
                 await self._create(run, maker)
 
     def _in_order(self, run: Run) -> list[Machine]:
+        return self._ordered(run, run.done.machines or ())
+
+    def _ordered(self, run: Run, machines: Iterable[Machine]) -> list[Machine]:
         spec = run.object.spec.deletion
-        return in_order(run.done.machines or (), spec.order if spec else "", run.seen.now)
+        return in_order(machines, spec.order if spec else "", run.seen.now)
+
+    async def _to_delete(self, run: Run) -> list[Machine]:
+        """Return the Machines to delete now, as the API server has them.
+
+        An autoscaler marks a Machine and then lowers the number. The cache of Machines may not have the mark yet: then another Machine
+        would go, and the marked one later.
+        """
+        labels, namespace = dict(run.object.spec.selector.match_labels), run.object.metadata.namespace
+        found = await self._deps.client.live.list(Machine, namespace=namespace, labels=labels)
+        known = {m.metadata.uid for m in run.done.machines or ()}
+        fresh = [m for m in found if m.metadata.uid in known]
+        return [m for m in self._ordered(run, fresh)[: max(len(fresh) - run.done.desired, 0)] if not is_deleting(m)]
 
     async def _existing(self, run: Run, family: str) -> tuple[tuple[Machine, ...], int | None]:
         """Return our Machines from the API server, not the cache, and how many more the MachineDeployment may have.

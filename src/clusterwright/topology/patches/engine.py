@@ -11,7 +11,6 @@ from typing import Any, Final
 import msgspec
 
 from clusterwright.api.copying import replace
-from clusterwright.api.jsonvalues import copied
 from clusterwright.api.meta import Json
 from clusterwright.golang import jsonpatch
 from clusterwright.golang.quoting import quote
@@ -19,9 +18,10 @@ from clusterwright.gotemplate import Budget, TemplateError
 from clusterwright.topology.extensions import Asking, CallHandler, ExtensionError, Turn
 from clusterwright.topology.model import Blueprint, Desired
 from clusterwright.topology.patches.items import Item, UnknownClass, items_of, matches
+from clusterwright.topology.patches.results import Misshapen, take_over
 from clusterwright.topology.patches.values import BadValue, is_enabled, value_of
 from clusterwright.topology.patches.variables import PatchVariables, Values, merged, patch_variables
-from clusterwright.topology.paths import at, has, put
+from clusterwright.topology.paths import has
 
 INLINE: Final = "inline"
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -30,29 +30,6 @@ MOST_STEPS: Final = 1_000_000
 STEPS_PER_TURN: Final = 4_000
 _BYTES_PER_STEP: Final = 128
 """The bytes of a template that one step copies."""
-_TEMPLATE_SPEC: Final = ("spec", "template", "spec")
-KEPT: Final = tuple(
-    tuple(path.split("."))
-    for path in (
-        "spec.version",
-        "spec.replicas",
-        "spec.rollout.after",
-        "spec.machineTemplate.metadata",
-        "spec.machineTemplate.infrastructureRef",
-        "spec.machineTemplate.spec.infrastructureRef",
-        "spec.machineTemplate.readinessGates",
-        "spec.machineTemplate.spec.readinessGates",
-        "spec.machineTemplate.taints",
-        "spec.machineTemplate.spec.taints",
-        "spec.machineTemplate.nodeDrainTimeout",
-        "spec.machineTemplate.nodeVolumeDetachTimeout",
-        "spec.machineTemplate.nodeDeletionTimeout",
-        "spec.machineTemplate.spec.deletion.nodeDrainTimeoutSeconds",
-        "spec.machineTemplate.spec.deletion.nodeVolumeDetachTimeoutSeconds",
-        "spec.machineTemplate.spec.deletion.nodeDeletionTimeoutSeconds",
-    )
-)
-"""Fields of a control plane that the topology sets and patches must not change."""
 
 
 class PatchError(Exception):
@@ -107,7 +84,7 @@ class Spending(Budget):
             yield Turn()
 
 
-_ALONE: dict[bytes, Any] = {}
+_ALONE: dict[bytes, Json] = {}
 _MOST_ALONE: Final = 8192
 
 
@@ -119,25 +96,25 @@ def _patched_alone(cluster: Json, blueprint: Blueprint, desired: Desired, patche
     spending = Spending()
     variables = patch_variables(cluster, blueprint.cluster_class, desired, INLINE)
     prefix = hashlib.sha256(_encode((patches, variables.everywhere))).digest()
-    specs = []
+    patched = []
     for item in items:
         own = item.own_variables(variables)
         key = hashlib.sha256(prefix + _encode((item.role, item.worker_class, item.template, own))).digest()
         if key not in _ALONE:
             try:
-                spec = yield from _spec_alone(item, patches, variables, spending)
+                template = yield from _template_alone(item, patches, variables, spending)
             except (PatchError, jsonpatch.PatchFailed):
                 return False
             if len(_ALONE) >= _MOST_ALONE:
                 del _ALONE[next(iter(_ALONE))]
-            _ALONE[key] = spec
-        specs.append(_ALONE[key])
-    for item, spec in zip(items, specs, strict=True):
-        item.template = {**item.template, "spec": spec} if spec is not None else item.template
+            _ALONE[key] = template
+        patched.append(_ALONE[key])
+    for item, template in zip(items, patched, strict=True):
+        item.template = template
     return True
 
 
-def _spec_alone(item: Item, patches: Sequence[Json], variables: PatchVariables, spending: Spending) -> Asking[Any]:
+def _template_alone(item: Item, patches: Sequence[Json], variables: PatchVariables, spending: Spending) -> Asking[Json]:
     alone = replace(item)
     for patch in patches:
         if not patch.get("definitions"):
@@ -145,7 +122,7 @@ def _spec_alone(item: Item, patches: Sequence[Json], variables: PatchVariables, 
         made = yield from _generated(patch, [alone], variables, spending)
         for _, kind, content in made:
             _patch_item(alone, kind, content, spending)
-    return alone.template.get("spec")
+    return alone.template
 
 
 def _variables(cluster: Json, blueprint: Blueprint, desired: Desired, patch: Json) -> PatchVariables:
@@ -257,7 +234,7 @@ def _asked(cluster: Json, patch: Json, items: Sequence[Item], variables: PatchVa
 
 
 def _patch_item(item: Item, kind: str, content: Any, spending: Spending) -> None:
-    """Apply one patch to one item. Only `spec` is used; raises PatchFailed."""
+    """Apply one patch to one item. Only its spec, labels and annotations can change; raises PatchFailed."""
     if kind not in ("JSONPatch", "JSONMergePatch"):
         raise jsonpatch.PatchFailed(f"unknown patchType {kind}")
     if content is None or content in ([], {}):
@@ -270,8 +247,16 @@ def _patch_item(item: Item, kind: str, content: Any, spending: Spending) -> None
         raise jsonpatch.PatchFailed(f"error applying {name}: {error}") from None
     if not isinstance(patched, dict) or not all(patched.get(key) and isinstance(patched[key], str) for key in ("kind", "apiVersion")):
         raise jsonpatch.PatchFailed("the patched template has no apiVersion or kind")
-    if isinstance(patched.get("spec"), dict):
-        item.template = {**item.template, "spec": patched["spec"]}
+    item.template = _patchable_parts(patched, item.template)
+
+
+def _patchable_parts(patched: Json, template: Json) -> Json:
+    """Return a template with the spec, the labels and the annotations of its patched copy. What the copy lacks stays."""
+    out = {**template, "spec": patched["spec"]} if "spec" in patched else template
+    for part in ("labels", "annotations"):
+        if has(patched, "metadata", part):
+            out = {**out, "metadata": {**out["metadata"], part: patched["metadata"][part]}}
+    return out
 
 
 def _validate(cluster: Json, blueprint: Blueprint, desired: Desired, patch: Json, items: Sequence[Item]) -> Asking[None]:
@@ -294,49 +279,7 @@ def _validate(cluster: Json, blueprint: Blueprint, desired: Desired, patch: Json
 
 
 def _take_over(items: Sequence[Item], desired: Desired) -> None:
-    for item in items:
-        if not has(item.template, *_TEMPLATE_SPEC):
-            continue
-        spec = at(item.template, *_TEMPLATE_SPEC)
-        match item.role:
-            case "infrastructureCluster":
-                desired.infrastructure_cluster["spec"] = _whole(desired.infrastructure_cluster, spec)
-            case "controlPlane":
-                _take_over_control_plane(desired.control_plane, _whole(desired.control_plane, spec))
-            case "controlPlaneMachine":
-                assert desired.control_plane_machine is not None
-                put(desired.control_plane_machine, spec, *_TEMPLATE_SPEC)
-            case "machineDeployment" | "machinePool":
-                workers = desired.machine_deployments if item.role == "machineDeployment" else desired.machine_pools
-                worker = workers[item.topology_name]
-                target = worker.bootstrap if item.holder["fieldPath"].endswith("configRef") else worker.infrastructure
-                if item.role == "machineDeployment":
-                    put(target, spec, *_TEMPLATE_SPEC)
-                else:
-                    target["spec"] = _whole(target, spec)
-
-
-def _whole(target: Json, spec: Any) -> Json:
-    """Return the spec of an object, after checking that patches left a valid object."""
-    if isinstance(spec, dict):
-        return spec
-    raise _misshapen(target, "spec")
-
-
-def _misshapen(target: Json, path: str) -> PatchError:
-    metadata = target.get("metadata") or {}
-    name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
-    return PatchError(
-        f"failed to apply patches to desired state: failed to apply patch to {target.get('kind')} {name}: {path} is not an object"
-    )
-
-
-def _take_over_control_plane(control_plane: Json, spec: Json) -> None:
-    kept = [(path, at(control_plane, *path)) for path in KEPT if has(control_plane, *path)]
-    fresh = {"spec": copied(spec)}
-    for path, value in kept:
-        wrong = next((path[:n] for n in range(2, len(path)) if not isinstance(at(fresh, *path[:n]), dict | None)), None)
-        if wrong is not None:
-            raise _misshapen(control_plane, ".".join(wrong))
-        put(fresh, value, *path)
-    control_plane["spec"] = fresh["spec"]
+    try:
+        take_over(items, desired)
+    except Misshapen as error:
+        raise PatchError(f"failed to apply patches to desired state: {error}") from None
