@@ -21,9 +21,9 @@ class Provider(ABC, Generic[K]):
     makes: ClassVar[Sequence[type[Object]]] = ()
     """The kinds of objects that `provision` creates, if any: a change of an owned one requeues the owner."""
     look: ClassVar[timedelta] = timedelta(seconds=10)
-    """The interval of passes over an object that is created or deleted. None: all changes are watched (`makes`)."""
+    """The interval of passes over an object that is created or deleted; unused if all changes are watched (`makes`)."""
     look_when_up: ClassVar[timedelta | None] = timedelta(minutes=1)
-    """The interval of passes over an object that is up, to detect that it stopped or is gone. None, or if all is watched: none."""
+    """The interval of passes over an object that is up, to detect that it stopped or is gone; None, or if all is watched: none."""
     longest_wait: ClassVar[timedelta] = timedelta(minutes=2)
     """The longest time between two attempts that raise ProvisionFailed. The first wait is `look`, each further one twice as long."""
 
