@@ -124,7 +124,7 @@ ETCD: Final = (
         number=12711,
         also=("#8465", "#13848"),
         title="The kubelet of the etcd leader dies",
-        there="Only the leader itself can hand over the leadership; its kubelet was dead, so that nobody could ask it to, and the remediation "
+        there="Only the leader itself can hand over the leadership; its kubelet was dead, so nobody could ask it, and the remediation "
         "of its Machine failed again and again.",
         here="The member is removed through another one, etcd elects the next leader, and the Machine is replaced.",
         adversary="the kubelet of the leader stops, and with it the way to its etcd",

@@ -235,7 +235,7 @@ WORKER_INCIDENTS: Final = (
         number=13017,
         also=("#12990",),
         title="Everything is rolled out after an upgrade of the manager",
-        there="A new version of the manager compared Machines with their owners differently, or saw a change of replicas as a change of the "
+        there="A new version of the manager compared Machines differently, or took a change of replicas for a change of the "
         "template, and replaced all Machines.",
         here="No Machine is replaced unless its template means something else; `adopt --dry-run` tells before.",
         adversary="another process takes over, and only the number of replicas changes",
