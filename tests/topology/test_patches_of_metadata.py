@@ -141,7 +141,7 @@ def test_an_extension_sees_the_metadata_of_the_objects() -> None:
     of_class = inputs["templates"]["machineDeployments"]["worker"]["bootstrap"]["metadata"]
     of_class["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
     asking = apply_patches(inputs["cluster"], ops_patches.blueprint_of(inputs), ops_patches.desired_of(inputs), runtime_sdk=True)
-    sent = {i["holderReference"]["fieldPath"]: i["object"] for i in next(asking).request["items"]}  # type: ignore[union-attr]  # the first question is a call
+    sent = {i["holderReference"]["fieldPath"]: i["object"] for i in next(asking).request["items"]}
 
     assert sent["spec.infrastructureRef"]["spec"]["template"]["metadata"]["labels"] == OWN
     assert sent["spec.template.spec.bootstrap.configRef"]["metadata"]["labels"] == {**OWN, DEPLOYMENT: "md-0"}
