@@ -48,7 +48,7 @@ BAD = {
     "up": ("up --listen nowhere", 1, "HOST:PORT is expected"),
     "manager": ("manager --kubeconfig nowhere", 1, "no kubeconfig found: nowhere"),
     "install": ("install --nonsense", 2, "--nonsense"),
-    "adopt": ("adopt", 2, "say --dry-run"),
+    "adopt": ("adopt", 2, "--dry-run is required"),
     "create": ("create cluster c --kubeconfig nowhere", 1, "no kubeconfig found: nowhere"),
     "tour": ("tour --nonsense", 2, "--nonsense"),
     "generate": ("generate cluster c --from nowhere", 1, "nowhere: No such file or directory"),

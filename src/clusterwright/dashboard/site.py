@@ -1,4 +1,4 @@
-"""The page over HTTP: a few files, a session, two streams and one question. Everything is read; nothing can be changed here."""
+"""The page over HTTP: a few files, a session, two streams and one query. Everything is read-only."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _HEADERS: Final[Mapping[str, str]] = {
     "Cache-Control": "no-store",
 }
 STREAMS: Final = 32
-"""Streams at a time: each costs a task and what its reader has not read yet."""
+"""The most streams at a time: each costs a task and the unread data of its reader."""
 NO_SESSION: Final = "there is no session: run `clusterwright web`, or open the link that `clusterwright up` printed last"
 _TOKEN_MAXIMUM: Final = 256
 _TOKEN_SECONDS: Final = 5.0
@@ -54,13 +54,13 @@ Respond = Callable[["Site", web.BaseRequest, tuple[str, ...]], Awaitable[web.Str
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """A method and a path below the prefix; `*` stands for one segment that is given to `respond`."""
+    """A method and a path below the prefix; `*` stands for one segment, which is passed to `respond`."""
 
     method: str
     path: tuple[str, ...]
     respond: Respond
     is_open: bool = False
-    """Whether it answers those without a session, too."""
+    """Whether it needs no session."""
 
 
 class Site:
@@ -110,14 +110,14 @@ class Site:
         return _failed(404, "the page does not exist")
 
     def admits(self, http: web.BaseRequest) -> bool:
-        """Return whether the request comes with a session; the server then does not count the connection as a stranger's."""
+        """Return whether the request has a session; the server then does not count the connection as unknown."""
         is_known = self.door.knows(http.cookies.get(self.cookie, ""))
         if is_known and isinstance(http.protocol, Connection):
             http.protocol.is_known = True
         return is_known
 
     async def stream(self, http: web.BaseRequest, differences: AsyncIterator[Json]) -> web.StreamResponse:
-        """Differences as server-sent events, as long as the session lasts."""
+        """Send differences as server-sent events, as long as the session lasts."""
         if self._streams >= STREAMS:
             return _failed(503, f"{STREAMS} pages are open already")
         response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
@@ -163,7 +163,7 @@ async def _file(site: Site, http: web.BaseRequest, given: tuple[str, ...]) -> we
 
 
 async def _enter(site: Site, http: web.BaseRequest, given: tuple[str, ...]) -> web.StreamResponse:
-    """Return a token for a session. A page of another origin could send one, too, but would have to know it."""
+    """Exchange a token for a session. A page of another origin could send a token, too, but would have to know it."""
     length = http.content_length or 0
     if not 0 < length <= _TOKEN_MAXIMUM:
         return _failed(413, "the body is not a token")
