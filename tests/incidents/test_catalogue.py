@@ -80,7 +80,7 @@ def test_a_replay_shows_what_was_done_and_the_timeline_since(capsys: pytest.Capt
     assert "One of two sets is deleted." in said
     assert "ClusterResourceSet/one  was created" in said
     assert "Cluster/c  was created" not in said, "the stage is not part of the incident"
-    assert said.endswith("The incident ended as it must.\n")
+    assert said.endswith("The incident ended as required.\n")
 
 
 def test_a_replay_can_be_read_by_programs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,7 +101,7 @@ def test_an_incident_that_does_not_end_as_it_must_has_an_exit_status(
     monkeypatch.setattr("clusterwright.simulation.incidents.scene.Scene.must", cannot)
 
     assert main(["incident", "replay", "1121"]) == 3
-    assert "The incident did NOT end as it must:" in capsys.readouterr().out
+    assert "The incident did NOT end as required:" in capsys.readouterr().out
 
 
 def test_the_list_names_all_of_them(capsys: pytest.CaptureFixture[str]) -> None:

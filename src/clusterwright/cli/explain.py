@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         subject, rest = subjects.parse(arguments.words)
         if len(rest) > 1:
-            raise subjects.BadSubject(f"what is {' '.join(rest[1:])!r}? KIND/NAME and at most one CONDITION are expected")
+            raise subjects.BadSubject(f"unexpected argument {' '.join(rest[1:])!r}: KIND/NAME and at most one CONDITION are expected")
     except subjects.BadSubject as error:
         print(f"clusterwright explain: {error}", file=sys.stderr)
         return 2
@@ -158,7 +158,7 @@ def _cluster_of(obj: Object) -> str:
     owners = [reference.name for reference in obj.metadata.owner_references if reference.kind == "Cluster"]
     name = obj.metadata.labels.get(CLUSTER_NAME_LABEL) or getattr(getattr(obj, "spec", None), "cluster_name", "") or next(iter(owners), "")
     if not name:
-        raise BadBundle(f"{obj.kind} {obj.key} belongs to no Cluster")
+        raise BadBundle(f"{obj.kind} {obj.key} does not belong to a Cluster")
     return str(name)
 
 
@@ -190,7 +190,7 @@ def _table_name(answer: Answer, given: str) -> str:
     for written in answer.status.get("conditions") or ():
         if written["type"].lower() == given.lower():
             return str(written["type"])
-    known = ", ".join(t.table for t in answer.tables) or "none: no pass came that far"
+    known = ", ".join(t.table for t in answer.tables) or "none: no pass decided that far"
     raise BadBundle(f"no table {given} decided in this pass; those that did: {known}")
 
 
@@ -211,7 +211,7 @@ def as_text(answer: Answer, condition: str = "", *, decisions: bool = False) -> 
             shown = f"{outcome.status:<8}{outcome.reason}" if outcome else "unchanged"
             lines.append(f"  {table.table:<{width}}  {table.decision.row:<24}  {shown}")
     if decisions and answer.history:
-        lines += ["", "Decided before, by the controllers that run:"]
+        lines += ["", "Decided before, by running controllers:"]
         lines += [f"  {m.at}  {m.about}: {m.text}" for m in answer.history[-_MOST_HISTORY:]]
     if answer.error:
         lines += ["", f"The pass ends in an error: {answer.error}"]
@@ -225,7 +225,7 @@ def _condition_lines(answer: Answer, condition: str) -> list[str]:
     if not decided:
         written = next(c for c in answer.status["conditions"] if c["type"] == condition)
         line = f"{condition}={written.get('status')}  {written.get('reason')}  {written.get('message') or ''}".rstrip()
-        return ["", line, "  as it was written: the pass that decides it asks what is not known here"]
+        return ["", line, "  as it was written: the pass that decides it needs facts that are not known here"]
     outcome = decided[-1].decision.outcome
     lines = ["", explanation_as_text(decided[-1]), ""]
     if outcome is not None:

@@ -80,9 +80,9 @@ def _as_text(incident: Incident, done: Replay, *, everything: bool) -> Iterator[
     yield f"There:      {incident.there}"
     yield f"Here:       {incident.here}"
     yield f"Adversary:  {incident.adversary}"
-    yield f"Begins as:  {incident.stage.text}"
+    yield f"Initial state:  {incident.stage.text}"
     yield ""
-    yield "What was done"
+    yield "Actions"
     for at, text in done.notes:
         yield f"{at:%H:%M:%S}  {text}"
     yield ""
@@ -92,4 +92,4 @@ def _as_text(incident: Incident, done: Replay, *, everything: bool) -> Iterator[
     yield from as_text(selected(done.moments, done.began, since="" if everything else done.began.isoformat(), everything=everything), style)
     yield ""
     yield f"Seed {done.seed}: {done.virtual_seconds:.0f} s of virtual time, {done.requests} requests."
-    yield f"The incident did NOT end as it must: {done.violation}" if done.violation else "The incident ended as it must."
+    yield f"The incident did NOT end as required: {done.violation}" if done.violation else "The incident ended as required."

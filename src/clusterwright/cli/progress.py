@@ -60,7 +60,7 @@ async def until_up(
                     return elapsed
     except TimeoutError:
         raise Failed(f"cluster {key} is not available after {timeout:g} s: {shown}") from None
-    raise AssertionError("a watch has no end")
+    raise AssertionError("the watch ended")
 
 
 def progress(cluster: Cluster, phases: Counter[str]) -> Progress:

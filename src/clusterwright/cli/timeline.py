@@ -92,7 +92,7 @@ def _moment(since: str, now: datetime) -> str:
         try:
             given = now - duration(since)
         except argparse.ArgumentTypeError as error:
-            raise Usage(f"--since {since}: neither a duration such as 30m nor a time in RFC 3339 ({error})") from None
+            raise Usage(f"--since {since}: a duration such as 30m or a time in RFC 3339 is expected ({error})") from None
     return f"{given.astimezone(UTC) if given.tzinfo else given:%Y-%m-%dT%H:%M:%SZ}"
 
 

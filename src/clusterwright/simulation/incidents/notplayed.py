@@ -44,13 +44,6 @@ NOT_PLAYED: Final = (
     NotPlayed(number=13303, title="One pool of workers stays behind, and still scales and heals", reason=_WISH),
     NotPlayed(number=13305, title="Faults and latency in the in-memory provider", reason=f"{_WISH}; `clusterwright fault` has them"),
     NotPlayed(
-        project="metal3-io/cluster-api-provider-metal3",
-        number=3603,
-        also=("kubernetes-sigs/cluster-api#11812", "kairos-io/kairos#110"),
-        title="A move leaves templates behind, or a finalizer comes back",
-        reason="it needs two management planes and the command; tests/cli/test_move.py plays it over HTTP",
-    ),
-    NotPlayed(
         project="clastix/kamaji",
         number=392,
         title="The bootstrap provider may not read control planes of other providers",
