@@ -26,14 +26,14 @@ async def gather(client: RestClient, namespace: str) -> list[tuple[MovedKind, Js
     found: list[tuple[MovedKind, Json]] = []
     known = [*moving.kinds(dict(crd.json) for crd in definitions), *_BUILT_IN]
     if len(known) == len(_BUILT_IN):
-        raise CannotMove(f"no CustomResourceDefinition is labelled {CLUSTERCTL_LABEL}: nothing says what there is to move")
+        raise CannotMove(f"no CustomResourceDefinition is labelled {CLUSTERCTL_LABEL}: the kinds to move are unknown")
     for kind in known:
         listed = await client.list(kind.gvk, namespace=namespace if kind.is_namespaced else "")
         found += [(kind, {"apiVersion": kind.gvk.api_version, "kind": kind.gvk.kind, **obj.json}) for obj in listed]
     elsewhere = {c for kind, json in found if kind.gvk.kind == "Cluster" and (c := moving.class_of(json)) and c[0] != namespace}
     if elsewhere:
         told = ", ".join(f"{ns}/{name}" for ns, name in sorted(elsewhere))
-        raise CannotMove(f"ClusterClass {told} is of another namespace: move that one first, or give the Clusters a class of their own")
+        raise CannotMove(f"ClusterClass {told} is in another namespace: move that one first, or give the Clusters their own class")
     return found
 
 
@@ -44,7 +44,7 @@ async def refusals(client: RestClient, moved: Sequence[Moved]) -> list[str]:
         key = _key(obj)
         try:
             if await client.find(obj.kind.gvk, key) is not None and obj.kind.is_namespaced:
-                reasons[f"{obj.name} is there already"] = None
+                reasons[f"{obj.name} already exists there"] = None
         except ApiError as error:
             reasons[f"{obj.kind.gvk.kind} cannot be read there: {error}"] = None
     return list(reasons)
@@ -60,21 +60,21 @@ async def move(here: RestClient, there: RestClient, namespace: str, timeout: flo
     try:
         await _pause(here, moved, paused=True)
         await _settled(here, moved, timeout)
-        tell("paused here")
+        tell("paused in the source")
         moved = moving.in_order(await gather(here, namespace))  # what came until then comes along, as all is now
         if reasons := moving.unready(moved, paused=True):
             raise CannotMove(*reasons)
         await _create(there, moved, arrived)
-        tell(f"{len(arrived)} objects created there")
+        tell(f"{len(arrived)} objects created in the target")
     except (ApiError, CannotMove, TimeoutError, asyncio.CancelledError) as error:
         await asyncio.shield(_undo(here, there, moved, arrived))
         if isinstance(error, TimeoutError):
-            raise CannotMove(f"not everything was ready to move within {timeout:g} s; all is as it was") from error
+            raise CannotMove(f"some objects were not ready to move within {timeout:g} s; nothing was changed") from error
         raise
     left = await _delete(here, moved)
-    tell("deleted here")
+    tell("deleted in the source")
     await _pause(there, moved, paused=False)  # what is left here is paused, and stays so
-    tell("resumed there")
+    tell("resumed in the target")
     if left:
         raise CannotMove(*left)
 
@@ -133,7 +133,7 @@ async def _delete(client: RestClient, moved: Sequence[Moved]) -> list[str]:
         except NotFound:
             pass  # it had no finalizer
         except ApiError as error:
-            failures.append(f"{obj.name} was moved, but is still here: {error}")
+            failures.append(f"{obj.name} was moved, but still exists in the source: {error}")
     return failures
 
 
