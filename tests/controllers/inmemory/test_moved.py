@@ -179,7 +179,7 @@ def test_what_blocks_a_move_is_waited_for_and_then_all_is_as_it_was(settled):
     async def body(here, there):
         await here.client.patch(Cluster, KEY, {"metadata": {"annotations": {"clusterctl.cluster.x-k8s.io/block-move": ""}}})
 
-        with pytest.raises(CannotMove, match="not everything was ready to move within 60 s"):
+        with pytest.raises(CannotMove, match="some objects were not ready to move within 60 s"):
             await move(client(here), client(there), "default", 60)
 
         assert not (await here.client.get(Cluster, KEY)).spec.paused
