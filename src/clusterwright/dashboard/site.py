@@ -87,10 +87,10 @@ class Site:
             if http.method != route.method and not (http.method == "HEAD" and route.method == "GET" and route.is_open):
                 continue
             if not route.is_open and not self.admits(http):
-                return _failed(401, "no session: open the link that `clusterwright up` has printed last")
+                return _failed(401, "no session: open the last link that `clusterwright up` printed")
             return await route.respond(self, http, given)
         if any(_matched(route.path, segments) is not None for route in ROUTES):
-            return _failed(405, f"{http.method} is not possible here")
+            return _failed(405, f"{http.method} is not allowed here")
         return _failed(404, "the page does not exist")
 
     def admits(self, http: web.BaseRequest) -> bool:
@@ -153,7 +153,7 @@ async def _enter(site: Site, http: web.BaseRequest, given: tuple[str, ...]) -> w
         return _failed(408, "the token did not come in time")
     session = site.door.enter(token.decode("utf-8", "replace"))
     if session is None:
-        return _failed(401, "the link was used before, or is of an earlier start: open the one that `clusterwright up` has printed last")
+        return _failed(401, "the link was used before, or is from an earlier start: open the last one that `clusterwright up` printed")
     response = web.Response(status=204, headers=_HEADERS)
     response.set_cookie(
         site.cookie, session, path=f"{PREFIX}/", secure=True, httponly=True, samesite="Strict", max_age=int(LASTING), domain=None
