@@ -406,6 +406,13 @@ def _version(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
 
 
+def _web(parser: ArgumentParser) -> None:
+    add_connection(parser)
+    parser.add_argument("--open", action="store_true", help="open the link in a browser, too")
+    parser.add_argument("--here", action="store_true", help="serve the page here even if the plane serves one")
+    parser.add_argument("--port", type=int, default=0, metavar="PORT", help="of a page that is served here; default: any free one")
+
+
 def _envtest(parser: ArgumentParser) -> None:
     parser.add_argument(
         "folder", nargs="?", type=Path, default=Path(".clusterwright/envtest"), metavar="FOLDER", help="default: .clusterwright/envtest"
@@ -466,6 +473,13 @@ COMMANDS: dict[str, Command] = {
     "delete": Command("delete", "delete a cluster or another object and wait until it is gone", _delete),
     "wait": Command("wait", "wait for a condition, creation or deletion", _wait),
     "timeline": Command("timeline", "show what happened to a cluster: verdicts, conditions, Events and decisions by time", _timeline),
+    "web": Command(
+        "web",
+        "open the web view",
+        _web,
+        "Print a link to the web view. A plane of `clusterwright up` serves the page itself. For any other installation of Cluster API\n"
+        "the page is served here, at a port that only this machine reaches, and shows what the kubeconfig may read.",
+    ),
     "mcp": Command(
         "mcp",
         "answer an assistant's questions about clusters (Model Context Protocol)",

@@ -70,7 +70,6 @@ def _as_json(incident: Incident, done: Replay) -> Json:
         "timeline": [moment.to_json() for moment in done.moments],
         "virtualSeconds": round(done.virtual_seconds, 3),
         "requests": done.requests,
-        "digest": done.digest,
         "held": not done.violation,
         "violation": done.violation,
     }

@@ -130,7 +130,7 @@ async def _run(arguments: argparse.Namespace) -> int:
             started = running.start(arguments, stack, manager, cloud, stop)
         page = started.manager if started is not None else None
         server.server.report = page.report if page is not None else None
-        await webview.open_page(stack, server, page, judge, clock=clock, random=random, keys=keys, told=link.tell)
+        await webview.open_page(stack, server, page, judge, clock=clock, random=random, keys=keys, told=link.tell, folder=data_dir)
         stack.push_async_callback(_cancel, asyncio.create_task(_tell(arguments, RestClient(transport, clock=clock), clock, judge, link)))
         # until here Ctrl-C gives up; from here it ends what runs
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)

@@ -90,6 +90,8 @@ class HttpServer:
         self._watches: Counter[str] = Counter()
         """Open watches by user."""
         self._mounts: dict[str, Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]] = {}
+        self.front = ""
+        """The path to which browsers that open `/` are sent; empty: none."""
         self._runner: web.ServerRunner | None = None
         self._low_level: Server | None = None
         self._listening: asyncio.Server | None = None
@@ -116,6 +118,17 @@ class HttpServer:
             endpoints.advertise(self.server, host, self.port)
         return self.port
 
+    def is_allowed(self, http: web.BaseRequest, verb: str, path: str) -> bool:
+        """Return whether the caller may do this with a path that is not a resource: for what is mounted. Never for strangers."""
+        if self.authenticator is None or not isinstance(http.protocol, Connection):
+            return False
+        try:
+            user = self.authenticator.authenticate(http.headers, http.protocol.certified)  # type: ignore[arg-type]  # a multi-dict fits
+        except StatusError:
+            return False
+        authorizer = self.server.authorizer
+        return user is not ANONYMOUS and authorizer is not None and authorizer.allows(self.server, user, RequestInfo(verb=verb, path=path))
+
     def mount(self, segment: str, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]) -> None:
         """Pass all requests below `/segment` to a handler that is not part of the API and has its own authentication."""
         self._mounts[segment] = handler
@@ -132,6 +145,8 @@ class HttpServer:
     async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
         if self._mounts and (mounted := self._mounts.get(http.rel_url.raw_path.split("/", 2)[1])) is not None:
             return await mounted(http)
+        if self.front and http.method == "GET" and http.rel_url.raw_path == "/" and "text/html" in http.headers.get("Accept", ""):
+            return web.Response(status=302, headers={"Location": self.front})
         request = Request(
             method=_method(http),
             path=_path(http),
