@@ -30,6 +30,7 @@ def fleet_row(cluster: Unstructured, verdict: Verdict | None) -> Json:
         "version": _text(cluster.at("spec", "topology", "version")),
         "controlPlane": _counts(cluster.at("status", "controlPlane")),
         "workers": _counts(cluster.at("status", "workers")),
+        "class": _text(cluster.at("spec", "topology", "classRef", "name")),
         "verdict": LOOKING if verdict is None else verdict_shown(verdict),
         "created": _time(cluster.at("metadata", "creationTimestamp")),
     }
