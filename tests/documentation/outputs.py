@@ -93,7 +93,7 @@ async def _outputs() -> dict[str, str]:
 
 def _cluster(name: str, *, control_planes: int = 1, workers: int = 1) -> list[Json]:
     objects = samples.cluster(name, has_control_plane_object=True) + samples.control_plane(name, replicas=control_planes, seconds=5)
-    return objects + (samples.workers(name, f"{name}-workers", replicas=workers, seconds=5) if workers else [])
+    return objects + (samples.workers(name, f"{name}-md-0", replicas=workers, seconds=5) if workers else [])
 
 
 def _key(name: str) -> ObjectKey:
