@@ -20,7 +20,7 @@ PATTERNS: Final[dict[str, tuple[str, int]]] = {
     "in vain: say what fails": (r"\bin vain\b", 4),
     "mend: use fix or repair": (r"\bmend(?:s|ed|ing)?\b", 5),
     "beside: use next to": (r"\bbeside\b", 31),
-    "is no X: negate the verb": (r"(?<!\b[Tt]here )\b(?:is|are|was|were) no (?!longer\b|more\b)[a-z]+", 37),
+    "is no X: negate the verb": (r"(?<!\b[Tt]here )\b(?:is|are|was|were) no (?!longer\b|more\b)[a-z]+", 34),
     "a clause that begins with who: name the subject": (r"(?:\"\"\"|[.;:,] )[Ww]ho(?:ever)? [a-z]+s? ", 46),
     "a docstring that begins with What: use an imperative": (r"\"\"\"What ", 66),
 }

@@ -107,7 +107,7 @@ def test_bad_input(command: str, alone: Run) -> None:
 
 
 @pytest.mark.parametrize(("command", "module"), BESIDE_A_PLANE.items())
-def test_good_input_is_tried_beside_a_plane(command: str, module: str) -> None:
+def test_good_input_is_tried_against_a_plane(command: str, module: str) -> None:
     tree = ast.parse((Path(__file__).parent / module).read_text())
     called = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     words = {a.value for call in called for top in call.args for a in ast.walk(top) if isinstance(a, ast.Constant)}

@@ -148,7 +148,7 @@ async def test_a_cluster_is_followed_from_its_making_to_its_end(plane: Plane, tm
         await page.until("document.getElementById('verdict').textContent.includes('not found')")
 
 
-async def test_nothing_that_objects_say_is_read_as_markup(plane: Plane, tmp_path: Path) -> None:
+async def test_texts_of_objects_are_not_parsed_as_markup(plane: Plane, tmp_path: Path) -> None:
     cluster, *_ = samples.cluster("hostile", has_control_plane_object=True)
     cluster["spec"]["paused"] = True
     condition: Json = {
