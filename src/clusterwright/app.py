@@ -29,6 +29,8 @@ from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.controllers.inmemory.build import NAMES as INMEMORY
 from clusterwright.controllers.inmemory.build import controllers as inmemory_controllers
 from clusterwright.controllers.inmemory.build import declared as inmemory_declared
+from clusterwright.controllers.ipam.build import NAMES as IPAM
+from clusterwright.controllers.ipam.build import controllers as ipam_controllers
 from clusterwright.controllers.kit import registry
 from clusterwright.controllers.kit.features import DEFAULT_FEATURES
 from clusterwright.controllers.wiring import ControllerDefinition, Dependencies, PassTools
@@ -82,12 +84,17 @@ def controller_names() -> frozenset[str]:
 
 def selectable_names() -> frozenset[str]:
     """Return the controllers that may run or not. The cache of connections is none of them: it runs where somebody needs it."""
-    return frozenset({"crdmigrator", *(entry.name for entry in registry.ENTRIES)}) | inmemory_names()
+    return frozenset({"crdmigrator", *(entry.name for entry in registry.ENTRIES)}) | inmemory_names() | ipam_names()
 
 
 def inmemory_names() -> frozenset[str]:
     """Return those of the in-memory provider."""
     return frozenset(INMEMORY)
+
+
+def ipam_names() -> frozenset[str]:
+    """Return the controllers of the IPAM provider, which runs in the embedded plane only."""
+    return frozenset(IPAM)
 
 
 def declared(selected: Collection[str]) -> list[ControllerDefinition]:
@@ -158,6 +165,7 @@ def build_manager(
     keys: KeySource,
     cloud: Cloud | None = None,
     docker: bool = False,
+    ipam: bool = False,
     host: Host | None = None,
     reach: Reach | None = None,
     options: Options | None = None,
@@ -173,7 +181,8 @@ def build_manager(
     """Return all controllers on one API server. With a `cloud`, the in-memory provider among them, and its clusters reached in process.
 
     With `docker` it simulates what would be containers elsewhere, too: only where no other provider could act on them.
-    With a `host` those are containers of its engine.
+    With a `host` those are containers of its engine. With `ipam` it answers claims for addresses of InClusterIPPools: only where
+    the API server serves them, and no other provider could act on them.
 
     `flags` are the options of controllers (`wiring.Dependencies.options`). What they decide is kept in `Manager.traces`.
     `workloads` are lent the connections to workload clusters. `selected` names the controllers that run; None: all.
@@ -209,6 +218,8 @@ def build_manager(
     if cloud is not None:
         ours = inmemory_controllers(cloud, docker=docker and host is None, containers=host is not None)
         definitions += [d for d in ours if selected is None or d.name in selected]
+    if ipam:
+        definitions += [d for d in ipam_controllers() if selected is None or d.name in selected]
     for definition in definitions:
         if definition.gate and not gates[definition.gate]:
             manager.idle[definition.name] = (definition.kind.__name__, f"the feature gate {definition.gate} is off")

@@ -10,8 +10,9 @@ from typing import Any, get_args, get_origin, get_type_hints
 import pytest
 
 from clusterwright.api.meta import GroupVersionKind, Object
-from clusterwright.controllers import inmemory
+from clusterwright.controllers import inmemory, ipam
 from clusterwright.controllers.inmemory.build import declared
+from clusterwright.controllers.ipam.build import controllers as ipam_controllers
 from clusterwright.controllers.kit.reconciler import Kind
 from clusterwright.controllers.kit.registry import ENTRIES, definition
 from clusterwright.controllers.wiring import ControllerDefinition
@@ -21,6 +22,7 @@ from clusterwright.runtime.reconcile import Watch
 CONTROLLERS = [
     *((f"clusterwright.controllers.{entry.package.partition('.')[0]}", definition(entry)) for entry in ENTRIES),
     *((inmemory.__name__, one) for one in declared()),
+    *((ipam.__name__, one) for one in ipam_controllers()),
 ]
 WATCHES = [
     pytest.param(package, watch, id=f"{controller.name}-{number}-{getattr(watch.kind, '__name__', watch.kind)}")

@@ -13,6 +13,7 @@ from clusterwright.api.kubernetes import Secret
 from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
+from clusterwright.controllers.ipam.build import controllers as ipam_controllers
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.install import rights
@@ -83,7 +84,7 @@ def asked() -> dict[str, set[tuple[str, str]]]:
 
 
 def test_every_controller_declares_what_it_does(asked: dict[str, set[tuple[str, str]]]) -> None:
-    definitions = {d.name: d for d in app.declared(app.selectable_names())}
+    definitions = {d.name: d for d in (*app.declared(app.selectable_names()), *ipam_controllers())}
     shared = rights.merged([*rights.CONNECTIONS, *rights.EVENTS])
     undeclared = {}
     for name, what in asked.items():

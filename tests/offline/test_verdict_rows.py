@@ -17,6 +17,7 @@ from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.cli import samples
 from clusterwright.conditions import conditions_of, get
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
+from clusterwright.controllers.kubeadmcontrolplane.build import ALARMS_EVERY
 from clusterwright.inmemory import etcd
 from clusterwright.inmemory.faults import FAULT
 from clusterwright.offline.bundle import assemble
@@ -105,9 +106,9 @@ def test_an_alarm_that_no_watch_reports_is_seen_at_once_by_explain_and_soon_by_t
         await asyncio.sleep(30)
         await alarm(p, "NOSPACE")
         during = await look(p)
-        await p.until_condition(KubeadmControlPlane, "c", "EtcdClusterHealthy", "False", within=90)
+        await p.until_condition(KubeadmControlPlane, "c", "EtcdClusterHealthy", "False", within=1.5 * ALARMS_EVERY)
         await alarm(p, None)
-        await p.until_condition(KubeadmControlPlane, "c", "EtcdClusterHealthy", "True", within=90)
+        await p.until_condition(KubeadmControlPlane, "c", "EtcdClusterHealthy", "True", within=1.5 * ALARMS_EVERY)
         await asyncio.sleep(5)
         return during, await look(p)
 

@@ -13,6 +13,7 @@ from clusterwright.admission.docker import DOCKER_CLUSTER, DOCKER_CLUSTER_TEMPLA
 from clusterwright.admission.extensionconfig import EXTENSION_CONFIG
 from clusterwright.admission.hook import Hook
 from clusterwright.admission.ipam import IP_ADDRESS, IP_ADDRESS_CLAIM
+from clusterwright.admission.ippools import GLOBAL_IN_CLUSTER_IP_POOL, IN_CLUSTER_IP_POOL
 from clusterwright.admission.kubeadmconfig import KUBEADM_CONFIG, KUBEADM_CONFIG_TEMPLATE
 from clusterwright.admission.kubeadmcontrolplane import KUBEADM_CONTROL_PLANE, KUBEADM_CONTROL_PLANE_SCALE
 from clusterwright.admission.kubeadmcontrolplanetemplate import KUBEADM_CONTROL_PLANE_TEMPLATE
@@ -49,6 +50,8 @@ HOOKS: Final = (
 )
 UNMODELLED: Final = (DOCKER_CLUSTER, DOCKER_CLUSTER_TEMPLATE)
 """Hooks of kinds that are served, but have no model."""
+EMBEDDED: Final = (IN_CLUSTER_IP_POOL, GLOBAL_IN_CLUSTER_IP_POOL)
+"""Hooks of kinds that only the embedded plane serves."""
 KEPT_ELSEWHERE: Final = {
     **{f"CEL-{n}": "a rule of the schema: api/rules.py" for n in range(1, 8)},
     **dict.fromkeys(("PA-15", "VAL-5", "VAR-7"), "a value that is no JSON is in no body that could be read"),
@@ -57,7 +60,7 @@ KEPT_ELSEWHERE: Final = {
 }
 """Rules that are not rows, and where they hold."""
 _BY_KIND: Final[Mapping[tuple[str, str, str], Hook]] = {
-    (hook.kind.group, hook.kind.kind, hook.subresource): hook for hook in (*HOOKS, *UNMODELLED)
+    (hook.kind.group, hook.kind.kind, hook.subresource): hook for hook in (*HOOKS, *UNMODELLED, *EMBEDDED)
 }
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from clusterwright.admission.hook import Hook
-from clusterwright.admission.registry import HOOKS, KEPT_ELSEWHERE
+from clusterwright.admission.registry import EMBEDDED, HOOKS, KEPT_ELSEWHERE
 from clusterwright.admission.rule import CREATE, DELETE, UPDATE, WRITE, Delegated, Rule
 
 _WHEN = {WRITE: "create, update", CREATE: "create", UPDATE: "update", DELETE: "delete"}
@@ -19,7 +19,7 @@ comes with a cause for every broken rule at once. `[]` is the index of an item, 
 
 def as_markdown() -> str:
     """Return all hooks, their defaults first."""
-    return "\n".join([_HEAD, *(_hook(hook) for hook in HOOKS), _elsewhere()])
+    return "\n".join([_HEAD, *(_hook(hook) for hook in (*HOOKS, *EMBEDDED)), _elsewhere()])
 
 
 def _hook(hook: Hook) -> str:

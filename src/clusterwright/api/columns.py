@@ -28,6 +28,13 @@ class Column:
 _AGE = Column("Age", ".metadata.creationTimestamp", "date")
 _PAUSED = Column("Paused", '.status.conditions[?(@.type=="Paused")].status', wide=True)
 
+_POOL = (
+    Column("Addresses", ".spec.addresses"),
+    Column("Total", ".status.ipAddresses.total", "integer"),
+    Column("Free", ".status.ipAddresses.free", "integer"),
+    Column("Used", ".status.ipAddresses.used", "integer"),
+)
+
 COLUMNS: Mapping[str, tuple[Column, ...]] = {
     "Cluster": (
         Column("ClusterClass", ".spec.topology.classRef.name"),
@@ -141,6 +148,8 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
         Column("Pool Kind", ".spec.poolRef.kind"),
         _AGE,
     ),
+    "InClusterIPPool": _POOL,
+    "GlobalInClusterIPPool": _POOL,
     "KubeadmConfig": (
         Column("Cluster", r".metadata.labels['cluster\.x-k8s\.io/cluster-name']"),
         _PAUSED,

@@ -11,9 +11,9 @@ from clusterwright.api.columns import COLUMNS
 from clusterwright.api.contract import CONTRACT_VERSIONS
 from clusterwright.api.meta import Json
 from clusterwright.api.schema import schema_of
-from clusterwright.api.scheme import CUSTOM, ModelledResource
+from clusterwright.api.scheme import CUSTOM, EMBEDDED, ModelledResource
 from clusterwright.api.versions import HUB, definitions, plain_schema, spokes
-from clusterwright.api.wellknown import CLUSTERCTL_LABEL, CONTRACT_LABEL_PREFIX, PROVIDER_LABEL
+from clusterwright.api.wellknown import CLUSTERCTL_LABEL, CONTRACT_LABEL_PREFIX, MOVE_HIERARCHY_LABEL, PROVIDER_LABEL
 
 WEBHOOK_SERVICE: Final = ("clusterwright-system", "clusterwright-webhooks")
 """Namespace and name of the Service in front of our webhooks, inside a cluster."""
@@ -38,6 +38,14 @@ def crd(resource: ModelledResource) -> Json:
 def crds() -> list[Json]:
     """Return the definitions of all our resources, in all their versions, the stored one first."""
     return [*(crd(resource) for resource in CUSTOM), *(msgspec.json.decode(raw, type=dict) for raw in _without_model())]
+
+
+def embedded_crds() -> list[Json]:
+    """Return the definitions of the kinds that only the embedded plane serves, to be changed freely by the caller."""
+    made = [crd(resource) for resource in EMBEDDED]
+    for one in made:
+        one["metadata"]["labels"] |= {PROVIDER_LABEL: "ipam-in-cluster", MOVE_HIERARCHY_LABEL: ""}
+    return made
 
 
 def webhook_conversion(**client: Any) -> Json:

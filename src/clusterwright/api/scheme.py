@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from clusterwright.api import addons, bootstrap, controlplane, core, infrastructure, ipam, runtime
+from clusterwright.api import addons, bootstrap, controlplane, core, infrastructure, ipam, ippools, runtime
 from clusterwright.api import kubernetes as k8s
 from clusterwright.api.meta import GroupVersionKind, Object
 
@@ -167,5 +167,11 @@ BUILT_IN: tuple[ModelledResource, ...] = tuple(
 )
 """Built-in kinds that have a model; how they are served, `apiserver.builtins` says."""
 
-SCHEME = Scheme(BUILT_IN + CUSTOM)
+EMBEDDED: tuple[ModelledResource, ...] = (
+    _custom(ippools.InClusterIPPool, "inclusterippools", status=True),
+    _custom(ippools.GlobalInClusterIPPool, "globalinclusterippools", status=True, namespaced=False),
+)
+"""Kinds that only the embedded plane serves. Elsewhere another provider brings their definitions and acts on them."""
+
+SCHEME = Scheme(BUILT_IN + CUSTOM + EMBEDDED)
 """Every resource that has a model."""

@@ -193,6 +193,7 @@ def build(
         keys=keys,
         cloud=cloud,
         docker=place.is_embedded,  # elsewhere the real provider may be at work on them
+        ipam=place.is_embedded,
         host=place.host,
         reach=connect.reach,
         options=options,

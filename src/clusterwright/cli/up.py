@@ -12,7 +12,7 @@ from random import SystemRandom
 from tempfile import TemporaryFile
 
 from clusterwright import admission
-from clusterwright.api.crds import crds
+from clusterwright.api.crds import crds, embedded_crds
 from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.apiserver.serving import serve
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
@@ -104,7 +104,7 @@ async def _run(arguments: argparse.Namespace) -> int:
                 data_dir=data_dir,
                 kubeconfig=kubeconfig,
                 controllers=arguments.garbage_collection or not arguments.no_controllers,
-                crds=tuple(crds()),
+                crds=(*crds(), *embedded_crds()),
                 admission=admission.chain(arguments.features, workloads),
                 converters=embedded.converters,
                 audit_log=arguments.audit_log,

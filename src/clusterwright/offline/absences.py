@@ -42,9 +42,12 @@ class Absences(Testimony):
     """Adds to what objects say what they name in vain."""
 
     def look_for_absences(self) -> None:
-        """Follows every reference, and looks at the Secrets that are named after the cluster."""
-        for node in [n for n in self.nodes.values() if "#" not in n.id]:
+        """Follow every reference, then the words of messages, and look at the Secrets that are named after the cluster."""
+        nodes = [n for n in self.nodes.values() if "#" not in n.id]
+        for node in nodes:
             self._follow_references(node)
+        for node in nodes:  # only what no field names: a field says more about who must act than a message
+            self._follow_words(node)
         self._look_at_credentials()
 
     def _follow_references(self, node: Node) -> None:
@@ -72,7 +75,6 @@ class Absences(Testimony):
                 self._look_at_content(node, found, reference)
             elif self._is_surely_missing(node, reference):
                 self._miss(node, target, reference)
-        self._follow_words(node)
 
     def _look_at_content(self, node: Node, source: Node, reference: Reference) -> None:
         """A Secret or ConfigMap that is there without what is asked of it, or with what nobody can use."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from clusterwright.api.meta import Json, Unstructured
+from clusterwright.api.wellknown import UPGRADE_STEP_ANNOTATION
 from clusterwright.controllers.kit import registry
 from clusterwright.offline.bundle import Bundle
 from clusterwright.offline.kinship import name_of
@@ -18,6 +19,8 @@ from clusterwright.offline.passes import run_passes
 _BOOKKEEPING: Final = frozenset({"managedFields", "resourceVersion", "generation"})
 _KEPT: Final = ("metadata.labels", "metadata.annotations", "metadata.finalizers", "metadata.ownerReferences")
 """Of the metadata, what may be added to and must not be taken from."""
+_STEP: Final = ("metadata", "annotations", UPGRADE_STEP_ANNOTATION)
+"""Upstream before v1.14 leaves this annotation empty while no upgrade runs; v1.14 removes it. Both mean the same."""
 _ABSENT: Final = object()
 
 
@@ -96,6 +99,8 @@ def _write(controller: str, name: str, before: Mapping[str, Any], after: Mapping
 
 def _changes(before: Any, after: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
     """Yield every path at which two values differ, with both."""
+    if isinstance(before, dict) and after is _ABSENT and path[:1] == ("metadata",):
+        after = {}
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted({*before, *after} - (_BOOKKEEPING if path == ("metadata",) else frozenset())):
             yield from _changes(before.get(key, _ABSENT), after.get(key, _ABSENT), (*path, key))
@@ -104,8 +109,8 @@ def _changes(before: Any, after: Any, path: tuple[str, ...]) -> Iterator[tuple[t
 
 
 def _matters(path: tuple[str, ...], before: Any, after: Any) -> bool:
-    """What is said in status does not; neither does what is added to metadata. What is wanted of an object does, and what is lost."""
-    if path[0] == "status":
+    """Return whether a change is more than a status, an addition to the metadata, or the end of an empty mark."""
+    if path[0] == "status" or (path == _STEP and not before and after is _ABSENT):
         return False
     if ".".join(path[:2]) not in _KEPT:
         return True

@@ -18,7 +18,7 @@ from typing import Any
 
 from clusterwright import admission, app, conditions
 from clusterwright.api.core import Cluster, Machine
-from clusterwright.api.crds import crds
+from clusterwright.api.crds import crds, embedded_crds
 from clusterwright.api.infrastructure import DevCluster, DevMachine
 from clusterwright.api.meta import Condition, Json, ObjectKey
 from clusterwright.api.wire import Transport
@@ -174,7 +174,7 @@ def prepare(server: ApiServer) -> None:
     server.admission.append(Webhooks(server))
     server.ensure_namespaces()
     server.ensure(bootstrap_roles())
-    server.ensure(crds(), update=True)
+    server.ensure([*crds(), *embedded_crds()], update=True)
     server.start_controllers()
 
 
@@ -213,6 +213,7 @@ async def plane(
         keys=keys,
         cloud=own_cloud,
         docker=docker,
+        ipam=True,
         host=host,
         features=features,
         extensions=extensions,

@@ -16,7 +16,6 @@ STILL_WRONG: Final = frozenset(
         "machine of a Cluster that never was",
         "pre-terminate hook of a leader",
         "provider machine that is just being made",
-        "resource set applied once and its source changed",
         "resource set applies an unknown kind",
         "worker template is a machine and no template",
     }

@@ -1,0 +1,64 @@
+"""InClusterIPPool and GlobalInClusterIPPool: pools that answer IPAddressClaims. Only the embedded plane serves them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from clusterwright.api.constraints import REQUIRED, Doc, Int64, Items, Range
+from clusterwright.api.meta import ALWAYS, Object, Struct
+
+ENTRIES = 1000
+"""The most entries that a pool may have in `addresses`, and in `excludedAddresses`."""
+
+
+class InClusterIPPoolSpec(Struct):
+    """The addresses that may be assigned, and their network."""
+
+    addresses: Annotated[
+        tuple[str, ...], REQUIRED, Items(max=ENTRIES), Doc("addresses, ranges (first-last) and CIDRs that may be assigned")
+    ] = ()
+    allocate_reserved: Annotated[bool, Doc("also assign the first address of the network, and with IPv4 its last one")] = msgspec.field(
+        default=False, name="allocateReservedIPAddresses"
+    )
+    excluded_addresses: Annotated[tuple[str, ...], Items(max=ENTRIES), Doc("addresses, ranges and CIDRs that are never assigned")] = ()
+    gateway: Annotated[str, Doc("gateway of the network; it is never assigned")] = ""
+    prefix: Annotated[Int64, REQUIRED, Range(0, 128), Doc("length of the network's prefix")] = 0
+
+
+class InClusterIPPoolAddresses(Struct):
+    """How many addresses a pool has. Numbers above 2^63-1 are shown as that."""
+
+    free: Annotated[Int64, ALWAYS, REQUIRED, Doc("addresses that may still be assigned")] = 0
+    out_of_range: Annotated[Int64, ALWAYS, REQUIRED, Doc("addresses in use that the spec does not have any more")] = 0
+    total: Annotated[Int64, ALWAYS, REQUIRED, Doc("addresses of the spec")] = 0
+    used: Annotated[Int64, ALWAYS, REQUIRED, Doc("addresses in use")] = 0
+
+
+class InClusterIPPoolStatus(Struct):
+    """The use of a pool."""
+
+    ip_addresses: Annotated[InClusterIPPoolAddresses | None, Doc("how many addresses are used and free")] = None
+
+
+class InClusterIPPool(Object):
+    """A pool for the claims of its namespace."""
+
+    api_version: str = "ipam.cluster.x-k8s.io/v1alpha2"
+    kind: str = "InClusterIPPool"
+    spec: Annotated[InClusterIPPoolSpec, Doc("desired state")] = InClusterIPPoolSpec()
+    status: Annotated[InClusterIPPoolStatus, Doc("observed state")] = InClusterIPPoolStatus()
+
+
+class GlobalInClusterIPPool(Object):
+    """A pool for the claims of all namespaces."""
+
+    api_version: str = "ipam.cluster.x-k8s.io/v1alpha2"
+    kind: str = "GlobalInClusterIPPool"
+    spec: Annotated[InClusterIPPoolSpec, Doc("desired state")] = InClusterIPPoolSpec()
+    status: Annotated[InClusterIPPoolStatus, Doc("observed state")] = InClusterIPPoolStatus()
+
+
+Pool = InClusterIPPool | GlobalInClusterIPPool
+POOLS: tuple[type[InClusterIPPool] | type[GlobalInClusterIPPool], ...] = (InClusterIPPool, GlobalInClusterIPPool)
