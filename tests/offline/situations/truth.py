@@ -52,6 +52,8 @@ class Situation:
     leaders: int = 1
     """How many Machines its control plane has; one of three has no workers."""
     stage: Stage = plane
+    file: tuple[Json, ...] = ()
+    """The objects of a bundle that somebody else made: nothing is played then."""
 
 
 def faults_of(situation: Situation, verdict: Verdict) -> list[str]:
@@ -73,6 +75,9 @@ def faults_of(situation: Situation, verdict: Verdict) -> list[str]:
 
 def played(situation: Situation, settled: Moment[Plane], three: Moment[Plane]) -> tuple[Verdict, Verdict]:
     """Return the verdicts on a situation: of the live plane, and of the file that `record` makes of it."""
+    if situation.file:
+        told = explain(assemble(list(situation.file)), situation.subject).verdict
+        return told, told
 
     async def play(p: Plane) -> tuple[Verdict, Verdict]:
         await situation.make(p)
