@@ -46,6 +46,7 @@ class Absences(Testimony):
         nodes = [n for n in self.nodes.values() if "#" not in n.id]
         for node in nodes:
             self._follow_references(node)
+        nodes.sort(key=lambda n: n is self.cluster)  # it often repeats what others say
         for node in nodes:  # only what no field names: a field says more about who must act than a message
             self._follow_words(node)
         self._look_at_credentials()

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from clusterwright.api.meta import Condition, Json
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.conditions import get, is_true
+from clusterwright.offline import provider_reports
 from clusterwright.offline.beside import HANDLER, Beside
 from clusterwright.offline.complaints import (
     CONNECTION,
@@ -27,6 +28,7 @@ from clusterwright.offline.complaints import (
     has_delivered,
     references,
     since,
+    text_of,
 )
 from clusterwright.offline.credentials import suspicions
 from clusterwright.offline.detectors import DETECTORS
@@ -78,6 +80,9 @@ class Investigation(Beside):
             for explained, how in one.explains.items():
                 if explained in self.nodes:
                     self.nodes[explained].because_of[one.object] = how
+        for node in self.nodes.values():
+            if node.object is not None and node.complaints and "#" not in node.id:
+                node.complaints = [provider_reports.told(node.object, c) for c in node.complaints]
 
     def _known(self) -> Known:
         """Return what is known by now, for detectors."""
@@ -126,7 +131,7 @@ class Investigation(Beside):
             for target in self._partners(node):
                 if self.nodes[target].deleting:
                     node.because_of[target] = "waits for its deletion"
-            told = [*(c.raw for c in node.complaints), *(str(e.get("message")) for e in self._latest_warnings(node))]
+            told = [*(c.raw for c in node.complaints), *(text_of(e) for e in self._latest_warnings(node))]
             if (shared := self._shared("connection")) and any(CONNECTION.search(words) for words in told):
                 node.because_of[shared] = "needs the connection for its clean-up"
             if self.cluster is not None and node.id == self.cluster.id:

@@ -117,6 +117,54 @@ REMEDIES: Final[dict[str, Remedy]] = {
         "scale it up: it has no replicas that are available",
         "kubectl -n {namespace} scale deployment/{name} --replicas=1",
     ),
+    "provider.deletion": Remedy(
+        "the {provider}",
+        "correct what it reports: {said}; it then finishes its clean-up and takes its finalizer away",
+        "kubectl -n {namespace} describe {resource}",
+    ),
+    "provider.reports": Remedy(
+        "the {provider}", "correct what it reports: {said}; the provider then goes on by itself", "kubectl -n {namespace} describe {resource}"
+    ),
+    "provider.waits": Remedy(
+        "the {provider}",
+        "bring about what {object} waits for ({said}); for a machine that never comes up, delete its Machine, and a new one is made",
+        "kubectl -n {namespace} describe {resource}",
+    ),
+    "cloud.rate": Remedy(
+        "whoever has the account that the {provider} uses",
+        "raise its rate limit, or have fewer clients use it; the provider tries again by itself",
+        "kubectl -n {namespace} describe {resource}",
+    ),
+    "cloud.certificate": Remedy(
+        "whoever runs the {provider}, and the endpoint that it asks",
+        "correct the certificate that {object} reports, or the clock of one of the two",
+        "kubectl -n {namespace} describe {resource}",
+    ),
+    "cloud.credentials": Remedy(
+        "whoever gave the {provider} its credentials",
+        "correct the credentials, or what they allow: {said}; the provider then goes on by itself",
+        "kubectl -n {namespace} describe {resource}",
+    ),
+    "cloud.unreachable": Remedy(
+        "whoever runs the {provider}, and the network between it and what it asks",
+        "have the provider reach it again: {said}",
+        "kubectl -n {namespace} describe {resource}",
+    ),
+    "cloud.capacity": Remedy(
+        "whoever has the account or the hosts that the {provider} uses",
+        "correct what is used up: {said}; free some, raise the limit, or ask for less; the provider then goes on by itself",
+        "kubectl -n {namespace} describe {resource}",
+    ),
+    "cloud.boot": Remedy(
+        "whoever can look at the console of the machine behind {object}, a machine of the {provider}",
+        "read there why it failed, correct that in the bootstrap configuration, then delete the Machine {machine}: it does not try again",
+        "kubectl -n {namespace} describe {resource}",
+    ),
+    "cloud.name": Remedy(
+        "the author of {object} or of its template, and the {provider}",
+        "correct the name that it reports, or create what it names: {said}",
+        "kubectl -n {namespace} describe {resource}",
+    ),
     # workers and nodes
     "replicas.two-writers": Remedy(
         "the owner of Cluster {cluster}, and whoever runs {writer}",
