@@ -188,8 +188,8 @@ class Investigation(Beside):
         """Where nothing else is being deleted, that may be because nobody can compute what there is to delete."""
         assert cluster.object is not None
         for reference in [] if cluster.because_of else class_of(cluster.object):
-            target = node_id(reference.kind, cluster.namespace, reference.name)
-            if target not in self.nodes:
+            target = node_id(reference.kind, reference.namespace or cluster.namespace, reference.name)
+            if target not in self.nodes and not reference.namespace:
                 self._miss(cluster, target, reference)
 
     def _connect_to_infrastructure(self, node: Node) -> None:
@@ -214,7 +214,8 @@ class Investigation(Beside):
             node.because_of[self.cluster.id] = "has no control plane"
             if self.cluster.object is not None and not self.cluster.object.at("spec", "topology"):
                 text = "has no control plane: neither a controlPlaneRef nor a control-plane Machine"
-                node.complaints = [Complaint(Tier.ERROR, text)]
+                facts = {"cluster": self.cluster.name, "namespace": self.cluster.namespace}
+                node.complaints = [Complaint(Tier.ERROR, text, path="spec.controlPlaneRef", cause="cluster.headless", facts=facts)]
         if what == "connection":
             self._connect_connection(node)
 

@@ -121,6 +121,8 @@ class Reference:
     path: str
     key: str = ""
     """Of a Secret, where one is asked for."""
+    namespace: str = ""
+    """Where it is not that of the object."""
 
 
 def references(value: Any, path: str = "spec", home: str = "") -> Iterator[Reference]:
@@ -195,11 +197,22 @@ def deletion(obj: Unstructured, conditions: Sequence[Condition], now: datetime |
     pause = own_pause(obj)
     if pause:
         return Complaint(Tier.PAUSED, f"is being deleted, but {pause}", begun, "Deleting", path=pause_path(obj))
+    told = [
+        c
+        for c in map(complaint_of, conditions)
+        if c is not None and c.tier <= Tier.UNHEALTHY and (c.since >= begun or "delet" in c.raw.lower())
+    ]
+    if told and is_provided(obj):
+        words += f": {told[0].text}"
     young = now is not None and metadata.deletion_timestamp is not None and now - metadata.deletion_timestamp < SOON
     finalizers = ", ".join(metadata.finalizers)
     held = f"is being deleted and held by finalizers: {finalizers}" if finalizers else "is being deleted"
     tier = Tier.SILENT if young else Tier.DELETING
-    return Complaint(tier, held + words, begun, "Deleting", raw=words, path="metadata.finalizers")
+    made = Complaint(tier, held + words, begun, "Deleting", raw=words, path="metadata.finalizers")
+    if told and is_provided(obj) and all(OWN_FINALIZER in f for f in metadata.finalizers):
+        facts = {"provider": f"provider that reconciles {obj.kind}", "said": told[0].text, "namespace": metadata.namespace}
+        return with_cause(made, "provider.deletion", {**facts, "resource": f"{obj.kind.lower()}/{metadata.name}"})
+    return made
 
 
 def complaint_of(condition: Condition, severity: str = "") -> Complaint | None:
@@ -242,7 +255,7 @@ def severities(obj: Unstructured) -> dict[str, str]:
 
 def _last_word(name: str) -> str:
     """Return the last word of a type or a reason."""
-    return (_WORDS.findall(name) or [name])[-1]
+    return str((_WORDS.findall(name) or [name])[-1])
 
 
 def condition_path(type_: str) -> str:
@@ -300,9 +313,7 @@ def is_provided(obj: Unstructured) -> bool:
 def acquitted(complaints: Iterable[Complaint], least: Tier) -> list[Complaint]:
     """Return the complaints, from a tier on as what gets on, but for what an object is told to stop for, and faults that it states."""
     kept = {Tier.PAUSED, Tier.DELETING}
-    return [
-        c if c.tier in kept or c.tier < least or _last_word(c.about) in _FAULTS else replace(c, tier=Tier.PROGRESS) for c in complaints
-    ]
+    return [c if c.tier in kept or c.tier < least or _last_word(c.about) in _FAULTS else replace(c, tier=Tier.PROGRESS) for c in complaints]
 
 
 _OUR_KINDS: Final = frozenset({"KubeadmControlPlane", "KubeadmConfig", "DevMachine", "DevCluster", "DevMachinePool"})

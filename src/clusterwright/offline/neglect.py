@@ -83,7 +83,9 @@ def is_own_write(obj: Unstructured) -> bool:
     listed = [m for m in obj.at("metadata", "managedFields") or () if isinstance(m, Mapping)]
     newest = max((m for m in listed if not m.get("subresource")), key=lambda m: str(m.get("time")), default={})
     reporters = {m.get("manager") for m in listed if m.get("subresource") == "status"}
-    is_done = obj.at("status", "initialization", "provisioned") is True or obj.at("status", "ready") is True
+    is_done = obj.at("status", "ready") is True or any(
+        obj.at("status", "initialization", flag) is True for flag in ("provisioned", "dataSecretCreated")
+    )
     return is_done and newest.get("manager") in reporters
 
 

@@ -10,7 +10,12 @@ from clusterwright.api.contract import crd_name
 from clusterwright.api.meta import Unstructured
 from clusterwright.offline.complaints import Complaint, Tier, with_cause
 
-_ROLES: Final[Mapping[str, str]] = {"infrastructure": "infrastructure", "bootstrap": "bootstrap", "controlplane": "control plane", "ipam": "IPAM"}
+_ROLES: Final[Mapping[str, str]] = {
+    "infrastructure": "infrastructure",
+    "bootstrap": "bootstrap",
+    "controlplane": "control plane",
+    "ipam": "IPAM",
+}
 """By the first word of the API group."""
 
 
@@ -80,7 +85,8 @@ def role_of(obj: Unstructured) -> str:
 def told(obj: Unstructured, complaint: Complaint) -> Complaint:
     """Return a provider's complaint with its cause, unless it has one."""
     role = role_of(obj)
-    if not role or complaint.cause or complaint.tier in _OTHERWISE or not complaint.path.startswith("status"):
+    is_report = bool(complaint.raw) and complaint.path.startswith("status") and not any(word in complaint.raw for word in _ANSWERED)
+    if not role or not is_report or complaint.cause or complaint.tier in _OTHERWISE:
         return complaint
     said = (complaint.text or complaint.raw).partition("\n")[0].rstrip(" .")
     facts = {
@@ -98,5 +104,15 @@ def told(obj: Unstructured, complaint: Complaint) -> Complaint:
     return with_cause(complaint, cause, facts, secondary=complaint.secondary)
 
 
+_ANSWERED: Final = (
+    "cannot get resource",
+    "cannot list resource",
+    "cannot create resource",
+    "webhook",
+    "ValidatingAdmissionPolicy",
+    "feature gate",
+    "alarm",
+)
+"""In reports of what the API server or etcd answered: they have advice of their own."""
 _OTHERWISE: Final = frozenset({Tier.MISSING, Tier.PAUSED, Tier.DELETING, Tier.HELD, Tier.UNRECONCILED, Tier.PROGRESS})
 """What is the same for objects of every kind."""

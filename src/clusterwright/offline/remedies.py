@@ -26,6 +26,11 @@ REMEDIES: Final[dict[str, Remedy]] = {
         "let Pod {pod} go: give its workload another ready replica, or relax the budget",
         f"{_WORKLOAD} -n {{namespace}} get pdb,pods",
     ),
+    "drain.budgets": Remedy(
+        "the owners of the PodDisruptionBudgets {budgets} in the workload cluster",
+        "have only one budget select Pod {pod}: with several of them no Pod is ever evicted",
+        f"{_WORKLOAD} -n {{namespace}} get pdb,pods",
+    ),
     "drain.finalizer": Remedy(
         "whoever set the finalizer {finalizers} on Pod {pod} in the workload cluster",
         "finish what the finalizer stands for, then take it away",
@@ -70,6 +75,9 @@ REMEDIES: Final[dict[str, Remedy]] = {
     ),
     "data.format": Remedy(
         "the author of Secret {secret}", "correct its data.format: {wanted}", "kubectl -n {namespace} edit secret/{secret}"
+    ),
+    "data.key": Remedy(
+        "the author of Secret {secret}", "put the bootstrap data under the key value", "kubectl -n {namespace} edit secret/{secret}"
     ),
     "data.hashes": Remedy(
         "the author of {template}",
@@ -123,7 +131,9 @@ REMEDIES: Final[dict[str, Remedy]] = {
         "kubectl -n {namespace} describe {resource}",
     ),
     "provider.reports": Remedy(
-        "the {provider}", "correct what it reports: {said}; the provider then goes on by itself", "kubectl -n {namespace} describe {resource}"
+        "the {provider}",
+        "correct what it reports: {said}; the provider then goes on by itself",
+        "kubectl -n {namespace} describe {resource}",
     ),
     "provider.waits": Remedy(
         "the {provider}",
@@ -170,6 +180,16 @@ REMEDIES: Final[dict[str, Remedy]] = {
         "the owner of Cluster {cluster}, and whoever runs {writer}",
         "take replicas out of spec.topology.workers if {writer} is to set them, or leave them to the topology",
         "kubectl -n {namespace} edit clusters.cluster.x-k8s.io/{cluster}",
+    ),
+    "node.uninitialized": Remedy(
+        "whoever runs the workload cluster {cluster}: its cloud controller manager",
+        "install the cloud controller manager, which gives Nodes their providerID, or set the kubelet's --provider-id",
+        f"{_WORKLOAD} get node {{node}} -o yaml",
+    ),
+    "machine.replaced-again": Remedy(
+        "whoever runs the infrastructure provider that reconciles {kind}, and its machines",
+        "read on the console of the machine behind Machine {machine} why its kubelet does not join{limit}",
+        "kubectl -n {namespace} describe machines.cluster.x-k8s.io/{machine}",
     ),
     "node.network": Remedy(
         "whoever runs the workload cluster {cluster}: its network plugin",
@@ -247,6 +267,20 @@ REMEDIES: Final[dict[str, Remedy]] = {
         "correct the patch {patch}: admission refuses what it makes of {kind}",
         "kubectl -n {namespace} edit clusterclasses.cluster.x-k8s.io/{name}",
     ),
+    "reference.taken": Remedy(
+        "the author of {object}", "correct {path}: it names {what}, which is {owner}'s", "kubectl -n {namespace} edit {resource}"
+    ),
+    "class.value": Remedy(
+        "the author of ClusterClass {name}, or of Cluster {cluster}",
+        "correct the patch {patch}, or set what it takes its values from: {said}",
+        "kubectl -n {namespace} edit clusterclasses.cluster.x-k8s.io/{name}",
+    ),
+    "cluster.headless": Remedy(
+        "the author of Cluster {cluster}",
+        "name a control plane in spec.controlPlaneRef, or make Machines of a control plane",
+        "kubectl -n {namespace} edit clusters.cluster.x-k8s.io/{cluster}",
+    ),
+    "addon.refused": Remedy("the author of {source}", "correct {source}: {said}", "kubectl -n {namespace} edit {resource}"),
     "cluster.missing": Remedy(
         "the author of {object}",
         "create Cluster {cluster}, or correct spec.clusterName",

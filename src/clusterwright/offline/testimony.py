@@ -314,7 +314,8 @@ class Testimony:
             return
         conditions = self._conditions(cluster)
         is_initialized = (
-            is_true(conditions, "ControlPlaneInitialized") or cluster.object.at("status", "initialization", "controlPlaneInitialized") is True
+            is_true(conditions, "ControlPlaneInitialized")
+            or cluster.object.at("status", "initialization", "controlPlaneInitialized") is True
         )
         if not is_initialized:
             self._share(cluster, "initialization", Complaint(Tier.PROGRESS, "the control plane is not initialized"))

@@ -268,7 +268,7 @@ def situation(case: Json) -> Situation:
     """Return one row of a table as a situation."""
     make: Make = partial(_play, case)
     states = frozenset(_STATES[word] for word in str(case.get("state", "")).split("|") if word) or BAD
-    told = {k: case[k] for k in ("object", "field", "who", "next", "what", "never", "after", "subject") if k in case}
+    told = {k: case[k] for k in ("object", "field", "who", "next", "what", "never", "after", "subject", "is_lost") if k in case}
     more: Json = {"stage": admitting} if "class" in case or case.get("stage") == "admitting" else {}
     is_new = "made" in case or "class" in case
     return Situation(
