@@ -368,6 +368,10 @@ class Investigation(Beside):
         objects = [n.object for n in self.nodes.values() if n.object is not None]
         return {r.kind for o in objects for r in references(o.at("spec"), home=o.key.namespace)}
 
+    def may_have_changed(self, node: Node) -> bool:
+        """Return whether the spec of an object may be newer than its status, as far as the recorder knew."""
+        return not self._seen or node.id in self._changed
+
     @property
     def is_being_set_up(self) -> bool:
         """Whether the cluster's control plane has not been there yet."""

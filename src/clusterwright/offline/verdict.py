@@ -314,7 +314,7 @@ def _lacking(investigation: Investigation, now: datetime | None) -> Verdict | No
     elif not what and available is not None and available.status != "True":
         what = "is about to be found available"
     elif not what:
-        changed = [n for n in investigation.nodes.values() if _is_unseen(n, now)]
+        changed = [n for n in investigation.nodes.values() if _is_unseen(investigation, n, now)]
         if not changed:
             return None
         node, what, path = changed[0], "was just changed", "spec"
@@ -329,11 +329,13 @@ def _was_well(cluster: Unstructured) -> bool:
     return any(c.get("type") == "Ready" and c.get("status") == "True" for c in listed) if isinstance(listed, list) else False
 
 
-def _is_unseen(node: Node, now: datetime | None) -> bool:
+def _is_unseen(investigation: Investigation, node: Node, now: datetime | None) -> bool:
     """Return whether the spec of an object is newer than its status, since a short while."""
     if node.object is None or node.deleting or "#" in node.id or is_own_write(node.object):
         return False
     changed = spec_changed(node.object)
+    if changed is None and not investigation.may_have_changed(node):
+        return False
     if now is not None and changed is not None and now - changed > PATIENCE:
         return False
     observed, generation = node.object.at("status", "observedGeneration"), node.object.at("metadata", "generation")
