@@ -105,9 +105,7 @@ def told(obj: Unstructured, complaint: Complaint) -> Complaint:
 
 
 _ANSWERED: Final = (
-    "cannot get resource",
-    "cannot list resource",
-    "cannot create resource",
+    'User "',
     "webhook",
     "ValidatingAdmissionPolicy",
     "feature gate",
