@@ -420,6 +420,7 @@ class Investigation(Beside):
             chosen.values(),
             key=lambda n: (
                 n.tier > Tier.UNHEALTHY,
+                n.kind == "MachineHealthCheck" and n.tier is Tier.PAUSED,  # nothing waits for it
                 is_cut_off and n.kind.endswith("Template"),  # only what is yet to be made needs a template
                 n.id not in from_subject,
                 n.tier,

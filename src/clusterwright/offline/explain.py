@@ -91,7 +91,7 @@ def explain(bundle: Bundle, subject: str) -> Answer:
         answer.notes.append(UNOBSERVED)
     answer.notes += [f"Could not read {kind}: {why}" for kind, why in unseen.items()]
     answer.notes += [f"Could not look into the workload cluster from here: {observation.unreachable}"] if observation.unreachable else []
-    now = observation.now
+    now = bundle.moment()
     workload = tuple(o for cluster in observation.workload_clusters.values() for o in cluster.objects)
     sight = Sight(
         now,

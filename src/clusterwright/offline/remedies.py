@@ -70,6 +70,11 @@ REMEDIES: Final[dict[str, Remedy]] = {
         "put a certificate into it that is still valid, with its key",
         "kubectl -n {namespace} edit secret/{name}",
     ),
+    "certificate.expired": Remedy(
+        "whoever runs the machines of the control plane, behind Machine {machine}",
+        "renew them there (kubeadm certs renew all, then restart the static Pods); spec.rollout.before does it in time",
+        "kubectl -n {namespace} describe machines.cluster.x-k8s.io/{machine}",
+    ),
     "lock.unreadable": Remedy(
         "whoever runs the management cluster", "delete the ConfigMap; it is made again", "kubectl -n {namespace} delete configmap/{name}"
     ),

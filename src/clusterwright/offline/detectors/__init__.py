@@ -7,6 +7,7 @@ from typing import Final
 from clusterwright.offline.detectors.addresses import addresses
 from clusterwright.offline.detectors.bootstrap_data import bootstrap_data
 from clusterwright.offline.detectors.certificate_authorities import certificate_authorities
+from clusterwright.offline.detectors.certificate_expiry import certificate_expiry
 from clusterwright.offline.detectors.class_patches import class_patches
 from clusterwright.offline.detectors.drains import drains
 from clusterwright.offline.detectors.lost_clusters import lost_clusters
@@ -25,6 +26,7 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     drains,
     bootstrap_data,
     certificate_authorities,
+    certificate_expiry,
     provider_ids,
     lost_clusters,
     machine_pools,
