@@ -10,12 +10,14 @@ from pathlib import Path
 from clusterwright.admission.rendering import as_markdown as admission_page
 from clusterwright.offline.catalogue import catalogue
 from clusterwright.offline.cause_ids import as_markdown as causes_page
+from clusterwright.simulation.incidents.rendering import as_markdown as incidents_page
 from clusterwright.tables import as_json, as_markdown
 from tools import packages, reference
 
 FOLDER = Path("docs") / "tables"
 ARCHITECTURE = Path("docs") / "architecture.md"
 COMMANDS = Path("docs") / "commands.md"
+INCIDENTS = Path("docs") / "incidents.md"
 
 
 def pages() -> dict[str, str]:
@@ -36,6 +38,14 @@ def pages() -> dict[str, str]:
         "admission.md": admission_page(),
         "conditions.md": conditions_page(),
         **rendered,
+    }
+
+
+def _single_pages() -> dict[Path, str]:
+    return {
+        ARCHITECTURE: packages.replaced(ARCHITECTURE.read_text()),
+        COMMANDS: reference.as_markdown(),
+        INCIDENTS: incidents_page(),
     }
 
 
@@ -65,7 +75,7 @@ def run(argv: Sequence[str]) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a page is stale")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     arguments = parser.parse_args(list(argv))
-    single = {ARCHITECTURE: packages.replaced(ARCHITECTURE.read_text()), COMMANDS: reference.as_markdown()} if ARCHITECTURE.exists() else {}
+    single = _single_pages() if ARCHITECTURE.exists() else {}
     behind = [path for path, text in single.items() if not path.exists() or path.read_text() != text]
     wanted = pages()
     present = {p.name: p.read_text() for p in arguments.folder.glob("*.md")} if arguments.folder.exists() else {}

@@ -1,6 +1,6 @@
 """Cluster API in Python: controllers, an embedded API server, and decisions that can be read, tested and explained.
 
-The names of this module, and those of the packages below that have an `__all__`, are for others to build on; everything else may
+The names of this module, and those of the packages below that have an `__all__`, are the public API; everything else may
 change. A name costs nothing until it is asked for.
 
     clusterwright.decide(objects, "Cluster/ns/name")     one reconcile pass, offline

@@ -56,9 +56,9 @@ from clusterwright.workload.clusters import ClusterCache, Connect, Reach, connec
 
 
 async def install_crds(client: Client) -> None:
-    """Make the API server serve our kinds; a CRD that is there and differs is brought up to date.
+    """Make the API server serve our kinds; update a CRD that differs.
 
-    Nobody here converts for it: only the stored version is served, unless somebody converts there already.
+    Without a conversion webhook, only the stored version is served, unless the CRD has one already.
     """
     for crd in crds():
         key = ObjectKey("", crd["metadata"]["name"])
@@ -78,17 +78,17 @@ async def install_crds(client: Client) -> None:
 
 
 def controller_names() -> frozenset[str]:
-    """Return the controllers that there may be, for options by controller."""
+    """Return the names of all controllers, for options by controller."""
     return selectable_names() | {"clustercache"}
 
 
 def selectable_names() -> frozenset[str]:
-    """Return the controllers that may run or not. The cache of connections is none of them: it runs where somebody needs it."""
+    """Return the controllers that can be switched off. The cache of connections is not among them: it runs whenever it is needed."""
     return frozenset({"crdmigrator", *(entry.name for entry in registry.ENTRIES)}) | inmemory_names() | ipam_names()
 
 
 def inmemory_names() -> frozenset[str]:
-    """Return those of the in-memory provider."""
+    """Return the names of the in-memory provider's controllers."""
     return frozenset(INMEMORY)
 
 
@@ -98,12 +98,12 @@ def ipam_names() -> frozenset[str]:
 
 
 def declared(selected: Collection[str]) -> list[ControllerDefinition]:
-    """Return the selected controllers as they declare themselves."""
+    """Return the definitions of the selected controllers."""
     return [d for d in (*registry.controllers(), *inmemory_declared()) if d.name in selected]
 
 
 async def missing_kinds(manager: Manager) -> list[str]:
-    """Return the kinds of ours that the controllers watch and the API server does not serve, ; raises ApiError."""
+    """Return our kinds that the controllers watch and the API server does not serve; raises ApiError."""
     missing: dict[str, None] = {}
     served: dict[str, set[str]] = {}
     for kind in {kind: None for controller in manager.controllers for kind in controller.kinds}:
@@ -134,7 +134,7 @@ def add_migrator(manager: Manager, skip: Collection[Phase] = ()) -> None:
 
 
 def _tools(manager: Manager, controller: Controller) -> PassTools:
-    """Return what a pass needs that is not one of the registered controllers."""
+    """Return the parts of a pass that are not controllers."""
     return PassTools(
         client=manager.client,
         clock=manager.clock,
@@ -146,7 +146,7 @@ def _tools(manager: Manager, controller: Controller) -> PassTools:
 
 
 def watch_webhooks(manager: Manager, changed: Callable[[], None]) -> None:
-    """Call `changed` when a webhook configuration or a CRD does, ours or not."""
+    """Call `changed` when any webhook configuration or CRD changes."""
 
     class Waking:
         async def reconcile(self, key: ObjectKey) -> Result:
@@ -178,15 +178,13 @@ def build_manager(
     lease_transport: Transport | None = None,
     post: Post | None = None,
 ) -> Manager:
-    """Return all controllers on one API server. With a `cloud`, the in-memory provider among them, and its clusters reached in process.
+    """Return all controllers on one API server. With a `cloud`, include the in-memory provider and reach its clusters in process.
 
-    With `docker` it simulates what would be containers elsewhere, too: only where no other provider could act on them.
-    With a `host` those are containers of its engine. With `ipam` it answers claims for addresses of InClusterIPPools: only where
-    the API server serves them, and no other provider could act on them.
-
-    `flags` are the options of controllers (`wiring.Dependencies.options`). What they decide is kept in `Manager.traces`.
-    `workloads` are lent the connections to workload clusters. `selected` names the controllers that run; None: all.
-    `post` carries what is asked of runtime extensions; None: HTTPS does.
+    `docker`: simulate the Docker kinds too. Use it only where no real Docker provider runs. `host`: make those kinds containers of its
+    engine. `ipam`: answer claims for addresses of InClusterIPPools, only where no other provider does.
+    `flags` are the options of controllers (`wiring.Dependencies.options`). Decisions are kept in `Manager.traces`. `workloads`
+    receives the connections to workload clusters. `selected` names the controllers to run; None: all. `post` sends the requests to runtime
+    extensions; None: HTTPS.
     """
     options = options or Options()
     manager = Manager(transport, clock=clock, random=random, options=options, unfenced=unfenced, lease_transport=lease_transport)
@@ -231,7 +229,7 @@ def build_manager(
 
 
 def _add_connections(manager: Manager, cache: ClusterCache, cloud: Cloud | None) -> None:
-    """Connections to workload clusters, kept."""
+    """Add the cache of connections to workload clusters."""
     connections = manager.add_controller(
         "clustercache",
         Cluster,
@@ -256,9 +254,9 @@ def _fenced(connect: Connect, fence: Fence) -> Connect:
 
 
 def add_runtime_client(manager: Manager, flags: Mapping[str, Any], post: Post | None = None) -> RuntimeClient:
-    """Return the client of runtime extensions; requests go over HTTPS, unless `post` carries them.
+    """Return the client of runtime extensions; requests use HTTPS unless `post` is given.
 
-    Its registry is ready as soon as it knows which extensions there are.
+    Its registry is ready as soon as the list of extensions is complete.
     """
     https = HttpsPost(flags.get("runtime-extension-client-cert-file") or "", flags.get("runtime-extension-client-key-file") or "")
     client = RuntimeClient(Registry(), post or https, manager.client, manager.clock.monotonic, CallMetrics(manager.registry))
@@ -335,7 +333,7 @@ def _add(
 
 
 def _split(random: Random) -> Random:
-    """Return a source for one part of the program. The system's is shared: tokens made from a seed could be guessed."""
+    """Return a random source for one part of the program. The system's source is shared: tokens from a seed could be guessed."""
     return random if isinstance(random, SystemRandom) else Random(random.getrandbits(64))
 
 
@@ -344,7 +342,7 @@ async def _nobody(obj: object, reader: Reader) -> Sequence[ObjectKey]:
 
 
 def connector(cloud: Cloud | None, reach: Reach | None) -> Connect:
-    """Return how workload clusters are reached: simulated ones in process, all others over the network."""
+    """Return how to connect to workload clusters: in process to simulated ones, over the network to others."""
 
     async def connect(cluster: ObjectKey, kubeconfig: bytes) -> Transport:
         if cloud is not None:

@@ -106,7 +106,7 @@ def test_a_cni_of_ones_own_is_applied_to_its_cluster_only(capsys: pytest.Capture
 @pytest.mark.parametrize("flag", ["--cni", "--node-image", "--load-balancer-image"])
 def test_what_only_containers_understand_is_refused_of_others(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["create", "c", flag, "x"]) == 2
-    assert f"{flag}: it is for containers" in capsys.readouterr().err
+    assert f"{flag}: only for containers" in capsys.readouterr().err
 
 
 def test_the_demo_is_small_and_real_where_there_is_an_engine() -> None:

@@ -210,7 +210,7 @@ def test_adopt_tells_what_would_be_written_and_who_is_in_the_way(run: Run, folde
 def test_adopt_changes_nothing_and_says_so(run: Run) -> None:
     status, text = run("adopt").returncode, run("adopt").stderr
     assert status == 2
-    assert "say --dry-run" in text
+    assert "--dry-run is required" in text
 
 
 def test_the_store_is_sound(run: Run) -> None:

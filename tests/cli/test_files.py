@@ -19,7 +19,7 @@ LINES = [
 ]
 FILES = {
     "binary": (b"\xff\xfe\x00\x01", "the file is not valid UTF-8"),
-    "half of a gzip": (gzip.compress(b"{}" * 1000)[:20], "it looks compressed, and is broken"),
+    "half of a gzip": (gzip.compress(b"{}" * 1000)[:20], "the compressed data are damaged"),
     "deep JSON": (b'{"a":' * 100_000, "more than 100 levels are nested"),
     "deep YAML": (b"[" * 50_000, "more than 100 levels are nested"),
     "aliases that stand for gigabytes": ((HEAD + "\n".join(LINES)).encode(), "values"),

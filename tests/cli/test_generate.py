@@ -92,7 +92,7 @@ def test_a_template_that_is_none_is_refused_with_its_line(tmp_path: Path, capsys
     [
         ([], 1, "no value for NEEDED"),
         (["--set", "NEEDED"], 2, "NAME=VALUE is expected"),
-        (["--set", "NEEDED=a: b: c"], 1, "it is no YAML"),
+        (["--set", "NEEDED=a: b: c"], 1, "the result is not YAML"),
         (["--from", "/nowhere"], 1, "/nowhere: No such file"),
     ],
     ids=["missing", "bad --set", "no YAML", "no file"],

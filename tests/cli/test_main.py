@@ -51,7 +51,7 @@ def test_no_flag_is_left_unexplained() -> None:
         (["up", "--feature-gates", "Nope=true"], "'Nope' is not known"),
         (["up", "--feature-gates", "MachinePool=maybe"], "NAME=true or NAME=false"),
         (["up", "--feature-gates", "InPlaceUpdates=true"], "InPlaceUpdates needs RuntimeSDK"),
-        (["up", "--against", "x", "--no-controllers"], "leave nothing to run"),
+        (["up", "--against", "x", "--no-controllers"], "nothing would run"),
     ],
 )
 def test_bad_arguments_are_named(arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -267,7 +267,7 @@ def test_a_live_plane_is_explained_with_the_callers_kubeconfig(folder: Path) -> 
 def test_standard_input_cannot_be_the_bundle_too(alone: Run) -> None:
     refused = alone("mcp", "--from", "-")
     assert refused.returncode == 2
-    assert "standard input is where the questions come from" in refused.stderr
+    assert "standard input carries the requests" in refused.stderr
 
 
 @pytest.mark.skipif(find_spec("mcp") is None, reason="THE OFFICIAL MCP CLIENT IS NOT INSTALLED: pip install mcp, and run this test again")

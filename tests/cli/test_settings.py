@@ -65,15 +65,15 @@ def test_an_empty_file_changes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("bootstrap-token: 5m", "'bootstrap-token' is not known; known: "),
-        ("bootstrap-token-ttl: soon", "bootstrap-token-ttl: 'soon' is not a duration; write it like 90s, 15m or 1h30m"),
-        ("bootstrap-token-ttl: 0s", "'0s' is not longer than zero"),
+        ("bootstrap-token: 5m", "'bootstrap-token' is unknown; known: "),
+        ("bootstrap-token-ttl: soon", "bootstrap-token-ttl: 'soon' is not a duration; write it as 90s, 15m or 1h30m"),
+        ("bootstrap-token-ttl: 0s", "'0s' must be greater than zero"),
         ("additional-sync-machine-labels: ['(']", "is not a regular expression"),
         ("leader-elect: sure", "true or false is expected, not 'sure'"),
-        ("log-level: loud", "'loud' is none of debug, info, warning, error"),
+        ("log-level: loud", "'loud' is not one of debug, info, warning, error"),
         ("qps: [1, 2]", "one value is expected, not a list"),
         ("feature-gates: {Nothing: true}", "--feature-gates: 'Nothing' is not known"),
-        ("[a, b]", "names of flags and their values are expected"),
+        ("[a, b]", "a mapping of flag names to values is expected"),
         ("a: [", "--config: "),
     ],
 )

@@ -126,7 +126,7 @@ def test_of_many_clusters_only_trouble_and_its_end_are_told() -> None:
 
     first, second, third = run_virtual(main())
     assert len([line for line in first if "Waiting: Cluster/" in line]) == len(first) == MANY
-    assert second == [f"more than {MANY} clusters: from now on only trouble is told, and its end"]
+    assert second == [f"more than {MANY} clusters: from now on, only problems and their end are printed"]
     assert [line.partition(":")[0] for line in third] == ["cluster default/d  Waiting", "cluster default/d  Fine"], third
 
 

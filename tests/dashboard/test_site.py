@@ -156,3 +156,26 @@ async def test_why_answers_for_a_cluster_that_existed_before_and_without_an_open
     async with served.session.get(f"{served.url}/dashboard/clusters/default/other/why/Cluster/other/InfrastructureReady") as answer:
         assert answer.status == 404
         assert (await answer.json())["message"] == "Cluster default/other does not exist (any more)"
+
+
+async def test_who_may_have_a_link_gets_one_and_others_do_not(served: Served) -> None:
+    async with served.session.post(f"{served.url}/dashboard/link") as answer:
+        assert answer.status == 403
+    async with served.session.post(f"{served.url}/dashboard/link", headers={"Authorization": "Bearer nonsense"}) as answer:
+        assert answer.status == 403
+
+    async with served.session.post(f"{served.url}/dashboard/link", ssl=served.admin) as answer:
+        assert answer.status == 201
+        link = (await answer.json())["link"]
+
+    assert link.startswith(f"{served.url}/dashboard/#token=")
+    assert len(served.links) == 1  # it is not printed
+    async with served.session.post(f"{served.url}/dashboard/session", data=link.partition("#token=")[2]) as answer:
+        assert answer.status == 204
+
+
+async def test_a_browser_that_opens_the_server_is_sent_to_the_page(served: Served) -> None:
+    async with served.session.get(f"{served.url}/", headers={"Accept": "text/html,*/*"}, allow_redirects=False) as answer:
+        assert (answer.status, answer.headers["Location"]) == (302, "/dashboard/")
+    async with served.session.get(f"{served.url}/", headers={"Accept": "application/json"}) as answer:
+        assert answer.status == 403

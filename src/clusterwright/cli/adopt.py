@@ -1,4 +1,4 @@
-"""`clusterwright adopt --dry-run`: what a take-over would write, which controllers run there, and what is in the way."""
+"""`clusterwright adopt --dry-run`: show what a takeover would write, which other controllers run, and what prevents it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from clusterwright.runtime.keys import PooledKeySource
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the report; 0 where nothing that matters would be written and nobody is in the way, else 3."""
+    """Print the report. Return 0 if nothing important would be written and no other controller interferes, else 3."""
     parser: argparse.ArgumentParser = arguments.parser
     if not arguments.dry_run:
-        parser.error("say --dry-run: taking over is stopping the other managers and starting `clusterwright manager`")
+        parser.error("--dry-run is required: to take over, stop the other managers and start `clusterwright manager`")
     try:
         selected = running.select(arguments.controllers, app.selectable_names())
     except ValueError as error:
@@ -73,5 +73,5 @@ def _text(report: Json) -> str:
         lines += [f"  {text} of {count} objects" for text, count in sorted(said.items())]
         lines += [f"  {u['controller']} could not finish with {u['object']}: {u['error']}" for u in cluster["unfinished"]]
     if not report["clusters"]:
-        lines.append("no Clusters: there is nothing to take over")
+        lines.append("no Clusters: nothing to take over")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""`clusterwright completion SHELL`: a script for the shell, which asks `clusterwright complete` what may come next."""
+"""`clusterwright completion SHELL`: a shell script that calls `clusterwright complete` for possible completions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _SECONDS = 2.0
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the script of a shell; or, asked by one, what the last of the words may become."""
+    """Print the completion script of a shell, or the candidates when the script asks for them."""
     if arguments.shell:
         print(_SCRIPTS[arguments.shell], end="")
     else:
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def candidates(words: Sequence[str]) -> list[str]:
-    """Return what the last word may become, whose beginning is there already; nothing where anything may come, a file say."""
+    """Return the possible completions of the last word; empty if any text is allowed, for example a file name."""
     *before, last = words or [""]
     if not before:
         return [name for name, command in grammar.COMMANDS.items() if command.summary and name.startswith(last)]
@@ -86,7 +86,7 @@ def candidates(words: Sequence[str]) -> list[str]:
 
 
 def _innermost(parser: argparse.ArgumentParser, typed: Sequence[str]) -> tuple[argparse.ArgumentParser, list[str]]:
-    """Return the parser of the subcommand that was typed, if there is one, and the words after it."""
+    """Return the parser of the subcommand that was typed, if any, and the words after it."""
     below = next((a for a in parser._actions if isinstance(a, argparse._SubParsersAction)), None)
     for index, word in enumerate(typed):
         if below is not None and word in below.choices:
@@ -118,7 +118,7 @@ def _split(flags: dict[str, argparse.Action], typed: Sequence[str]) -> tuple[lis
 
 
 def _objects(metavar: object, given: Sequence[str], last: str, where: argparse.Namespace) -> list[str]:
-    """Kinds, and names of objects, by how the command calls what it takes."""
+    """Return the candidates for kinds and object names, in the form that the command expects."""
     from clusterwright.api.scheme import CUSTOM
     from clusterwright.cli import subjects
 
@@ -134,7 +134,7 @@ def _objects(metavar: object, given: Sequence[str], last: str, where: argparse.N
 
 
 def _names(kind: str, where: argparse.Namespace) -> list[str]:
-    """Return the names of the objects of a kind; none where nobody can be asked."""
+    """Return the names of the objects of a kind; empty if no server can be reached."""
     import asyncio
 
     from clusterwright.api.kubeconfig import InvalidKubeconfig

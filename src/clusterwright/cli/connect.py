@@ -1,4 +1,4 @@
-"""How commands reach the management cluster: as kubectl does, or the plane that `clusterwright up` started in this folder."""
+"""Connect commands to the management cluster: as kubectl does, or to the plane that `clusterwright up` started in this folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from clusterwright.runtime.rest import RestClient
 
 
 def resolve(arguments: argparse.Namespace) -> Connection:
-    """Return the connection that flags and environment name; raises InvalidKubeconfig."""
+    """Return the connection that flags and environment select; raises InvalidKubeconfig."""
     if arguments.kubeconfig:
         return Kubeconfig.load([Path(arguments.kubeconfig)]).resolve(arguments.context)
     if not os.environ.get("KUBECONFIG") and LOCAL.exists():
@@ -37,18 +37,18 @@ def resolve(arguments: argparse.Namespace) -> Connection:
         else ["$KUBECONFIG (not set)", str(LOCAL), *map(str, paths)]
     )
     raise InvalidKubeconfig(
-        f"no kubeconfig found; looked at {', '.join(places)}, and this is no Pod. Is `{as_called()} up` running in another folder?"
+        f"no kubeconfig found; looked at {', '.join(places)}, and this is not a Pod. Is `{as_called()} up` running in another folder?"
     )
 
 
 async def reach(kubeconfig: bytes) -> HttpTransport:
-    """Return a transport over the network to the cluster that the kubeconfig of a Secret describes; raises InvalidKubeconfig."""
+    """Return a network transport to the cluster that the kubeconfig in a Secret describes; raises InvalidKubeconfig."""
     return HttpTransport(from_secret(kubeconfig), SystemClock(), os.environ, max_body=MAX_FOREIGN_BODY)
 
 
 @asynccontextmanager
 async def connected(connection: Connection) -> AsyncIterator[RestClient]:
-    """Yield a client of the cluster and close it at the end. Errors that end the block say what the user may have meant."""
+    """Yield a client of the cluster and close it at the end. Errors get a hint about the likely mistake."""
     transport = HttpTransport(connection, SystemClock(), os.environ)
     client = RestClient(transport, clock=SystemClock(), user_agent="clusterwright-cli")
     try:
@@ -61,6 +61,6 @@ async def connected(connection: Connection) -> AsyncIterator[RestClient]:
             raise
         number = getattr(cause, "errno", None)
         why = os.strerror(number).lower() if number and number > 0 else "host not found" if number else "no answer in time"
-        raise ConnectionFailed(f"nobody answers at {connection.server} ({why}): is `{as_called()} up` running?") from error
+        raise ConnectionFailed(f"no answer from {connection.server} ({why}): is `{as_called()} up` running?") from error
     finally:
         await transport.close()

@@ -1,4 +1,4 @@
-"""Sample clusters whose machines are containers: the samples, with another backend and with a network for Pods. Pure."""
+"""Sample clusters whose machines are containers: the usual samples with another backend and a Pod network. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 from clusterwright.api.meta import Json
 
 PODS = "10.244.0.0/16"
-"""Out of the ranges that engines give to their networks."""
+"""The Pod network. It does not overlap the ranges that engines give to their networks."""
 BROUGHT = "/kind/manifests/default-cni.yaml"
-"""Where node images keep the manifest of the CNI whose images they bring."""
+"""The path of the CNI manifest in node images that contain a CNI."""
 LABEL = "cni"
 _INIT_ONLY = "/run/kubeadm/kubeadm.yaml"
 
@@ -21,10 +21,10 @@ class Choice:
     """The options of clusters whose machines are containers."""
 
     node_image: str = ""
-    """Empty: the plane's default for the Kubernetes version."""
+    """The node image; empty: the plane's default for the Kubernetes version."""
     load_balancer_image: str = ""
     cni: str = ""
-    """Manifests of a CNI; empty with `has_cni`: those that the node image brings."""
+    """The manifests of a CNI; empty with `has_cni`: those in the node image."""
     has_cni: bool = True
 
 
@@ -57,7 +57,7 @@ def _with_backend(obj: Json, backend: Json) -> Json:
 
 
 def _with(obj: Json, change: Any) -> Json:
-    """Return an object, or a template, with its content changed."""
+    """Return an object, or a template, with changed content."""
     spec = obj["spec"]
     if not obj["kind"].endswith("Template"):
         return {**obj, "spec": change(spec)}
@@ -83,7 +83,7 @@ def _with_brought_cni(spec: Json) -> Json:
 
 
 def _applied(cluster: Json, manifests: str) -> list[Json]:
-    """Return what applies manifests to the cluster as soon as it answers."""
+    """Return the objects that apply manifests to the cluster as soon as it answers."""
     name = f"{cluster['metadata']['name']}-cni"
     metadata = {"name": name, "namespace": cluster["metadata"]["namespace"]}
     selector = {"matchLabels": {LABEL: cluster["metadata"]["name"]}}

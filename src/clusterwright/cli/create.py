@@ -1,4 +1,4 @@
-"""`clusterwright create cluster NAME`: a cluster of simulated machines or of containers, from nothing; or its manifests."""
+"""`clusterwright create cluster NAME`: create a cluster of simulated machines or containers, or print its manifests."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _topology(options: argparse.Namespace, namespace: str) -> list[Json]:
 
 
 _SMALL_POOL: Final = 2
-"""One of so few workers is more than 40 %: with that limit none would ever be replaced."""
+"""The largest pool in which one unhealthy machine is more than 40 %; with that limit it would never be replaced."""
 KINDNET, NO_CNI = "kindnet", "none"
 FLAVORS: dict[str, Callable[[argparse.Namespace, str], list[Json]]] = {
     "plain": _plain,
@@ -63,15 +63,15 @@ FLAVORS: dict[str, Callable[[argparse.Namespace, str], list[Json]]] = {
 
 
 def run(options: argparse.Namespace) -> int:
-    """Create a cluster, and wait for it if wanted. 1: it is there already, or not up in time."""
+    """Create a cluster; wait for it if asked to. Return 1 if it exists already or is not up in time."""
     subject = subjects.parse_cluster(options.words)
     options.name, options.namespace = subject.name, subject.namespace or options.namespace
     if options.control_plane_machines < 1 or options.control_plane_machines % 2 == 0:
-        raise Usage("--control-plane-machines: an odd number is expected, for etcd's sake")
+        raise Usage("--control-plane-machines: an odd number is expected, because etcd needs a majority")
     if options.worker_machines < 0:
-        raise Usage("--worker-machines: a number from 0 is expected")
+        raise Usage("--worker-machines: a number of at least 0 is expected")
     if not options.kubernetes_version.startswith("v") or not SEMANTIC_VERSION.fullmatch(options.kubernetes_version[1:]):
-        raise Usage(f"--kubernetes-version {options.kubernetes_version}: a full version is expected, e.g. {KUBERNETES_VERSION}")
+        raise Usage(f"--kubernetes-version {options.kubernetes_version}: a full version is expected, for example {KUBERNETES_VERSION}")
     options.choice = _choice(options)
     if options.dry_run:
         sys.stdout.write(as_yaml(_objects(options, options.namespace or "default")))
@@ -80,11 +80,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _choice(options: argparse.Namespace) -> Choice | None:
-    """Return what is chosen for containers; None: machines are simulated. Raises Usage, Failed, OSError."""
+    """Return the options for containers; None: machines are simulated. Raises Usage, Failed, OSError."""
     if options.infrastructure != "docker":
         given = [flag for flag in ("cni", "node_image", "load_balancer_image") if getattr(options, flag)]
         if given:
-            raise Usage(f"--{given[0].replace('_', '-')}: it is for containers; add --infrastructure docker")
+            raise Usage(f"--{given[0].replace('_', '-')}: only for containers; add --infrastructure docker")
         return None
     images = {"node_image": options.node_image, "load_balancer_image": options.load_balancer_image}
     if options.cni in {"", KINDNET, NO_CNI}:
@@ -98,7 +98,7 @@ def _objects(options: argparse.Namespace, namespace: str) -> list[Json]:
 
 
 def as_yaml(objects: Sequence[Json]) -> str:
-    """Manifests as people write them."""
+    """Return objects as YAML."""
     return dump_all(objects)
 
 
@@ -115,7 +115,7 @@ async def _run(options: argparse.Namespace) -> int:
 
 
 async def _create(client: RestClient, objects: Sequence[Json], cluster: ObjectKey, *, shares_class: bool) -> None:
-    """Create all objects or none: the API server judges all of them before the first is written. Raises Failed, ApiError."""
+    """Create all objects or none: check all of them with the API server before writing the first. Raises Failed, ApiError."""
     missing = []
     for obj in objects:
         try:

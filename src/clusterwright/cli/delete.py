@@ -1,4 +1,4 @@
-"""`clusterwright delete KIND NAME`: delete an object and wait until it is gone, telling what is still there."""
+"""`clusterwright delete KIND NAME`: delete an object and wait until it is gone, showing what still exists."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_NAMES = 4
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Delete an object; wait until it is gone unless told not to. 1: it was not there, or not gone in time."""
+    """Delete an object; wait until it is gone unless `--wait=false`. Return 1 if it did not exist or is not gone in time."""
     subject, rest = subjects.parse(arguments.words)
     if rest:
         raise Usage(f"unexpected argument {' '.join(rest)!r}: exactly one object is expected")
@@ -43,7 +43,7 @@ async def _run(arguments: argparse.Namespace, subject: subjects.Subject) -> int:
             print(f"deleting {name}: {await _parts(client, key) or 'nothing belongs to it'}", flush=True)
         if obj.at("spec", "paused") is True or PAUSED_ANNOTATION in obj.metadata.annotations:
             what = "spec.paused" if obj.at("spec", "paused") is True else f"the annotation {PAUSED_ANNOTATION}"
-            print(f"{name} is paused: it is not deleted until {what} is removed", flush=True)
+            print(f"{name} is paused: it will not be deleted until {what} is removed", flush=True)
         await client.delete(resource.gvk, key)
         if arguments.no_wait:
             print(f"{name} is being deleted")
@@ -59,7 +59,7 @@ async def _run(arguments: argparse.Namespace, subject: subjects.Subject) -> int:
                         print(f"{time.monotonic() - began:6.1f}s  {line}", flush=True)
                         shown = line
         except TimeoutError:
-            print(f"{name} is still there after {arguments.timeout:g} s" + (f": {shown}" if shown else ""))
+            print(f"{name} still exists after {arguments.timeout:g} s" + (f": {shown}" if shown else ""))
             return 1
     print(f"{name} deleted after {time.monotonic() - began:.1f} s")
     return 0
@@ -83,7 +83,7 @@ async def _parts(client: RestClient, key: ObjectKey) -> str:
 
 
 def _condition(state: Json) -> str:
-    """Return what the object says about its deletion."""
+    """Return the message of the object's deletion condition."""
     conditions = (state.get("status") or {}).get("conditions") or ()
     deleting = next((c for c in conditions if c.get("type") == "Deleting" and c.get("status") == "True"), None)
     return f"{deleting.get('reason', '')}: {deleting.get('message', '')}".strip(": ") if deleting else ""

@@ -1,6 +1,6 @@
 """`up --demo`: a KubeadmControlPlane, and a MachineDeployment with a MachineHealthCheck.
 
-Three machines of each are simulated; one of each is a container where an engine was named.
+Three machines of each are simulated; with an engine, one of each is a container.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _STAGE_SECONDS = 0.5
 
 
 def manifests(*, are_real: bool = False, version: str = KUBERNETES_VERSION) -> list[Json]:
-    """Everything that the demo applies."""
+    """Return all manifests that the demo applies."""
     replicas = 1 if are_real else 3
     objects = samples.cluster(NAME, NAMESPACE, has_control_plane_object=True)
     objects += samples.control_plane(NAME, NAMESPACE, replicas=replicas, seconds=_STAGE_SECONDS, version=version)
@@ -37,7 +37,7 @@ def manifests(*, are_real: bool = False, version: str = KUBERNETES_VERSION) -> l
 
 
 async def show(client: RestClient, clock: Clock, flags: str, link: Callable[[], str], objects: Sequence[Json]) -> ObjectKey:
-    """Apply the demo, show how it comes up, then say what to try next; the cluster."""
+    """Apply the demo, show how it comes up, then print what to try next. Return the cluster."""
     for obj in objects:
         with suppress(AlreadyExists):  # it was there before a restart
             await client.create(obj)

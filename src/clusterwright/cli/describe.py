@@ -1,4 +1,4 @@
-"""`clusterwright describe cluster NAME`: the cluster as a tree."""
+"""`clusterwright describe cluster NAME`: show the cluster as a tree."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def _run(arguments: argparse.Namespace, subject: subjects.Subject) -> int:
 
 
 async def _watch(client: RestClient, key: ObjectKey, layout: Layout, *, whole: bool) -> None:
-    """Show the tree and its verdict whenever one is another, until the Cluster is gone; in its place on a terminal."""
+    """Show the tree and its verdict whenever they change, until the Cluster is gone; on a terminal, redraw in place."""
     from clusterwright.offline import glance  # only now: it takes its time
 
     screen, shown = Screen(), None
@@ -78,7 +78,7 @@ async def _watch(client: RestClient, key: ObjectKey, layout: Layout, *, whole: b
 
 
 def layout_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -> Layout:
-    """Return how the tree is shown: on a terminal it fits, and has colours unless NO_COLOR is set."""
+    """Return the layout of the tree: on a terminal it fits the width and has colours unless NO_COLOR is set."""
     is_terminal = sys.stdout.isatty()
     asked = arguments.show_conditions
     conditions = asked == "all" or [subjects.kind_of(kind) for kind in (asked or "").split(",") if kind]
@@ -91,7 +91,7 @@ def layout_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -> 
 
 
 async def _verdict(arguments: argparse.Namespace, key: ObjectKey) -> Verdict:
-    """Return the same words with which `explain` begins."""
+    """Return the headline with which `explain` begins."""
     from clusterwright.offline.bundle import assemble  # only now: it needs every controller
     from clusterwright.offline.explain import explain
 
@@ -102,7 +102,7 @@ async def _verdict(arguments: argparse.Namespace, key: ObjectKey) -> Verdict:
 async def look(client: Client, key: ObjectKey, *, whole: bool = False) -> Branch:
     """Return the tree of a Cluster as it is now; raises NotFound.
 
-    What Machines name is shown below those that are not ready; with `whole` below all of them, and templates, too.
+    Objects that Machines name are shown below Machines that are not ready; with `whole` below all of them, with templates.
     """
     cluster = await client.get(Cluster, key)
     mine = {CLUSTER_NAME_LABEL: key.name}
@@ -122,7 +122,7 @@ async def look(client: Client, key: ObjectKey, *, whole: bool = False) -> Branch
 
 
 async def _named(client: Client, namespace: str, speakers: Sequence[Object | Unstructured]) -> dict[tuple[str, str], Unstructured]:
-    """Return the objects of providers that these name in their specs."""
+    """Return the provider objects that the specs of these objects name."""
     specs = [o.at("spec") if isinstance(o, Unstructured) else to_builtins(getattr(o, "spec", None)) for o in speakers]
     named = {(r.kind, r.name): r for spec in specs for r in references(spec)}
     wanted = [ContractVersionedObjectReference(api_group=r.group, kind=r.kind, name=r.name) for r in named.values()]

@@ -1,4 +1,4 @@
-"""Kinds that only the API server knows: those of other providers, say."""
+"""Kinds that we have no types for and the API server defines, for example those of other providers."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from clusterwright.runtime.rest import RestClient
 
 
 async def resource_of(client: RestClient, word: str) -> Resource:
-    """Return the resource that a word means, to us or else to the API server; raises BadSubject."""
+    """Return the resource that a word means, one of ours or one of the API server's; raises BadSubject."""
     found = subjects.resource_of(word) or await _served(client, word)
     if found is None:
         hint = similar(word.lower(), subjects.words())
-        raise BadSubject(f"{word!r} is not a known kind, and the API server does not serve it either{hint and f'; {hint}'}")
+        raise BadSubject(f"{word!r} is not a known kind, also not to the API server{hint and f'; {hint}'}")
     return found
 
 

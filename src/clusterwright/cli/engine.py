@@ -1,4 +1,4 @@
-"""`clusterwright engine list|prune`: containers that planes left on an engine, found by their labels."""
+"""`clusterwright engine list|prune`: list or remove containers that planes left on an engine, found by their labels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KINDS: Sequence[type[Object]] = (DevMachine, DevCluster, DockerMachine, DockerCl
 
 
 def run(options: argparse.Namespace) -> int:
-    """List or remove. 1: the engine, or for a removal the plane, does not answer; or it was not confirmed."""
+    """List or remove containers. Return 1 if the engine or the plane does not answer, or the user did not confirm."""
     try:
         return asyncio.run(_run(options))
     except EngineError as error:
@@ -43,7 +43,7 @@ async def _list(options: argparse.Namespace, engine: Engine) -> int:
     found = await inventory.containers(engine)
     plane = await Plane.ask(options)
     if not found:
-        print("no container of a plane is there")
+        print("no plane has containers here")
         return 0
     rows = [(f.name, f.role, str(f.cluster), f.state, f.plane, plane.owner_of(f)) for f in found]
     print(tabular.table([("NAME", "ROLE", "CLUSTER", "STATE", "PLANE", "OWNER"), *rows]))
@@ -55,10 +55,12 @@ async def _prune(options: argparse.Namespace, engine: Engine) -> int:
     plane = await Plane.ask(options)
     if options.plane:
         if options.plane == plane.uid:
-            raise Failed(f"plane {options.plane} is running: delete its clusters, or leave --plane away to remove what it has lost")
+            raise Failed(
+                f"plane {options.plane} is running: delete its clusters, or omit --plane to remove only containers without an object"
+            )
         unwanted = inventory.of_plane(found, options.plane)
     elif not plane.uid:
-        raise Failed(f"no plane answers ({plane.complaint}): start it, or name one that will not come back with --plane UID")
+        raise Failed(f"no plane answers ({plane.complaint}): start the plane, or name one that will not come back with --plane UID")
     else:
         unwanted = inventory.ownerless(found, plane.uid, plane.objects)
     for one in unwanted:
@@ -69,18 +71,18 @@ async def _prune(options: argparse.Namespace, engine: Engine) -> int:
     await inventory.remove(engine, unwanted)
     print(f"{len(unwanted)} containers removed" if unwanted else "no container to remove")
     if await inventory.remove_network(engine):
-        print("the network of the nodes, which nothing uses any more, was removed")
+        print("removed the unused network of the nodes")
     return 0
 
 
 def _confirmed(question: str) -> bool:
-    """Ask at the terminal; anything but yes is no."""
+    """Ask for confirmation at the terminal; only yes confirms."""
     print(f"{question} [y/N] ", end="", flush=True)
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
 class Plane:
-    """The plane that the kubeconfig names, if it answers, and the objects that containers of its own are made for."""
+    """The plane that the kubeconfig names, if it answers, and the objects that own its containers."""
 
     def __init__(self, uid: str = "", objects: frozenset[tuple[str, ObjectKey]] = frozenset(), complaint: str = "") -> None:
         self.uid = uid
@@ -89,7 +91,7 @@ class Plane:
 
     @classmethod
     async def ask(cls, options: argparse.Namespace) -> Plane:
-        """Return what the plane says of itself, or why it does not answer."""
+        """Return the plane that answers, or one with the reason why none does."""
         try:
             async with connect.connected(connect.resolve(options)) as client:
                 uid = (await client.get(Namespace, ObjectKey("", "kube-system"))).metadata.uid
@@ -99,7 +101,7 @@ class Plane:
             return cls(complaint=" ".join(str(error).split()))
 
     def owner_of(self, found: Found) -> str:
-        """Return whether the object that a container was made for exists, as far as it is known."""
+        """Return the name of the object that a container was made for, or why it is unknown."""
         if found.plane != self.uid:
-            return "another plane" if self.uid else "not known"
+            return "another plane" if self.uid else "unknown"
         return f"{found.kind}/{found.object}" if found.owner in self.objects else "none"

@@ -16,11 +16,11 @@ from clusterwright.engine.client import Version
 from clusterwright.engine.locate import BadEngine, connect
 
 RESOLVERS = ("/etc/resolv.conf", "/run/systemd/resolve/resolv.conf")
-"""The second has the servers that a resolver on the host itself asks."""
+"""The resolver files. The second lists the upstream servers of a local resolver."""
 
 
 async def opened(arguments: argparse.Namespace, stack: AsyncExitStack) -> Host:
-    """Return the engine, closed when the stack unwinds; raises Usage, Failed."""
+    """Return the engine, and close it when the stack unwinds; raises Usage, Failed."""
     engine, version = await located(arguments.engine)
     stack.push_async_callback(engine.close)
     print(f"machines are containers of {version} at {engine.address}", flush=True)
@@ -35,14 +35,14 @@ async def opened(arguments: argparse.Namespace, stack: AsyncExitStack) -> Host:
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """Complain of flags that only containers understand, where no engine is named; raises Usage."""
+    """Refuse flags that only containers use when no engine is named; raises Usage."""
     for flag in ("node_image", "load_balancer_image", "engine_allow_host_mounts"):
         if getattr(arguments, flag) and not arguments.engine:
-            raise Usage(f"--{flag.replace('_', '-')}: it is for containers; name their engine with --engine")
+            raise Usage(f"--{flag.replace('_', '-')}: only for containers; name their engine with --engine")
 
 
 async def located(name: str) -> tuple[Engine, Version]:
-    """Return the engine of a name, and which it is; raises Usage, Failed."""
+    """Return the engine of a name, and its location; raises Usage, Failed."""
     try:
         return await connect(name, os.environ)
     except BadEngine as error:
@@ -52,7 +52,7 @@ async def located(name: str) -> tuple[Engine, Version]:
 
 
 def name_servers() -> tuple[str, ...]:
-    """Return the host's name servers that containers can reach: those that are not on its loopback."""
+    """Return the host's name servers that containers can reach: those not on its loopback."""
     for path in RESOLVERS:
         try:
             lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()

@@ -1,4 +1,4 @@
-"""Turn an error into one line and an exit status. Commands fail in this place only."""
+"""Turn an error into one line and an exit status. This is the only place where commands fail."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from clusterwright.runtime.errors import ApiError
 
 
 class Usage(Exception):
-    """The command was called wrongly; the text says how."""
+    """The user called the command wrongly; the text says how."""
 
 
 class Failed(Exception):
@@ -16,7 +16,7 @@ class Failed(Exception):
 
 
 def told(error: Exception) -> tuple[str, int] | None:
-    """Return the line and the exit status (2: called wrongly, 1: failed); None: a defect of ours, whose traceback is wanted."""
+    """Return the line and the exit status (2: wrong call, 1: failure); None for a defect of ours, which needs its traceback."""
     if isinstance(error, Usage | BadSubject):
         return str(error), 2
     if isinstance(error, Failed):

@@ -34,7 +34,7 @@ from clusterwright.runtime.errors import NotFound
 from clusterwright.tables import explanation_as_text
 
 _NET = 30.0
-"""Seconds after which a verdict is asked for again though nothing has changed."""
+"""Seconds after which the verdict is computed again even if nothing has changed."""
 EXIT_CODES: Final[Mapping[State, int]] = {
     State.FINE: 0,
     State.PROGRESSING: 3,
@@ -42,20 +42,20 @@ EXIT_CODES: Final[Mapping[State, int]] = {
     State.BROKEN: 5,
     State.UNSEEN: 6,
 }
-"""The exit status by verdict; 1 and 2 are errors."""
+"""The exit status of each verdict; 1 and 2 are errors."""
 _MOST_OTHERS = 5
 _MOST_HISTORY = 20
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Explain a live object, or one in a bundle; 0 also where there is trouble, 1 where the question cannot be answered.
+    """Explain a live object, or one in a bundle. Return 0 also for a cluster in trouble, 1 if there is no answer.
 
-    With --exit-code, the status tells the verdict.
+    With --exit-code, the status depends on the verdict.
     """
     try:
         subject, rest = subjects.parse(arguments.words)
         if len(rest) > 1:
-            raise subjects.BadSubject(f"what is {' '.join(rest[1:])!r}? KIND/NAME and at most one CONDITION are expected")
+            raise subjects.BadSubject(f"unexpected argument {' '.join(rest[1:])!r}: KIND/NAME and at most one CONDITION are expected")
     except subjects.BadSubject as error:
         print(f"clusterwright explain: {error}", file=sys.stderr)
         return 2
@@ -78,9 +78,9 @@ def run(arguments: argparse.Namespace) -> int:
 async def explained(
     arguments: argparse.Namespace, subject: Subject, condition: str = "", *, bundle: Bundle | None = None, keep_secrets: bool = True
 ) -> tuple[Answer, str]:
-    """Return the answer, and the name of the table of a condition as it is written; raises BadBundle, ApiError, Failed.
+    """Return the answer, and the name of a condition's table as it is written; raises BadBundle, ApiError, Failed.
 
-    `bundle`: that of the arguments, if it was read already. `keep_secrets`: passes read values of Secrets; else nothing does.
+    `bundle`: the bundle of the arguments, if it was read already. `keep_secrets`: let passes read the values of Secrets.
     """
     if bundle is None and arguments.source:
         bundle = read_bundle(arguments.source)
@@ -91,7 +91,7 @@ async def explained(
 
 
 async def _watch(arguments: argparse.Namespace, subject: Subject) -> int:
-    """Print the verdict whenever it is another one, until interrupted or the object is gone."""
+    """Print the verdict whenever it changes, until interrupted or the object is gone."""
     shown: tuple[str, ...] = ()
     async for _ in _occasions(arguments, subject):
         try:
@@ -113,7 +113,7 @@ async def _watch(arguments: argparse.Namespace, subject: Subject) -> int:
 
 
 async def _occasions(arguments: argparse.Namespace, subject: Subject) -> AsyncGenerator[None, None]:
-    """At once, then whenever something of the cluster changed, and now and then: patience ends, and etcd has no watch."""
+    """Yield at once, after every change in the cluster, and regularly: time limits expire, and etcd has no watch."""
     if arguments.source:
         yield
         return
@@ -132,7 +132,7 @@ async def _occasions(arguments: argparse.Namespace, subject: Subject) -> AsyncGe
 
 
 async def _live(arguments: argparse.Namespace, subject: Subject, *, keep_secrets: bool) -> list[Json]:
-    """Return the bundle of the Cluster that the subject is, or belongs to."""
+    """Return the bundle of the Cluster that the subject is or belongs to."""
     arguments.namespace = subject.namespace or arguments.namespace
     if subject.kind == "Cluster":
         return await gather(arguments, subject.name, keep_secrets=keep_secrets)
@@ -158,12 +158,12 @@ def _cluster_of(obj: Object) -> str:
     owners = [reference.name for reference in obj.metadata.owner_references if reference.kind == "Cluster"]
     name = obj.metadata.labels.get(CLUSTER_NAME_LABEL) or getattr(getattr(obj, "spec", None), "cluster_name", "") or next(iter(owners), "")
     if not name:
-        raise BadBundle(f"{obj.kind} {obj.key} belongs to no Cluster")
+        raise BadBundle(f"{obj.kind} {obj.key} does not belong to a Cluster")
     return str(name)
 
 
 def find_subject(bundle: Bundle, given: Subject, namespace: str = "") -> str:
-    """`Kind/namespace/name` of the object that a user named: any case, plural or singular, with or without namespace."""
+    """Return `Kind/namespace/name` of the object that a user named: any case, plural or singular, with or without namespace."""
     kind, name = given.kind, given.name
     namespace = given.namespace or namespace
     hits = []
@@ -190,12 +190,12 @@ def _table_name(answer: Answer, given: str) -> str:
     for written in answer.status.get("conditions") or ():
         if written["type"].lower() == given.lower():
             return str(written["type"])
-    known = ", ".join(t.table for t in answer.tables) or "none: no pass came that far"
+    known = ", ".join(t.table for t in answer.tables) or "none: no pass decided that far"
     raise BadBundle(f"no table {given} decided in this pass; those that did: {known}")
 
 
 def as_text(answer: Answer, condition: str = "", *, decisions: bool = False) -> str:
-    """Return the answer for a terminal: one screen, unless decisions are asked for."""
+    """Return the answer for a terminal: one screen, or more with the decisions."""
     lines = [*verdict_lines(answer.verdict)]
     if condition:
         lines += _condition_lines(answer, condition)
@@ -211,7 +211,7 @@ def as_text(answer: Answer, condition: str = "", *, decisions: bool = False) -> 
             shown = f"{outcome.status:<8}{outcome.reason}" if outcome else "unchanged"
             lines.append(f"  {table.table:<{width}}  {table.decision.row:<24}  {shown}")
     if decisions and answer.history:
-        lines += ["", "Decided before, by the controllers that run:"]
+        lines += ["", "Decided before, by running controllers:"]
         lines += [f"  {m.at}  {m.about}: {m.text}" for m in answer.history[-_MOST_HISTORY:]]
     if answer.error:
         lines += ["", f"The pass ends in an error: {answer.error}"]
@@ -220,12 +220,12 @@ def as_text(answer: Answer, condition: str = "", *, decisions: bool = False) -> 
 
 
 def _condition_lines(answer: Answer, condition: str) -> list[str]:
-    """Return a condition with its table; as it was written, where the pass that decides it could not be run."""
+    """Return a condition with its table; without it, the condition as written, if its pass could not be run."""
     decided = [t for t in answer.tables if t.table == condition]
     if not decided:
         written = next(c for c in answer.status["conditions"] if c["type"] == condition)
         line = f"{condition}={written.get('status')}  {written.get('reason')}  {written.get('message') or ''}".rstrip()
-        return ["", line, "  as it was written: the pass that decides it asks what is not known here"]
+        return ["", line, "  as it was written: the pass that decides it needs facts that are not known here"]
     outcome = decided[-1].decision.outcome
     lines = ["", explanation_as_text(decided[-1]), ""]
     if outcome is not None:
@@ -234,7 +234,7 @@ def _condition_lines(answer: Answer, condition: str) -> list[str]:
 
 
 def verdict_lines(verdict: Verdict) -> list[str]:
-    """Return a verdict for a terminal: what is shown wherever there is room for more than its headline."""
+    """Return a verdict for a terminal: the lines below the headline."""
     lines = [verdict.headline, *(f"    {line}" for line in verdict.what.splitlines()[1:])]
     told = {"field": verdict.field, "since": verdict.since, "who": verdict.who, "next": verdict.next}
     told["command"] = re.sub(r"^clusterwright\b", lambda _: as_called(), verdict.command)

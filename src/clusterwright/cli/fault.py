@@ -1,4 +1,4 @@
-"""`clusterwright fault inject|remove|list`: break simulated machines, and repair them."""
+"""`clusterwright fault inject|remove|list`: inject faults into simulated machines, and remove them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_NAMES = 4
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do one of the three. 1: the object is not there, or not simulated."""
+    """Inject, remove or list faults. Return 1 if the object does not exist or is not simulated."""
     return asyncio.run(_list(arguments) if arguments.action == "list" else _change(arguments))
 
 
@@ -75,7 +75,7 @@ def _annotations(present: Mapping[str, str], fault: str, kind: str, *, is_inject
 
 
 async def _simulated(client: RestClient, subject: subjects.Subject, namespace: str) -> Unstructured:
-    """Return the simulated object that is meant: itself, or that of a Machine, a Node or a Cluster. Raises NotFound, Failed."""
+    """Return the simulated object: the one named, or that of a Machine, a Node or a Cluster. Raises NotFound, Failed."""
     if subject.kind in _SIMULATED:
         return await _get(client, subject.kind, ObjectKey(namespace, subject.name))
     if subject.kind == "Node":

@@ -1,4 +1,4 @@
-"""Files that are named on the command line: texts, and bundles as `record` writes them, whatever else they may hold."""
+"""Read files named on the command line: texts, and bundles written by `record` or other tools."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from clusterwright.offline.bundle import BadBundle, Bundle, assemble, parse
 
 
 def read_bundle(source: str) -> Bundle:
-    """Return the bundle in a file, `-` for standard input: YAML or JSON, compressed by gzip or not. Raises Failed, OSError."""
+    """Return the bundle in a file (`-`: standard input): YAML or JSON, compressed by gzip or not. Raises Failed, OSError."""
     raw = _read(source)
     if raw[:2] == b"\x1f\x8b":
         try:
             raw = gzip.decompress(raw)
         except (OSError, EOFError, zlib.error) as error:
-            raise Failed(f"{source}: it looks compressed, and is broken: {error}") from None
+            raise Failed(f"{source}: the compressed data are damaged: {error}") from None
     try:
         if raw.lstrip()[:1] == b"{":
             with suppress(*UNREADABLE):  # several JSON documents are YAML
@@ -33,7 +33,7 @@ def read_bundle(source: str) -> Bundle:
 
 
 def read_text(source: str) -> str:
-    """Return the text in a file, `-` for standard input. Raises Failed where it is none, OSError."""
+    """Return the text in a file, `-` for standard input. Raises Failed for anything that is not UTF-8, OSError."""
     return _as_text(_read(source), source)
 
 

@@ -1,4 +1,4 @@
-"""Objects as they change: a list and a watch, begun again where it breaks."""
+"""Objects as they change: a list and a watch, restarted when it breaks."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _PAUSE = 0.5
 
 
 class Collection(Protocol):
-    """A kind that knows where its objects are."""
+    """A kind with the path of its objects."""
 
     def path(self, namespace: str = "") -> str:
-        """Return where they are listed."""
+        """Return the path of the collection."""
 
 
 async def states(client: RestClient, path: str, query: Query = ()) -> AsyncGenerator[Mapping[tuple[str, str], Json], None]:
-    """Yield what is listed there, by namespace and name: as it is, then after every change. Raises ApiError where it may not be read."""
+    """Yield the objects of the collection by namespace and name: as they are, then after every change. Raises ApiError if forbidden."""
     while True:
         listed = msgspec.json.decode(await _get(client, path, query))
         present = {_place(obj): obj for obj in listed["items"]}
@@ -55,14 +55,14 @@ async def states(client: RestClient, path: str, query: Query = ()) -> AsyncGener
 
 
 async def follow(client: RestClient, collection: Collection, key: ObjectKey) -> AsyncGenerator[Json | None, None]:
-    """The object as it is, then whenever it changes; None while it is not there. Raises ApiError where it may not be read."""
+    """Yield the object as it is, then after every change; None while it does not exist. Raises ApiError if forbidden."""
     async with aclosing(states(client, collection.path(key.namespace), (("fieldSelector", f"metadata.name={key.name}"),))) as seen:
         async for present in seen:
             yield next(iter(present.values()), None)
 
 
 async def until_all(client: RestClient, collection: Collection, namespace: str, holds: Callable[[Json], bool]) -> None:
-    """Wait until something holds of every object of a kind in a namespace."""
+    """Wait until a predicate holds for every object of a kind in a namespace."""
     async with aclosing(states(client, collection.path(namespace))) as seen:
         async for present in seen:
             if all(map(holds, present.values())):
@@ -70,7 +70,7 @@ async def until_all(client: RestClient, collection: Collection, namespace: str, 
 
 
 async def changes(client: RestClient, places: Sequence[tuple[str, Query]], *, settle: float = 0.1) -> AsyncGenerator[None, None]:
-    """At once, then whenever something at one of the places (path and query) changed; what changes together counts once."""
+    """Yield at once, then after changes at any of the places (path and query); simultaneous changes count once."""
     changed = asyncio.Event()
 
     async def watch(path: str, query: Query) -> None:
@@ -96,7 +96,7 @@ async def changes(client: RestClient, places: Sequence[tuple[str, Query]], *, se
 
 
 def of_cluster(key: ObjectKey) -> list[tuple[str, Query]]:
-    """Return where what belongs to a Cluster is, and itself."""
+    """Return the places of a Cluster and of everything that belongs to it."""
     labelled: Query = (("labelSelector", f"{CLUSTER_NAME_LABEL}={key.name}"),)
     itself: Query = (("fieldSelector", f"metadata.name={key.name}"),)
     kinds = (Machine, MachineSet, MachineDeployment, MachinePool, MachineHealthCheck, KubeadmControlPlane)

@@ -1,4 +1,4 @@
-"""`clusterwright generate cluster NAME`: manifests from a template with `${VARIABLES}`."""
+"""`clusterwright generate cluster NAME`: print manifests from a template with `${VARIABLES}`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clusterwright.golang import envsubst
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the manifests, or the variables. 1: a value is missing, or the template is none."""
+    """Print the manifests, or the variables. Return 1 if a value is missing or the template is invalid."""
     source = arguments.source or f"flavor {arguments.flavor}"
     try:
         template = envsubst.parse(_text(arguments))
@@ -30,13 +30,13 @@ def run(arguments: argparse.Namespace) -> int:
     values = _values(arguments)
     missing = sorted(name for name, default in variables.items() if not default and name not in values)
     if missing:
-        raise Failed(f"{source}: no value for {', '.join(missing)}: set it by --set NAME=VALUE, a flag or the environment")
+        raise Failed(f"{source}: no value for {', '.join(missing)}: set it with --set NAME=VALUE, a flag or the environment")
     text = envsubst.substitute(template, values)
     try:
         for _ in yaml.parse(text, Loader=yaml.SafeLoader):
             pass
     except yaml.YAMLError as error:
-        raise Failed(f"{source}: with these values it is no YAML: {' '.join(str(error).split())}") from None
+        raise Failed(f"{source}: with these values, the result is not YAML: {' '.join(str(error).split())}") from None
     sys.stdout.write(text)
     return 0
 
@@ -55,7 +55,7 @@ def _text(arguments: argparse.Namespace) -> str:
 
 
 def _values(arguments: argparse.Namespace) -> dict[str, str]:
-    """Return what variables are set to: by a flag, by --set, by the environment."""
+    """Return the values of the variables: from flags, from --set, from the environment."""
     values = dict(os.environ)
     for item in arguments.set:
         name, is_assigned, value = item.partition("=")

@@ -1,4 +1,4 @@
-"""`clusterwright get KIND [NAME]`: objects as the API server shows them, or a cluster's kubeconfig."""
+"""`clusterwright get KIND [NAME]`: print objects as the API server shows them, or a cluster's kubeconfig."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from clusterwright.runtime.errors import from_response
 from clusterwright.runtime.rest import RestClient
 
 _FEW = 10
-"""Clusters of which all is looked at for their verdicts, though only the short form is asked for."""
+"""The number of Clusters up to which verdicts read all objects even for the short form."""
 _MANY = 100
-"""Up to so many, all is looked at of those that do not say themselves that they are well."""
+"""The number of Clusters up to which verdicts read all objects of those that do not report Available."""
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 
@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     """List objects of a kind, show some by name, or print a cluster's kubeconfig."""
     if arguments.words[0] == "kubeconfig":
         if len(arguments.words) != 2:
-            raise Usage("get kubeconfig needs the name of a cluster, and only that")
+            raise Usage("get kubeconfig needs exactly one argument, the name of a cluster")
         return asyncio.run(_kubeconfig(arguments))
     kinds, named = _asked(arguments.words)
     if named and (arguments.selector or arguments.cluster or arguments.all_namespaces):
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _asked(words: Sequence[str]) -> tuple[list[str], list[subjects.Subject]]:
-    """Return the words for the kinds, and the objects; no objects: all of the kinds. Raises Usage."""
+    """Return the words for the kinds, and the objects; no objects: all objects of the kinds. Raises Usage."""
     kind = words[0].partition("/")[0]
     kinds = [word for word in kind.split(",") if word]
     if len(kinds) > 1 and (len(words) > 1 or "/" in words[0]):
@@ -99,7 +99,7 @@ async def _run(arguments: argparse.Namespace, kinds: Sequence[str], named: Seque
 
 
 async def _table(client: RestClient, asked: _Asked, arguments: argparse.Namespace) -> str:
-    """Return the objects as a table; empty if there are none, which standard error says."""
+    """Return the objects as a table; empty if there are none, with a note on standard error."""
     resource, is_wide = asked.resource, arguments.output == "wide"
     is_judged = resource.kind == "Cluster"
     answers = await asked.read(client, _TABLE, with_objects=is_judged)
@@ -113,7 +113,7 @@ async def _table(client: RestClient, asked: _Asked, arguments: argparse.Namespac
 
 
 class _Asked(NamedTuple):
-    """What is asked of one kind: which objects, in which namespace."""
+    """The request for one kind: which objects, in which namespace."""
 
     resource: Resource
     namespace: str
@@ -135,16 +135,16 @@ async def _read(client: RestClient, path: str, query: tuple[tuple[str, str], ...
 
 
 def _shown(item: Mapping[str, Any], resource: Resource) -> Mapping[str, Any]:
-    """As kubectl shows it: saying what it is, which items of lists do not, and without who wrote which field."""
+    """Return an object as kubectl shows it: items of lists have their kind, and managedFields are left out."""
     metadata = {name: value for name, value in item["metadata"].items() if name != "managedFields"}
     return {"apiVersion": resource.gvk.api_version, "kind": resource.kind, **item, "metadata": metadata}
 
 
 async def _verdicts(client: RestClient, answers: Sequence[Mapping[str, Any]], *, is_wide: bool) -> dict[ObjectKey, str]:
-    """Return what to think of each Cluster: its state and the object at fault, in the wide form all of the headline.
+    """Return the verdict of each Cluster: state and object at fault; in the wide form the whole headline.
 
-    All that belongs to the clusters is looked at, if there are few or the wide form is asked for; of more only where one does not say
-    itself that it is well; of very many counts what they say.
+    If there are few Clusters, or for the wide form, all objects are read. For more Clusters, objects are read only for those that do not
+    report that they are well. For very many, only their own status is read.
     """
     from clusterwright.offline import glance  # only now: other kinds have no verdict
     from clusterwright.offline.verdict import State
@@ -165,7 +165,7 @@ async def _verdicts(client: RestClient, answers: Sequence[Mapping[str, Any]], *,
 def _rows(
     answers: Sequence[Mapping[str, Any]], *, is_wide: bool, with_namespace: bool, verdicts: Mapping[ObjectKey, str] | None = None
 ) -> list[list[str]]:
-    """Head and rows of Tables of one kind, and verdicts if there are any; a column of a priority above 0 is for the wide form."""
+    """Return the head and rows of Tables of one kind, and verdicts if any; columns with a priority above 0 need the wide form."""
     columns = answers[0]["columnDefinitions"]
     shown = [index for index, column in enumerate(columns) if is_wide or not column.get("priority")]
     said = ["VERDICT"] if verdicts is not None else []

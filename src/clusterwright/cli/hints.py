@@ -1,4 +1,4 @@
-"""What a user may have meant by a name that was not found."""
+"""Suggest the name that a user may have meant when a name was not found."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.runtime.rest import RestClient
 
 _MOST = 500
-"""So many names are read to find a similar one."""
+"""How many names are read to find a similar one."""
 _NAMES = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
 
 async def with_hint(client: RestClient, error: NotFound) -> NotFound:
-    """Return the error with the namespace in which the object is, or with similar names; unchanged if neither is found."""
+    """Return the error with the namespace in which the object exists, or with similar names; unchanged if neither is found."""
     details = error.status.get("details")
     if not isinstance(details, Mapping) or not details.get("name") or not details.get("kind"):
         return error

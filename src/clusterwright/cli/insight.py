@@ -1,4 +1,4 @@
-"""Access to the insight of a plane of one's own: a ServiceAccount whose tokens its metrics, traces and diagnosis are shown for."""
+"""Read access to metrics, traces and diagnosis of an embedded plane: a ServiceAccount and its tokens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SECONDS: Final = 600
 
 
 def reader() -> list[Json]:
-    """The account, and its right to everything that a manager tells: `kubectl create token` makes whoever may use it one of its tokens."""
+    """Return the account and its right to read what a manager serves: `kubectl create token` makes tokens of it."""
     meta = {"name": READER.name}
     rules = [
         {"nonResourceURLs": ["/metrics", "/traces", "/debug/*"], "verbs": ["get"]},
@@ -33,7 +33,7 @@ def reader() -> list[Json]:
 
 
 async def token(client: RestClient) -> str:
-    """Return a token of the account, for a few minutes; raises ApiError."""
+    """Return a short-lived token of the account; raises ApiError."""
     request: Json = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": _SECONDS}}
     answer = await client.create_subresource(GroupVersionKind("", "v1", "ServiceAccount"), READER, "token", request)
     return str(answer["status"]["token"])

@@ -39,9 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         parser.error(f"--controllers {settings.controllers}: {error}")
     if arguments.apply and (arguments.form != "yaml" or arguments.output_dir):
-        parser.error("--apply applies the objects themselves: it goes with neither --form nor --output-dir")
+        parser.error("--apply cannot be combined with --form or --output-dir")
     if arguments.form != "yaml" and not arguments.output_dir:
-        parser.error(f"--form {arguments.form} is several files: say where by --output-dir")
+        parser.error(f"--form {arguments.form} has several files: choose a folder with --output-dir")
 
     def make(chosen: Settings) -> Sequence[Json]:
         return manifests(chosen, app.declared(selected), migrates=running.names_migrator(chosen.controllers))
@@ -86,9 +86,9 @@ async def _apply(connection: Connection, objects: Sequence[Json]) -> int:
 
 
 async def _replace(client: RestClient, obj: Json) -> None:
-    """Make a webhook configuration what it should be, but for the authorities that the manager has put there.
+    """Replace a webhook configuration, but keep the CA bundles that the manager has written.
 
-    Not by apply: a webhook that goes would stay as long as somebody else owns its caBundle, and be refused for all that it lacks.
+    An apply cannot do this: a removed webhook would stay while another manager owns its caBundle, and would be refused as incomplete.
     """
     found = await client.find(GroupVersionKind.of(obj["apiVersion"], obj["kind"]), ObjectKey("", obj["metadata"]["name"]))
     if found is None:

@@ -1,4 +1,4 @@
-"""The part of kubectl's JSONPath that leads to values: `{.a.b}`, `['a.b']`, `[0]`, `[-1]`, `[*]`, `[?(@.type=="Ready")]`. Pure."""
+"""The part of kubectl's JSONPath that selects values: `{.a.b}`, `['a.b']`, `[0]`, `[-1]`, `[*]`, `[?(@.type=="Ready")]`. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class BadPath(ValueError):
 
 
 def compiled(text: str) -> Callable[[Any], list[Any]]:
-    """Return what finds the values that a path leads to; raises BadPath."""
+    """Return a function that finds the values that a path selects; raises BadPath."""
     path = text.strip()
     path = path[1:-1].strip() if path.startswith("{") and path.endswith("}") else path
     path = path.removeprefix("$")
@@ -32,11 +32,11 @@ def compiled(text: str) -> Callable[[Any], list[Any]]:
     while at < len(path):
         found = _STEP.match(path, at)
         if found is None:
-            raise BadPath(f"{text!r}: {path[at:]!r} is not understood")
+            raise BadPath(f"{text!r}: {path[at:]!r} is not supported")
         steps.append(found)
         at = found.end()
     if not steps:
-        raise BadPath(f"{text!r} leads nowhere")
+        raise BadPath(f"{text!r} selects nothing")
 
     def find(value: Any) -> list[Any]:
         values = [value]
@@ -69,7 +69,7 @@ def _field(item: Any, names: Iterable[str]) -> Any:
 
 
 def shown(value: Any) -> str:
-    """Return a value as people write it."""
+    """Return a value in readable form."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return "" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""A tree of objects as lines: aligned, as wide as the terminal, alike siblings together, in colour where that helps. Pure."""
+"""A tree of objects as lines: aligned, fitted to the terminal, similar siblings grouped, in colour. Pure."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from clusterwright.conditions.words import plural
 _COLUMNS: Final = ("NAME", "READY", "STATUS", "REASON", "SINCE", "MESSAGE")
 _STATUS: Final = _COLUMNS.index("STATUS")
 _NARROWEST: Final = 30
-"""Columns that a message gets though the terminal has no room for them."""
+"""The least columns of a message, even if the terminal has no room for them."""
 _SHOWN: Final = 3
-"""Names of a group that are told."""
+"""How many names of a group are shown."""
 _COLOURS: Final = {"True": "\x1b[32m", "False": "\x1b[31m", "Unknown": "\x1b[33m"}
 _STATES: Final = {"fine": "\x1b[32m", "progressing": "\x1b[36m", "waiting": "\x1b[33m", "broken": "\x1b[31m", "could not see": "\x1b[33m"}
 _BAD: Final = {"True": "False", "False": "True"}
@@ -28,7 +28,7 @@ _PLAIN: Final = "\x1b[0m"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a tree is shown. `conditions`: all of every object, or of objects of these kinds; `width` 0: as wide as it needs."""
+    """How a tree is shown. `conditions`: all conditions of every object, or of these kinds; `width` 0: no limit."""
 
     width: int = 0
     colour: bool = False
@@ -58,7 +58,7 @@ def render(root: Branch, now: datetime, layout: Layout = Layout()) -> str:  # no
 
 
 def foot(state: str, headline: str, layout: Layout) -> str:
-    """Return a verdict below a tree: as wide as the tree, its state in colour."""
+    """Return a verdict below a tree: as wide as the tree, with its state in colour."""
     lines = _wrapped(headline, layout.width)
     if layout.colour and headline.lower().startswith(state):
         lines[0] = f"{_STATES.get(state, '')}{lines[0][: len(state)]}{_PLAIN}{lines[0][len(state) :]}"
@@ -88,7 +88,7 @@ def _rows(branch: Branch, lead: str, below: str, now: datetime, layout: Layout) 
 
 
 def _grouped(children: Sequence[Branch]) -> list[Branch]:
-    """Machines without children of their own that are in the same state, as one; the others as they are."""
+    """Return Machines that have no children and the same state as one branch; others unchanged."""
     groups: dict[tuple[str, ...], list[Branch]] = {}
     for child in children:
         key: tuple[str, ...] = (child.label,)

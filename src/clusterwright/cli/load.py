@@ -1,4 +1,4 @@
-"""`clusterwright load image CLUSTER IMAGE...`: images from the container engine into all nodes of a cluster."""
+"""`clusterwright load image CLUSTER IMAGE...`: copy images from the container engine into all nodes of a cluster."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from clusterwright.engine import EngineError
 
 
 def run(options: argparse.Namespace) -> int:
-    """Load images. 1: the cluster has no node that runs, or an image is missing."""
+    """Load images. Return 1 if the cluster has no running node or an image is missing."""
     subject, wanted = subjects.parse(options.words)
     if subject.kind != "Cluster":
         raise Usage(f"load image: a cluster is expected, not a {subject.kind}")
     if not wanted:
-        raise Usage("load image: after the cluster's name an image is expected")
+        raise Usage("load image: an image is expected after the cluster's name")
     key = ObjectKey(subject.namespace or options.namespace or "default", subject.name)
     try:
         return asyncio.run(_run(options, key, wanted))
@@ -43,14 +43,14 @@ async def _run(options: argparse.Namespace, key: ObjectKey, wanted: Sequence[str
 
 
 def nodes_of(found: Sequence[Found], key: ObjectKey, plane: str) -> list[str]:
-    """Return the names of a cluster's nodes that run; raises Failed where it is not clear which, or there are none."""
+    """Return the names of a cluster's running nodes; raises Failed if the cluster is ambiguous or has none."""
     nodes = [f for f in found if f.cluster == key and f.role in {naming.CONTROL_PLANE, naming.WORKER}]
     planes = {f.plane for f in nodes}
     if plane:
         nodes = [f for f in nodes if f.plane == plane]
     elif len(planes) > 1:
-        raise Failed(f"{len(planes)} planes have a cluster {key} here, and none answers: name the kubeconfig of one with --kubeconfig")
+        raise Failed(f"{len(planes)} planes have a cluster {key} here, and none answers: select one with --kubeconfig")
     running = [f.name for f in nodes if f.state == "running"]
     if not running:
-        raise Failed(f"cluster {key} has no node that runs on this engine")
+        raise Failed(f"cluster {key} has no running node on this engine")
     return running

@@ -1,4 +1,4 @@
-"""`clusterwright COMMAND ...`: finds the command's module and runs it."""
+"""`clusterwright COMMAND ...`: find the command's module and run it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ALIASES = {"-V": "version", "--version": "version"}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; returns the exit status."""
+    """Run a command; return the exit status."""
     argv = sys.argv[1:] if arguments is None else list(arguments)
     if argv and argv[0] == "help":
         argv = [*argv[1:], "--help"]
@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _usage() -> str:
     lines = ["usage: clusterwright COMMAND [options]", "", "commands:"]
     lines += [f"  {name:<11}{command.summary}" for name, command in grammar.COMMANDS.items() if command.summary]
-    return "\n".join([*lines, "", "`clusterwright COMMAND --help` tells more."])
+    return "\n".join([*lines, "", "`clusterwright COMMAND --help` shows more."])
 
 
 if __name__ == "__main__":

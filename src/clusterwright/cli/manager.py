@@ -1,4 +1,4 @@
-"""`clusterwright manager`: the controllers on an API server that is not ours, in a Pod or anywhere else."""
+"""`clusterwright manager`: run the controllers on another API server, in a Pod or anywhere else."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from clusterwright.webhooks.running import WebhookOptions, serving
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the controllers until SIGTERM or SIGINT; the exit status."""
+    """Run the controllers until SIGTERM or SIGINT; return the exit status."""
     settings.read(arguments)
     running.check(arguments, embedded=False)
     arguments.in_memory = arguments.data_dir is None
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def run_against(arguments: argparse.Namespace, connection: Connection) -> int:
-    """Return the same, on the API server of a connection, with arguments that were checked."""
+    """Run the controllers on the API server of a connection, with checked arguments; return the exit status."""
     configure(arguments.log_format, arguments.log_level)
     try:
         return asyncio.run(_run(arguments, connection))
@@ -78,7 +78,7 @@ async def _run(arguments: argparse.Namespace, connection: Connection) -> int:
         )
         manager, cloud = running.build(arguments, stack, place, clock, random, keys)
         if missing := await app.missing_kinds(manager):
-            told = "create them with `clusterwright install`, or have them created by --install-crds"
+            told = "create them with `clusterwright install`, or let --install-crds create them"
             print(f"{arguments.parser.prog}: {connection.server} does not serve {', '.join(missing)}: {told}", file=sys.stderr)
             return 1
         judge = add_judge(manager, everything=False, folder=place.data_dir)
@@ -104,7 +104,7 @@ async def _webhooks(
     workloads: admission.Workloads,
     service: ObjectKey,
 ) -> asyncio.Event | None:
-    """Serve webhooks if that is asked for, and tell the API server of our kinds if we may; what is set when that may have changed."""
+    """Serve webhooks if asked to, and register them with the API server if permitted. Return an event that is set after changes."""
     if arguments.webhook_port is None:
         if arguments.install_crds:
             await app.install_crds(client)
@@ -118,5 +118,5 @@ async def _webhooks(
         install=arguments.install_crds,
     )
     webhooks = await stack.enter_async_context(serving(client, clock, options, arguments.features, workloads))
-    print(f"clusterwright: webhooks at port {webhooks.server.port}", flush=True)
+    print(f"clusterwright: webhooks on port {webhooks.server.port}", flush=True)
     return webhooks.changed

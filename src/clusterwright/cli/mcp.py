@@ -1,7 +1,7 @@
-"""`clusterwright mcp`: a server of the Model Context Protocol on standard input and output, for assistants that look into clusters.
+"""`clusterwright mcp`: a server of the Model Context Protocol on standard input and output, for assistants that inspect clusters.
 
-It reads with the rights of the caller's kubeconfig, on any Cluster API installation, or reads a bundle. It changes nothing, and no value
-of a Secret is in what it answers: objects are taken as `clusterwright record` writes them.
+It reads any Cluster API installation with the rights of the caller's kubeconfig, or a bundle. It changes nothing. Answers contain no values
+of Secrets, because objects are redacted as by `clusterwright record`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from clusterwright.runtime.keys import sample_keys
 
 MOST_MOMENTS: Final = 200
 _KEPT: Final = ("subject", "verdict", "causes", "chain", "notes", "rows")
-"""Fields of an explanation that are answered. Others have whole objects in them."""
+"""Fields of an explanation that answers contain. Others contain whole objects."""
 _INSTRUCTIONS: Final = (
     "Explains Kubernetes clusters that Cluster API manages. Begin with `clusters` to see which there are and how they are, then ask "
     "`explain` for one that is not fine: it names the cause, the person to act, and a command that helps. Everything is read-only."
@@ -46,7 +46,7 @@ _NAMESPACE: Final[Json] = {"type": "string", "description": "its namespace; defa
 def run(arguments: argparse.Namespace) -> int:
     """Serve until standard input ends."""
     if arguments.source == "-":
-        raise Usage("--from -: standard input is where the questions come from; name a file")
+        raise Usage("--from -: standard input carries the requests; name a file")
     return asyncio.run(_serve(arguments))
 
 
@@ -64,7 +64,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
 
 
 async def _lines() -> AsyncIterator[bytes]:
-    """Yield the lines of standard input; of one that is too long only so much that this is seen."""
+    """Yield the lines of standard input; of an overlong line, only enough to detect it."""
     loop = asyncio.get_running_loop()
     source = sys.stdin.buffer
     while True:
@@ -77,7 +77,7 @@ async def _lines() -> AsyncIterator[bytes]:
 
 
 class Tools:
-    """The questions, asked of a live installation or of a bundle."""
+    """The tools, answered from a live installation or from a bundle."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
@@ -85,21 +85,21 @@ class Tools:
 
     def listed(self) -> list[Tool]:
         """Return all tools."""
-        condition: Json = {"type": "string", "description": "a condition whose decision table is wanted, too"}
+        condition: Json = {"type": "string", "description": "a condition whose decision table is shown, too"}
         kind: Json = {"type": "string", "description": "e.g. Cluster, Machine, KubeadmControlPlane; default: Cluster"}
         return [
             Tool(
                 name="clusters",
                 title="List clusters with verdicts",
-                description="Every Cluster with a verdict (fine, progressing, waiting, broken, could not see), its cause and since when.",
-                properties={"namespace": {"type": "string", "description": "only of this namespace; default: of all"}},
+                description="Every Cluster with a verdict (fine, progressing, waiting, broken, could not see), its cause and its start.",
+                properties={"namespace": {"type": "string", "description": "list only this namespace; default: all"}},
                 call=self._clusters,
             ),
             Tool(
                 name="explain",
                 title="Explain an object",
-                description="Why a Cluster, or an object of one, is in its state: cause, time, responsible person, next step, evidence.",
-                properties={"name": {"type": "string", "description": "of the object"}, "kind": kind, "namespace": _NAMESPACE}
+                description="Explain the state of a Cluster or its object: cause, time, responsible person, next step, evidence.",
+                properties={"name": {"type": "string", "description": "the object's name"}, "kind": kind, "namespace": _NAMESPACE}
                 | {"condition": condition},
                 required=("name",),
                 call=self._explain,
@@ -107,7 +107,7 @@ class Tools:
             Tool(
                 name="describe",
                 title="Describe a cluster",
-                description="A Cluster as a tree of its objects, each with the condition that sums it up.",
+                description="Show a Cluster as a tree of its objects, each with its summary condition.",
                 properties={"name": _CLUSTER, "namespace": _NAMESPACE},
                 required=("name",),
                 call=self._describe,
@@ -115,12 +115,12 @@ class Tools:
             Tool(
                 name="timeline",
                 title="Show what happened to a cluster",
-                description=f"What happened to a Cluster: conditions, Events and verdicts by time; the newest {MOST_MOMENTS}.",
+                description=f"Show the history of a Cluster: conditions, Events and verdicts by time; the newest {MOST_MOMENTS}.",
                 properties={
                     "name": _CLUSTER,
                     "namespace": _NAMESPACE,
-                    "since": {"type": "string", "description": "only what is newer: a duration such as 30m or 2h, or a time in RFC 3339"},
-                    "decisions": {"type": "boolean", "description": "also which rows of decision tables fired"},
+                    "since": {"type": "string", "description": "only newer moments: a duration such as 30m or 2h, or a time in RFC 3339"},
+                    "decisions": {"type": "boolean", "description": "also the rows of decision tables that fired"},
                 },
                 required=("name",),
                 call=self._timeline,
@@ -176,7 +176,7 @@ class Tools:
             found = selected(moments_of(bundle, given["name"]), bundle.moment(), since=since, decisions=bool(given.get("decisions")))
         newest = found[-MOST_MOMENTS:]
         left_out = len(found) - len(newest)
-        text = "\n".join([*([f"{left_out} older ones are left out"] if left_out else []), *timeline_text(newest)])
+        text = "\n".join([*([f"{left_out} older moments are left out"] if left_out else []), *timeline_text(newest)])
         return Answer(text or "nothing happened", {"moments": [m.to_json() for m in newest], "leftOut": left_out})
 
     # ------------------------------------------------------------------------------------------------ sources
@@ -185,7 +185,7 @@ class Tools:
         return str(given.get("namespace") or self._arguments.namespace)
 
     def _own(self, given: Mapping[str, Any]) -> argparse.Namespace:
-        """Return the flags of the server, with the namespace of a question: commands may change theirs."""
+        """Return a copy of the server's flags with the namespace of the call: commands may change their flags."""
         return argparse.Namespace(**{**vars(self._arguments), "namespace": self._namespace(given)})
 
 
@@ -199,7 +199,7 @@ def _key(bundle: Bundle, given: Mapping[str, Any]) -> ObjectKey:
 
 
 class _failures:  # noqa: N801  # used as a word
-    """Turn errors that commands tell their users into the failure of a tool."""
+    """Turn errors that commands report to users into the failure of a tool."""
 
     def __enter__(self) -> None:
         return None

@@ -12,17 +12,17 @@ import msgspec
 from clusterwright.api.meta import Json
 
 VERSIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
-"""The versions that begin with `initialize`, the newest first."""
+"""The versions that start with `initialize`, the newest first."""
 STATELESS: Final = ("2026-07-28",)
-"""The versions in which every request names its version, and `server/discover` tells what a server can."""
+"""The versions in which every request names its version, and `server/discover` returns the capabilities."""
 _STRUCTURED: Final = "2025-06-18"
-"""The first version in which a tool may answer with data, too."""
+"""The first version in which a tool may also answer with structured data."""
 LONGEST: Final = 1 << 20
-"""Bytes of a message."""
+"""The largest message, in bytes."""
 AT_ONCE: Final = 8
-"""Calls under way at a time; others wait."""
+"""How many calls run at a time; others wait."""
 SECONDS: Final = 120.0
-"""How long a call may take."""
+"""The time limit of a call, in seconds."""
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
 UNSUPPORTED_VERSION: Final = -32022
 _META: Final = "io.modelcontextprotocol/"
@@ -30,7 +30,7 @@ _CACHED: Final[Json] = {"ttlMs": 0, "cacheScope": "private"}
 
 
 class ToolFailed(Exception):
-    """The tool could not do its work; the text is for whoever asked."""
+    """The tool failed; the text is shown to the caller."""
 
 
 class BadArguments(ValueError):
@@ -39,7 +39,7 @@ class BadArguments(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of a tool: a text to read, and the same as data."""
+    """The answer of a tool: a text, and the same as structured data."""
 
     text: str
     data: Json
@@ -47,7 +47,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """Something that can be asked. Nothing is changed by it."""
+    """A read-only tool."""
 
     name: str
     title: str
@@ -58,17 +58,17 @@ class Tool:
     required: tuple[str, ...] = ()
 
     def to_json(self) -> Json:
-        """Return the tool as it is listed."""
+        """Return the tool as `tools/list` shows it."""
         schema = {"type": "object", "properties": dict(self.properties), "required": list(self.required), "additionalProperties": False}
         hints = {"title": self.title, "readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": True}
         return {"name": self.name, "title": self.title, "description": self.description, "inputSchema": schema, "annotations": hints}
 
     def checked(self, arguments: Any) -> Mapping[str, Any]:
-        """Return the arguments if they fit; raises BadArguments."""
+        """Return the arguments if they are valid; raises BadArguments."""
         if not isinstance(arguments, dict):
             raise BadArguments("arguments: an object is expected")
         if unknown := sorted(arguments.keys() - self.properties.keys()):
-            raise BadArguments(f"{', '.join(unknown)}: not known; known: {', '.join(self.properties)}")
+            raise BadArguments(f"{', '.join(unknown)}: unknown; known: {', '.join(self.properties)}")
         if missing := [name for name in self.required if not arguments.get(name)]:
             raise BadArguments(f"{', '.join(missing)}: missing")
         for name, value in arguments.items():
@@ -79,7 +79,7 @@ class Tool:
 
 
 class Server:
-    """Answers messages, several at a time. `send` gets each answer as a line without its end."""
+    """Answers messages, several at a time. `send` gets each answer as a line without its line end."""
 
     def __init__(self, name: str, version: str, instructions: str, tools: list[Tool], send: Callable[[bytes], None]) -> None:
         self._info = {"name": name, "title": "Clusterwright", "version": version}
@@ -91,7 +91,7 @@ class Server:
         self._gate = asyncio.Semaphore(AT_ONCE)
 
     async def serve(self, lines: AsyncIterator[bytes]) -> None:
-        """Answer until the lines end; calls that are under way are answered before that."""
+        """Answer until the lines end; finish the calls under way."""
         tasks: set[asyncio.Task[None]] = set()
         async for line in lines:
             if not line.strip():
@@ -119,7 +119,7 @@ class Server:
             return
         answers = [a for a in await asyncio.gather(*map(self._answer, message)) if a is not None]
         if answers or not message:
-            self._say(answers or _error(None, INVALID_REQUEST, "an empty batch"))
+            self._say(answers or _error(None, INVALID_REQUEST, "the batch is empty"))
 
     def _say(self, answer: Any) -> None:
         self._send(msgspec.json.encode(answer))
@@ -160,7 +160,7 @@ class Server:
             return await self._done(method, params, self._version)
         if version not in (*STATELESS, *VERSIONS):
             supported = {"supported": [*STATELESS, *VERSIONS], "requested": version}
-            raise _Refused(UNSUPPORTED_VERSION, f"protocol version {version}: not known", supported)
+            raise _Refused(UNSUPPORTED_VERSION, f"protocol version {version}: unknown", supported)
         result = await self._done(method, params, version)
         return {"resultType": "complete", **result} if version in STATELESS else result
 
@@ -181,7 +181,7 @@ class Server:
             return {**listed, **_CACHED} if version in STATELESS else listed
         if method == "tools/call":
             return await self._called(params, version)
-        raise _Refused(METHOD_NOT_FOUND, f"{method}: not known")
+        raise _Refused(METHOD_NOT_FOUND, f"{method}: unknown")
 
     async def _called(self, params: Mapping[str, Any], version: str) -> Json:
         tool = self._tools.get(str(params.get("name")))
@@ -202,7 +202,7 @@ class Server:
 
 
 class _Refused(Exception):
-    """A request that is not answered; `code` as JSON-RPC has it."""
+    """A request that is refused; `code` is that of JSON-RPC."""
 
     def __init__(self, code: int, text: str, data: Json | None = None) -> None:
         super().__init__(text)

@@ -1,4 +1,4 @@
-"""`clusterwright move`: the clusters of a namespace, with all that belongs to them, into another management cluster."""
+"""`clusterwright move`: move the clusters of a namespace, with all that belongs to them, into another management cluster."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BUILT_IN = [MovedKind(GroupVersionKind("", "v1", kind)) for kind in ("Secret", 
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Move, or say what would be moved. 1: it cannot be done now; then all is as it was."""
+    """Move, or print what would be moved. Return 1 if a move is impossible now; then nothing was changed."""
     try:
         return asyncio.run(_run(arguments))
     except CannotMove as error:
@@ -38,7 +38,7 @@ async def _run(arguments: argparse.Namespace) -> int:
     source = connect.resolve(arguments)
     target = connect.resolve(argparse.Namespace(kubeconfig=arguments.to_kubeconfig, context=arguments.to_context))
     if source.server == target.server:
-        raise Usage(f"--to-kubeconfig: that is where the clusters are already: {target.server}")
+        raise Usage(f"--to-kubeconfig: the clusters are already there: {target.server}")
     namespace = arguments.namespace or source.namespace
     async with connect.connected(source) as here, connect.connected(target) as there:
         moved = moving.in_order(await gather(here, namespace))
@@ -58,37 +58,37 @@ async def _run(arguments: argparse.Namespace) -> int:
 
 
 async def gather(client: RestClient, namespace: str) -> list[tuple[MovedKind, Json]]:
-    """Return all objects of the namespace that a move may concern; raises CannotMove where that cannot be told, or is not all there."""
+    """Return all objects of the namespace that a move may concern; raises CannotMove if they cannot be listed completely."""
     definitions = await client.list(_CRD, labels=CLUSTERCTL_LABEL)
     found: list[tuple[MovedKind, Json]] = []
     known = [*moving.kinds(dict(crd.json) for crd in definitions), *_BUILT_IN]
     if len(known) == len(_BUILT_IN):
-        raise CannotMove(f"no CustomResourceDefinition is labelled {CLUSTERCTL_LABEL}: nothing says what there is to move")
+        raise CannotMove(f"no CustomResourceDefinition is labelled {CLUSTERCTL_LABEL}: the kinds to move are unknown")
     for kind in known:
         listed = await client.list(kind.gvk, namespace=namespace if kind.is_namespaced else "")
         found += [(kind, {"apiVersion": kind.gvk.api_version, "kind": kind.gvk.kind, **obj.json}) for obj in listed]
     elsewhere = {c for kind, json in found if kind.gvk.kind == "Cluster" and (c := moving.class_of(json)) and c[0] != namespace}
     if elsewhere:
         told = ", ".join(f"{ns}/{name}" for ns, name in sorted(elsewhere))
-        raise CannotMove(f"ClusterClass {told} is of another namespace: move that one first, or give the Clusters a class of their own")
+        raise CannotMove(f"ClusterClass {told} is in another namespace: move that one first, or give the Clusters their own class")
     return found
 
 
 async def _refusals(client: RestClient, moved: Sequence[Moved]) -> list[str]:
-    """Why the other management cluster cannot take the objects."""
+    """Return the reasons why the other management cluster cannot take the objects."""
     reasons: dict[str, None] = {}
     for obj in moved:
         key = _key(obj)
         try:
             if await client.find(obj.kind.gvk, key) is not None and obj.kind.is_namespaced:
-                reasons[f"{obj.name} is there already"] = None
+                reasons[f"{obj.name} already exists there"] = None
         except ApiError as error:
             reasons[f"{obj.kind.gvk.kind} cannot be read there: {error}"] = None
     return list(reasons)
 
 
 async def move(here: RestClient, there: RestClient, namespace: str, timeout: float) -> None:
-    """Pause, create there, delete here, resume there. What fails before anything is deleted is undone."""
+    """Pause, create there, delete here, resume there. Undo everything if a step before the first deletion fails."""
     began = time.monotonic()
 
     def tell(text: str) -> None:
@@ -99,21 +99,21 @@ async def move(here: RestClient, there: RestClient, namespace: str, timeout: flo
     try:
         await _pause(here, moved, paused=True)
         await _settled(here, moved, timeout)
-        tell("paused here")
+        tell("paused in the source")
         moved = moving.in_order(await gather(here, namespace))  # what came until then comes along, as all is now
         if reasons := moving.unready(moved, paused=True):
             raise CannotMove(*reasons)
         await _create(there, moved, arrived)
-        tell(f"{len(arrived)} objects created there")
+        tell(f"{len(arrived)} objects created in the target")
     except (ApiError, CannotMove, TimeoutError, asyncio.CancelledError) as error:
         await asyncio.shield(_undo(here, there, moved, arrived))
         if isinstance(error, TimeoutError):
-            raise CannotMove(f"not everything was ready to move within {timeout:g} s; all is as it was") from error
+            raise CannotMove(f"some objects were not ready to move within {timeout:g} s; nothing was changed") from error
         raise
     left = await _delete(here, moved)
-    tell("deleted here")
+    tell("deleted in the source")
     await _pause(there, moved, paused=False)  # what is left here is paused, and stays so
-    tell("resumed there")
+    tell("resumed in the target")
     if left:
         raise CannotMove(*left)
 
@@ -125,7 +125,7 @@ async def _pause(client: RestClient, moved: Sequence[Moved], *, paused: bool) ->
 
 
 async def _settled(client: RestClient, moved: Sequence[Moved], timeout: float) -> None:
-    """Wait until everybody who says whether they are paused is, and nobody blocks the move; raises TimeoutError."""
+    """Wait until every object that reports Paused is paused, and none blocks the move; raises TimeoutError."""
 
     def is_settled(mine: set[str], json: Json) -> bool:
         if json["metadata"]["uid"] not in mine:
@@ -160,7 +160,7 @@ async def _create(client: RestClient, moved: Sequence[Moved], arrived: list[Move
 
 
 async def _delete(client: RestClient, moved: Sequence[Moved]) -> list[str]:
-    """Delete the objects without letting anybody clean up behind them, owners last; what could not be, and why."""
+    """Delete the objects without cleanup by controllers, owners last. Return what could not be deleted, and why."""
     failures = []
     for obj in reversed(moved):
         if not obj.kind.is_namespaced:
@@ -172,7 +172,7 @@ async def _delete(client: RestClient, moved: Sequence[Moved]) -> list[str]:
         except NotFound:
             pass  # it had no finalizer
         except ApiError as error:
-            failures.append(f"{obj.name} was moved, but is still here: {error}")
+            failures.append(f"{obj.name} was moved, but still exists in the source: {error}")
     return failures
 
 

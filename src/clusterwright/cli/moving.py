@@ -1,6 +1,6 @@
 """Choose the objects of a move and their order: owners before the objects that they own. Pure.
 
-The rules are clusterctl's, so that either may move what the other has: everything below Clusters, ClusterClasses,
+The rules are clusterctl's, so that either tool can move the other's objects: everything below Clusters, ClusterClasses,
 ClusterResourceSets and what is labelled for it; Secrets that belong to a Cluster by their name only.
 """
 
@@ -19,7 +19,7 @@ _SECRETS = tuple(f"-{purpose.value}" for purpose in Purpose)
 
 
 class CannotMove(Exception):
-    """Something that is to be moved is not in a state for it; each argument is one reason."""
+    """The objects are not in a state in which they can be moved; each argument is one reason."""
 
     def __str__(self) -> str:
         return "; ".join(str(reason) for reason in self.args)
@@ -27,7 +27,7 @@ class CannotMove(Exception):
 
 @dataclass(frozen=True, slots=True)
 class MovedKind:
-    """A kind that is looked at, and whether its definition asks for all its objects, with what they own."""
+    """A kind that a move reads, and whether its definition asks to move all its objects, with those that they own."""
 
     gvk: GroupVersionKind
     is_namespaced: bool = True
@@ -37,7 +37,7 @@ class MovedKind:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """One object on its way. `owners` are those among what is moved, by UID."""
+    """One object to move. `owners` are its owners among the moved objects, by UID."""
 
     json: Json
     kind: MovedKind
@@ -45,12 +45,12 @@ class Moved:
 
     @property
     def uid(self) -> str:
-        """Its UID where it comes from."""
+        """The UID in the source cluster."""
         return str(self.json["metadata"]["uid"])
 
     @property
     def name(self) -> str:
-        """How people call it."""
+        """The name for messages."""
         return f"{self.kind.gvk.kind}/{self.json['metadata']['name']}"
 
 
@@ -67,7 +67,7 @@ def kinds(definitions: Iterable[Json]) -> list[MovedKind]:
 
 
 def in_order(objects: Sequence[tuple[MovedKind, Json]]) -> list[Moved]:
-    """Return what is moved of the objects, owners first."""
+    """Return the objects to move, owners first."""
     by_uid = {str(json["metadata"]["uid"]): (kind, json) for kind, json in objects}
     owners = {uid: _owners(json, by_uid) for uid, (_, json) in by_uid.items()}
     taken = _taken(by_uid, owners)
@@ -92,7 +92,7 @@ def _key(entry: tuple[MovedKind, Json]) -> tuple[str, ...]:
 
 
 def _owners(json: Json, present: Mapping[str, tuple[MovedKind, Json]]) -> frozenset[str]:
-    """Return who owns an object, by reference or by a name that says so."""
+    """Return the owners of an object, by reference or by a name that implies it."""
     references = json["metadata"].get("ownerReferences") or ()
     found = {str(r["uid"]) for r in references}
     namespace = json["metadata"].get("namespace", "")
@@ -113,13 +113,13 @@ def _named(present: Mapping[str, tuple[MovedKind, Json]], kind: str, namespace: 
 
 
 def class_of(cluster: Json) -> tuple[str, str] | None:
-    """Namespace and name of the class of a Cluster."""
+    """Return namespace and name of a Cluster's class."""
     reference = ((cluster["spec"].get("topology") or {}).get("classRef")) or {}
     return (reference.get("namespace") or cluster["metadata"]["namespace"], reference["name"]) if reference.get("name") else None
 
 
 def _taken(by_uid: Mapping[str, tuple[MovedKind, Json]], owners: Mapping[str, frozenset[str]]) -> set[str]:
-    """Return what is asked for itself, or stands below what is asked for with all it owns."""
+    """Return the objects that are moved for their own sake, or because they belong to such an object."""
 
     def labels(uid: str) -> Mapping[str, str]:
         return by_uid[uid][1]["metadata"].get("labels") or {}
@@ -133,7 +133,7 @@ def _taken(by_uid: Mapping[str, tuple[MovedKind, Json]], owners: Mapping[str, fr
 
 
 def unready(moved: Sequence[Moved], *, paused: bool = False) -> list[str]:
-    """Why the objects cannot be moved now: each in a line. `paused`: we have paused them."""
+    """Return why the objects cannot be moved now, one line each. `paused`: we have paused them."""
     reasons = []
     for obj in moved:
         metadata, status = obj.json["metadata"], obj.json.get("status") or {}
@@ -154,12 +154,12 @@ def unready(moved: Sequence[Moved], *, paused: bool = False) -> list[str]:
 
 
 def is_paused(json: Json) -> bool:
-    """Return whether a Cluster or a ClusterClass is."""
+    """Return whether a Cluster or ClusterClass is paused."""
     return bool((json.get("spec") or {}).get("paused")) or PAUSED_ANNOTATION in (json["metadata"].get("annotations") or {})
 
 
 def pausing(obj: Moved, *, paused: bool) -> Json | None:
-    """Return the patch that pauses an object or resumes it; None: it has no pause of its own."""
+    """Return the patch that pauses or resumes an object; None: the object cannot be paused."""
     if obj.kind.gvk.group != CORE_GROUP:
         return None
     if obj.json["kind"] == "Cluster":
@@ -170,7 +170,7 @@ def pausing(obj: Moved, *, paused: bool) -> Json | None:
 
 
 def arriving(obj: Moved, uids: Mapping[str, str]) -> Json:
-    """The object as it is created where it goes, paused if it can be; `uids` are what its owners' UIDs have become there."""
+    """Return the object to create in the target, paused if possible; `uids` maps the owners' old UIDs to their new ones."""
     metadata = {name: value for name, value in obj.json["metadata"].items() if name not in _SERVERS_OWN}
     references = metadata.pop("ownerReferences", None) or ()
     kept = [{**r, "uid": uids[r["uid"]]} for r in references if r["uid"] in uids]
@@ -186,12 +186,12 @@ def arriving(obj: Moved, uids: Mapping[str, str]) -> Json:
 
 
 def applied_fields(obj: Moved) -> list[Json]:
-    """Return who owns which fields, where somebody applies the object: lost, and what they drop later would stay forever."""
+    """Return which managers apply which fields: this is lost, and fields that they drop later would stay forever."""
     fields = obj.json["metadata"].get("managedFields") or []
     return fields if any(entry.get("operation") == "Apply" for entry in fields) else []
 
 
 MARK: Json = {"metadata": {"annotations": {DELETE_FOR_MOVE_ANNOTATION: ""}}}
-"""The patch before an object is deleted where it comes from."""
+"""The patch before an object is deleted in the source."""
 LET_GO: Json = {"metadata": {"finalizers": None}}
-"""The patch after that: nobody is to clean up behind it. Before, its controller might add its finalizer again."""
+"""The patch after that, which removes finalizers. Done earlier, a controller could add its finalizer again."""

@@ -1,4 +1,4 @@
-"""Find other Cluster API controllers on a management cluster: Deployments, Leases, webhooks and conversions of others."""
+"""Find other Cluster API controllers on a management cluster: their Deployments, Leases, webhooks and conversions."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _WEBHOOKS: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """Something of others: what it is, and what it does."""
+    """An object of another installation: what it is, and what it does."""
 
     object: str
     text: str
 
     def to_json(self) -> Json:
-        """As `adopt -o json` shows it."""
+        """Return the entry as `adopt -o json` shows it."""
         return {"object": self.object, "text": self.text}
 
 
 async def find(client: Reader, now: datetime) -> tuple[list[Neighbour], list[str]]:
-    """Return what others run and have registered, and the kinds that may not be looked at."""
+    """Return what other installations run and have registered, and the kinds that we may not list."""
     found: list[Neighbour] = []
     unseen: list[str] = []
     for kind, told in (
@@ -70,7 +70,7 @@ def _deployment(obj: Unstructured) -> Iterator[str]:
 
 
 def _lease(obj: Unstructured, now: datetime) -> Iterator[str]:
-    """Yield a Lease of a manager that somebody still renews."""
+    """Yield a Lease of another manager that is still renewed."""
     if not obj.key.name.endswith("leader-election-capi"):
         return
     renewed, seconds = obj.at("spec", "renewTime"), obj.at("spec", "leaseDurationSeconds")
@@ -97,7 +97,7 @@ def _conversion(obj: Unstructured) -> Iterator[str]:
 
 
 def _asks_us(config: Mapping[str, Any]) -> bool:
-    """Return whether it leads to our own Service, in whichever namespace we were installed."""
+    """Return whether the webhook points to our own Service, in any namespace."""
     service = config.get("service")
     return isinstance(service, Mapping) and service.get("name") == WEBHOOK_SERVICE[1]
 

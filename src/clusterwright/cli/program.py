@@ -1,4 +1,4 @@
-"""How this program was called, for hints that can be pasted."""
+"""The way this program was called, for hints that can be pasted into a shell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def as_called(original: Sequence[str] | None = None) -> str:
-    """Return what to type in this shell to call the program again: its name where that is found, else its path, or `PYTHON -m ...`."""
+    """Return what to type to call the program again: its name if the shell finds it, else its path, or `PYTHON -m ...`."""
     words = list(sys.orig_argv if original is None else original)
     if "-m" in words[:-1]:
         module = words[words.index("-m") + 1]

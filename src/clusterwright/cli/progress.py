@@ -1,4 +1,4 @@
-"""A cluster coming up, for people who wait for it: a tree that changes in its place on a terminal, a line per change elsewhere."""
+"""Show a cluster coming up: a tree that is redrawn on a terminal, else one line per change."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from clusterwright.runtime.rest import RestClient
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a cluster is."""
+    """The progress of a cluster."""
 
     line: str
     is_up: bool
@@ -32,7 +32,7 @@ class Progress:
 async def until_up(
     client: RestClient, key: ObjectKey, clock: Clock, *, timeout: float | None = None, screen: Screen | None = None
 ) -> float:
-    """Show how a cluster comes up until it is available with all its machines; after how many seconds. Raises Failed, ApiError."""
+    """Show how a cluster comes up until it and all its machines are available; return the seconds. Raises Failed, ApiError."""
     from clusterwright.offline import glance  # only now: it takes its time
 
     screen, began, shown = screen or Screen(), clock.monotonic(), ""
@@ -60,11 +60,11 @@ async def until_up(
                     return elapsed
     except TimeoutError:
         raise Failed(f"cluster {key} is not available after {timeout:g} s: {shown}") from None
-    raise AssertionError("a watch has no end")
+    raise AssertionError("the watch ended")
 
 
 def progress(cluster: Cluster, phases: Counter[str]) -> Progress:
-    """Return how far a cluster is whose Machines are in these phases. Pure."""
+    """Return the progress of a cluster whose Machines are in these phases. Pure."""
     status = cluster.status
     leaders, all_leaders = _counts(status.control_plane)
     workers, all_workers = _counts(status.workers)

@@ -1,4 +1,4 @@
-"""`clusterwright record cluster/NAME`: a bundle that can be explained and replayed elsewhere."""
+"""`clusterwright record cluster/NAME`: write a bundle that can be explained and replayed elsewhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from clusterwright.runtime.keys import PooledKeySource
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the bundle of a cluster to a file or to standard output; 1 where that fails."""
+    """Write the bundle of a cluster to a file or to standard output; return 1 if that fails."""
     subject = subjects.parse_cluster(arguments.words)
     arguments.namespace = subject.namespace or arguments.namespace
     documents = asyncio.run(gather(arguments, subject.name))
@@ -50,7 +50,7 @@ async def gather(arguments: argparse.Namespace, name: str, *, keep_secrets: bool
 
 
 async def running_at(port: int, namespace: str, token: str) -> Json:
-    """Return what the controllers of the plane with this health port say of themselves; raises Failed."""
+    """Return the status of the controllers of the plane with this health port; raises Failed."""
     import aiohttp  # only now: few ask
 
     url = f"http://127.0.0.1:{port}/traces"
@@ -62,4 +62,4 @@ async def running_at(port: int, namespace: str, token: str) -> Json:
             told: Json = await response.json()
             return {"traces": told["traces"], "controllers": told["controllers"], **told}  # or it is somebody else
     except (aiohttp.ClientError, OSError, ValueError, KeyError, TypeError) as error:
-        raise Failed(f"--health-port {port}: no decisions at {url}: {error}") from None
+        raise Failed(f"--health-port {port}: no decisions from {url}: {error}") from None

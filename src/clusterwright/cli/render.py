@@ -1,4 +1,4 @@
-"""`clusterwright render kubeadmconfig/NAME`: the bootstrap data of a node, for people who debug one that does not boot."""
+"""`clusterwright render kubeadmconfig/NAME`: print the bootstrap data of a node, to debug one that does not boot."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def _live(options: argparse.Namespace, name: str, namespace: str) -> Bundl
 
 
 async def gather(reader: Reader, key: ObjectKey) -> list[Json]:
-    """Return all that a pass over the config may read, from a live cluster. Raises ApiError; what does not exist is left out."""
+    """Return all objects that a pass over the config may read, from a live cluster; missing objects are left out. Raises ApiError."""
     config = await reader.get(KubeadmConfig, key)
     wanted: list[tuple[type[Object], str]] = [(KubeadmConfig, key.name), (Secret, key.name), (Secret, config.status.data_secret_name)]
     owner = await find_owner(reader, config, {})
@@ -94,12 +94,12 @@ def _find(bundle: Bundle, name: str, namespace: str) -> Json:
     if not found:
         raise NothingToRender(f"the bundle has no KubeadmConfig {name}")
     if len(found) > 1:
-        raise NothingToRender(f"the bundle has {len(found)} KubeadmConfigs {name}; say which by --namespace")
+        raise NothingToRender(f"the bundle has {len(found)} KubeadmConfigs {name}; select one with --namespace")
     return found[0]
 
 
 def _stored(bundle: Bundle, config: KubeadmConfig) -> str:
-    """Return the data that is in the config's Secret already, or empty."""
+    """Return the data that is already in the config's Secret, or empty."""
     if not config.status.data_secret_name:
         return ""
     for obj in bundle.objects:
@@ -120,10 +120,10 @@ def _next(bundle: Bundle, config: KubeadmConfig) -> str:
 
 
 def _ready_to_pass(bundle: Bundle, config: KubeadmConfig) -> Bundle:
-    """Return the bundle in which the next pass goes as far as it can.
+    """Return the bundle, prepared so that the next pass goes as far as it can.
 
-    The first pass over a config only says that it is not paused: that is said already. A workload cluster that the bundle does
-    not speak of is reachable: only a token is made there, and none is, here.
+    Set Paused=False, because the first pass over a config only writes that. Treat a workload cluster that the bundle does not describe as
+    reachable: a pass only creates a token there, and here it creates none.
     """
     reached = dict(bundle.observation.workload_clusters)
     objects: list[Json] = []

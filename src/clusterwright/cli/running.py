@@ -1,4 +1,4 @@
-"""Controllers as a part of a process: what `up` and `manager` have in common."""
+"""Run controllers as a part of a process: the common code of `up` and `manager`."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from clusterwright.runtime.shards import ShardOptions
 log = logging.getLogger(__name__)
 LEASE_NAMESPACE = "kube-system"
 HAND_OVER = 2.0
-"""Seconds that passes have to finish where another replica waits to take over."""
+"""Seconds that passes have to finish while another replica waits to take over."""
 
 
 def check(arguments: argparse.Namespace, *, embedded: bool) -> None:
-    """Complete the arguments with what can be said only here; ends the program where something is wrong."""
+    """Validate the arguments and fill in defaults that depend on others; end the program if one is invalid."""
     parser: argparse.ArgumentParser = arguments.parser
     if arguments.webhook_url and not arguments.webhook_url.startswith("https://"):
-        parser.error("--webhook-url: API servers ask webhooks over https only")
+        parser.error("--webhook-url: https is required, because API servers call webhooks only over https")
     arguments.skipped = tuple(filter(None, arguments.skip_crd_migration_phases.split(",")))
     if unknown := [phase for phase in arguments.skipped if phase not in PHASES]:
-        parser.error(f"--skip-crd-migration-phases: {', '.join(unknown)} is not known; known: {', '.join(PHASES)}")
+        parser.error(f"--skip-crd-migration-phases: {', '.join(unknown)} is unknown; known: {', '.join(PHASES)}")
     try:
         # an API server of our own has our admission; elsewhere the gates are as upstream has them
         arguments.features = {**(EMBEDDED_FEATURES if embedded else DEFAULT_FEATURES), **parse_features(arguments.feature_gates)}
@@ -74,13 +74,13 @@ def check(arguments: argparse.Namespace, *, embedded: bool) -> None:
     if not arguments.times.duration > arguments.times.renew_deadline > arguments.times.retry:
         parser.error("--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline, and that than the retry period")
     if arguments.leader_elect and arguments.shard:
-        parser.error("--leader-elect and --shard: either one works and the others wait, or all share the work")
+        parser.error("--leader-elect and --shard cannot be combined: either one replica works and the others wait, or all share the work")
 
 
 def select(patterns: str, known: Collection[str]) -> frozenset[str]:
-    """Return the names that the patterns select: those of any without a leading `-`, if there is one, and of none with it.
+    """Return the names that the patterns select: those that match a pattern without `-`, if any, minus those that match one with `-`.
 
-    Raises ValueError for a pattern that fits no name.
+    Raises ValueError for a pattern that matches no name.
     """
     items = [item.strip() for item in patterns.split(",") if item.strip()]
     for item in items:
@@ -96,44 +96,44 @@ def select(patterns: str, known: Collection[str]) -> frozenset[str]:
 
 
 def names_migrator(patterns: str) -> bool:
-    """Return whether the migrator of CRDs is asked for by name: it writes to them, which no glob means."""
+    """Return whether the CRD migrator is selected by name: it writes to CRDs, so globs do not select it."""
     return "crdmigrator" in {item.strip() for item in patterns.split(",")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where controllers run."""
+    """The environment that controllers run in."""
 
     transport: Transport
     unfenced: Transport | None = None
-    """To the same API server, for what the fence does not concern."""
+    """A transport to the same API server for requests that the fence does not cover."""
     lease_transport: Transport | None = None
-    """The same, for renewals of Leases on a thread of their own."""
+    """A transport to the same API server for renewing Leases on a separate thread."""
     fence: Fence | None = None
     is_embedded: bool
     data_dir: Path | None
     namespace: str = ""
-    """Of the Leases."""
+    """The namespace of the Leases."""
     workloads: admission.Workloads
     host: Host | None = None
-    """The container engine that machines are containers of, if one was named."""
+    """The container engine for machines that are containers, if one was named."""
     webhooks: asyncio.Event | None = None
-    """Set when what the API server is told of our webhooks may have changed."""
+    """Set when the registration of our webhooks may be out of date."""
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """Controllers that run."""
+    """Running controllers."""
 
     task: asyncio.Task[None]
     cloud: Cloud | None
     manager: Manager
     addresses: str
-    """The flags that say where the process listens, as given."""
+    """The flags with the listening addresses, as given."""
 
     @property
     def complaint(self) -> str:
-        """The error that ended the process, if there was one."""
+        """The error that ended the process, if any."""
         if self.cloud is not None and self.cloud.broken:
             return str(self.cloud.broken)
         if not self.task.done():
@@ -141,13 +141,13 @@ class Running:
         error = None if self.task.cancelled() else self.task.exception()
         if isinstance(error, OSError):  # endpoints are opened outside of every group of tasks: nothing else ends like this
             return f"{self.addresses}: {error.strerror}"
-        return "" if error is None and not self.task.cancelled() else f"the controllers have ended: {cause(error)}"
+        return "" if error is None and not self.task.cancelled() else f"the controllers have stopped: {cause(error)}"
 
 
 def build(
     arguments: argparse.Namespace, stack: AsyncExitStack, place: Place, clock: SystemClock, random: SystemRandom, keys: KeySource
 ) -> tuple[Manager, Cloud | None]:
-    """Return the controllers that the arguments ask for, not started yet."""
+    """Return the controllers that the arguments select, not started yet."""
     selected: frozenset[str] = arguments.selected
     cloud = None
     if place.data_dir is not None and place.data_dir.exists():
@@ -221,7 +221,7 @@ def start(arguments: argparse.Namespace, stack: AsyncExitStack, manager: Manager
         error = None if done.cancelled() else done.exception()
         if error is not None and not isinstance(error, OSError):
             foreseen = all(isinstance(part, LeadershipLost) for part in leaves(error))
-            log.error("the controllers have ended: %s", cause(error), exc_info=None if foreseen else error)
+            log.error("the controllers have stopped: %s", cause(error), exc_info=None if foreseen else error)
         stop.set()
 
     task.add_done_callback(ended)
@@ -243,7 +243,7 @@ def _shown(address: int | tuple[str, int]) -> str:
 
 
 def cause(error: BaseException | None) -> str:
-    """Return what ended a group of tasks, in one line."""
+    """Return the error that ended a group of tasks, in one line."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""Where a text is shown that changes."""
+"""Show a text that changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PLAIN: Final = "\x1b[0m"
 
 
 def cut(line: str, width: int) -> str:
-    """As much of a line as fits; colours take no room, and end where the line is cut."""
+    """Return the part of a line that fits; colours take no room, and end at the cut."""
     kept, room = [], width
     for part in _COLOUR.split(line):
         if part.startswith("\x1b"):
@@ -27,7 +27,7 @@ def cut(line: str, width: int) -> str:
 
 
 class Screen:
-    """Where a text is shown that changes: on a terminal the new one replaces the old one."""
+    """A place for a text that changes: on a terminal the new text replaces the old one."""
 
     def __init__(self, out: TextIO | None = None, size: Callable[[], tuple[int, int]] = shutil.get_terminal_size) -> None:
         self._out = out or sys.stdout
@@ -36,7 +36,7 @@ class Screen:
         self.is_terminal = self._out.isatty()
 
     def show(self, text: str) -> None:
-        """Replace what is shown, only as much as the terminal has room for; elsewhere it comes below what was shown."""
+        """Replace the text, as far as the terminal has room for it; elsewhere, print it below the old one."""
         if not self.is_terminal:
             self._out.write(("\n" if self._lines else "") + f"{text}\n")
             self._out.flush()
@@ -52,7 +52,7 @@ class Screen:
         self._lines = len(lines)
 
     def say(self, line: str) -> None:
-        """Say something that stays."""
+        """Print a line that stays."""
         self._lines = 0
         self._out.write(f"{line}\n")
         self._out.flush()

@@ -1,4 +1,4 @@
-"""With what the metrics of a process are served: an address, and a certificate unless they are open to everybody."""
+"""The endpoint of a process's metrics: an address, and a certificate unless the metrics are public."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clusterwright.runtime.manager import MetricsAddress
 
 
 def metrics_address(arguments: argparse.Namespace, clock: Clock) -> MetricsAddress | None:
-    """Return what the flags ask for; ends the program where the certificate cannot be used."""
+    """Return the endpoint that the flags select; end the program if the certificate is unusable."""
     if arguments.metrics_bind_address is None:
         return None
     host, port = arguments.metrics_bind_address

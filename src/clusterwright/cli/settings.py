@@ -1,4 +1,4 @@
-"""Settings of `up` from a file: YAML whose keys are the names of the flags. A flag that is given wins over the file.
+"""Settings of `up` from a file: YAML whose keys are the names of the flags. A flag on the command line overrides the file.
 
 feature-gates: {ClusterTopology: true}
 concurrency: {machine: 20}
@@ -20,7 +20,7 @@ from clusterwright.cli import upflags
 
 
 def read(arguments: argparse.Namespace) -> None:
-    """Fill in what the file of `--config` says where a flag is not given; ends the program where it is wrong."""
+    """Fill in the values of the `--config` file for flags that are not given; end the program if the file is invalid."""
     parser: argparse.ArgumentParser = arguments.parser
     if arguments.config is None:
         return
@@ -30,13 +30,13 @@ def read(arguments: argparse.Namespace) -> None:
         action = actions.get(name)
         if action is None or name in {"config", "help", "h"}:
             known = ", ".join(sorted(a for a in actions if len(a) > 1 and a not in {"config", "help"}))
-            parser.error(f"{arguments.config}: {name!r} is not known; known: {known}")
+            parser.error(f"{arguments.config}: {name!r} is unknown; known: {known}")
         if action.dest not in given:
             setattr(arguments, action.dest, _value(parser, f"{arguments.config}: {name}", action, value))
 
 
 def _is_given(flag: str, argv: Sequence[str]) -> bool:
-    """Argparse takes beginnings of long flags, too."""
+    """Return whether a flag is given; argparse also accepts prefixes of long flags."""
     heads = [item.partition("=")[0] for item in argv]
     return flag in heads or any(head.startswith("--") and len(head) > 2 and flag.startswith(head) for head in heads)
 
@@ -51,12 +51,12 @@ def _load(parser: argparse.ArgumentParser, path: Path) -> Mapping[str, Any]:
     if document is None:
         return {}
     if not isinstance(document, dict) or not all(isinstance(key, str) for key in document):
-        parser.error(f"--config: {path}: names of flags and their values are expected")
+        parser.error(f"--config: {path}: a mapping of flag names to values is expected")
     return document
 
 
 def _value(parser: argparse.ArgumentParser, where: str, action: argparse.Action, value: Any) -> Any:
-    """Return a value of the file as the flag would have made it."""
+    """Return a value of the file, parsed as the flag would be."""
     if action.nargs == 0:
         if not isinstance(value, bool):
             parser.error(f"{where}: true or false is expected, not {value!r}")
@@ -78,7 +78,7 @@ def _converted(parser: argparse.ArgumentParser, where: str, action: argparse.Act
     except (ValueError, argparse.ArgumentTypeError) as error:
         parser.error(f"{where}: {error}")
     if action.choices is not None and made not in action.choices:
-        parser.error(f"{where}: {text!r} is none of {', '.join(map(str, action.choices))}")
+        parser.error(f"{where}: {text!r} is not one of {', '.join(map(str, action.choices))}")
     return made
 
 
@@ -87,6 +87,6 @@ def _text(value: Any) -> str:
 
 
 def controller_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return what was set of the options of controllers."""
+    """Return the controllers' options that are set."""
     values = {name: getattr(arguments, name.replace("-", "_")) for name in upflags.CONTROLLER_OPTIONS}
     return {name: value for name, value in values.items() if value}

@@ -1,4 +1,4 @@
-"""Words that are close to one that is unknown."""
+"""Find known words that are similar to an unknown one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from difflib import get_close_matches
 
 
 def similar(word: str, known: Iterable[str]) -> str:
-    """Return a question that names known words close to this one; empty if there is none."""
+    """Return a question that suggests similar known words; empty if there are none."""
     found = get_close_matches(word, sorted(set(known)), n=3, cutoff=0.7)
     return f"did you mean {' or '.join(found)}?" if found else ""

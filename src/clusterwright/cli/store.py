@@ -1,4 +1,4 @@
-"""`clusterwright store check|repair|backup|restore`: look after what `clusterwright up` keeps in its data directory."""
+"""`clusterwright store check|repair|backup|restore`: maintain the data directory of `clusterwright up`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clusterwright.apiserver.storage.upkeep import Report
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run one of the four; the exit status is 1 where something is damaged, was lost, or could not be done."""
+    """Run one of the four; return 1 if something is damaged, was lost, or failed."""
     try:
         return _RUN[arguments.command](arguments)
     except (StoreBroken, OSError) as error:
@@ -37,7 +37,7 @@ def _repair(arguments: argparse.Namespace) -> int:
     status = _tell(arguments, [upkeep.check(path) if repair is None else repair.found for path, repair in done])
     for path, repair in done:
         if repair is not None:
-            print(f"{path}: repaired, {repair.objects} objects are kept; as it was: {repair.kept}", file=sys.stderr)
+            print(f"{path}: repaired, kept {repair.objects} objects; the damaged file is {repair.kept}", file=sys.stderr)
             for line in repair.lost or ("nothing",):
                 print(f"  lost: {line.removeprefix('damaged: ')}", file=sys.stderr)
     return status

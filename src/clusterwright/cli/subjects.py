@@ -1,4 +1,4 @@
-"""How users name an object, the same in every command: `cluster/c1`, `cluster c1`, `cluster/ns/c1`, `kcp/c1`, or `c1` for a Cluster."""
+"""Parse how users name an object, in every command: `cluster/c1`, `cluster c1`, `cluster/ns/c1`, `kcp/c1`, or `c1` for a Cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clusterwright.api.scheme import CUSTOM, Resource
 
 
 class Subject(NamedTuple):
-    """The object that a user means. `kind` is the Kind where it is one that we know, else the user's own word."""
+    """The object that a user means. `kind` is the Kind if we define it, else the user's word."""
 
     kind: str
     namespace: str
@@ -19,7 +19,7 @@ class Subject(NamedTuple):
 
 
 class BadSubject(ValueError):
-    """The words name no object; the message says what is expected."""
+    """The words do not name an object; the message says what is expected."""
 
 
 def parse(words: Sequence[str], *, default: str = "Cluster") -> tuple[Subject, list[str]]:
@@ -41,7 +41,7 @@ def parse(words: Sequence[str], *, default: str = "Cluster") -> tuple[Subject, l
             namespace, _, name = rest[0].rpartition("/")
             return Subject(kind_of(first), namespace, name), rest[1:]
         if kind_of(first) == default:
-            raise BadSubject(f"{first} without a name: KIND/NAME or KIND NAME is expected")
+            raise BadSubject(f"{first} needs a name: KIND/NAME or KIND NAME is expected")
     return Subject(default, "", first), rest
 
 
@@ -56,30 +56,30 @@ def parse_cluster(words: Sequence[str]) -> Subject:
 
 
 def kind_of(word: str) -> str:
-    """Return the Kind that a word means: singular, plural, short name, in any case, with or without its group; else the word itself."""
+    """Return the Kind that a word means: singular, plural, short name, in any case, with or without its group; else the word."""
     found = resource_of(word)
     return found.gvk.kind if found is not None else word
 
 
 def is_kind(word: str) -> bool:
-    """Return whether the word means a kind that we know."""
+    """Return whether the word means one of our kinds."""
     return resource_of(word) is not None
 
 
 def resource_of(word: str) -> Resource | None:
-    """Return the resource that a word means, if it is one that we know; of ours before others'."""
+    """Return the resource that a word means, if we know it; our kinds come first."""
     bare, _, group = word.lower().partition(".")
     found = _ours().get(bare) or _built_in().get(bare)
     return found if found is not None and group in {"", found.group, f"{found.version}.{found.group}"} else None
 
 
 def words() -> tuple[str, ...]:
-    """Return every word that means a kind of ours, singular, plural or short."""
+    """Return every word for our kinds: singular, plural and short names."""
     return tuple(_ours())
 
 
 def key_of(subject: Subject, resource: Resource, namespace: str) -> ObjectKey:
-    """Return where the object is, if it does not say so itself in this namespace."""
+    """Return the key of the object; `namespace` is the default for one that names none."""
     return ObjectKey((subject.namespace or namespace) if resource.namespaced else "", subject.name)
 
 

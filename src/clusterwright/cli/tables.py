@@ -1,4 +1,4 @@
-"""`clusterwright tables [NAME]`: the decision tables, as the code has them."""
+"""`clusterwright tables [NAME]`: print the decision tables from the code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clusterwright.tables import as_json, as_markdown
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print all tables, those of a controller, or one; 2 on misuse."""
+    """Print all tables, those of a controller, or one; return 2 on misuse."""
     wanted = arguments.name.lower()
     chosen = {
         controller: [t for t in tables if wanted in {"", controller.lower(), t.name.lower(), f"{controller}/{t.name}".lower()}]
@@ -21,7 +21,7 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = {controller: tables for controller, tables in chosen.items() if tables}
     if not chosen:
         names = "\n".join(f"  {c}/{t.name}" for c, tables in catalogue().items() for t in tables)
-        print(f"clusterwright tables: no table {arguments.name!r}; there are:\n{names}", file=sys.stderr)
+        print(f"clusterwright tables: no table {arguments.name!r}; known tables:\n{names}", file=sys.stderr)
         return 2
     if arguments.output == "json":
         items = [{"controller": c, **as_json(t)} for c, tables in chosen.items() for t in tables]

@@ -1,4 +1,4 @@
-"""`clusterwright timeline cluster/NAME`: what happened to a cluster, by time: conditions, Events, and what controllers decided."""
+"""`clusterwright timeline cluster/NAME`: print a cluster's history: conditions, Events, and decisions of controllers."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import NotFound
 
 _CALM: Final = frozenset({"Deleting", "Paused", "Remediating", "RollingOut", "ScalingUp", "ScalingDown", "Updating"})
-"""Conditions that, while they are not True, say that nothing happens."""
+"""Conditions that are normal while they are not True."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the moments, oldest first; with --watch continue as things happen. 1: the cluster does not exist."""
+    """Print the moments, oldest first; with --watch continue with new ones. Return 1 if the cluster does not exist."""
     subject = subjects.parse_cluster(arguments.words)
     arguments.namespace = subject.namespace or arguments.namespace
     arguments.day = ""  # none was shown yet
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def moments_of(bundle: Bundle, name: str) -> list[Moment]:
-    """Return what objects and Events of a bundle tell, decisions about them, and verdicts; raises Failed if the Cluster is not in it."""
+    """Return the changes, Events, decisions and verdicts in a bundle; raises Failed if the Cluster is not in it."""
     cluster = next((o for o in bundle.objects if o["kind"] == "Cluster" and o["metadata"]["name"] == name), None)
     if cluster is None:
         raise Failed(f"cluster {name!r} not found in the file")
@@ -65,7 +65,7 @@ def moments_of(bundle: Bundle, name: str) -> list[Moment]:
 def selected(
     found: Iterable[Moment], now: datetime, *, since: str = "", kinds: str = "", decisions: bool = False, everything: bool = False
 ) -> list[Moment]:
-    """Return what matters of a timeline; raises Usage where `since` is not a duration or a time."""
+    """Return the selected moments of a timeline; raises Usage if `since` is neither a duration nor a time."""
     oldest = _moment(since, now)
     wanted = {subjects.kind_of(kind) for kind in kinds.split(",") if kind}
     return [
@@ -83,7 +83,7 @@ def _is_calm(moment: Moment) -> bool:
 
 
 def _moment(since: str, now: datetime) -> str:
-    """Return a time, or how long ago, as moments are written; empty for none."""
+    """Return a time, or a duration before now, in the format of moments; empty for none."""
     if not since:
         return ""
     try:
@@ -92,7 +92,7 @@ def _moment(since: str, now: datetime) -> str:
         try:
             given = now - duration(since)
         except argparse.ArgumentTypeError as error:
-            raise Usage(f"--since {since}: neither a duration such as 30m nor a time in RFC 3339 ({error})") from None
+            raise Usage(f"--since {since}: a duration such as 30m or a time in RFC 3339 is expected ({error})") from None
     return f"{given.astimezone(UTC) if given.tzinfo else given:%Y-%m-%dT%H:%M:%SZ}"
 
 
@@ -145,7 +145,7 @@ def _json(moments: Iterable[Moment]) -> Iterator[str]:
 
 @dataclass(slots=True)
 class Style:
-    """The look of lines. With a `day`, the last one that was shown, a line tells each new day, and the others the time alone."""
+    """The format of lines. With `day`, the last day that was shown, each new day gets a line and the others show the time only."""
 
     day: str | None = None
     is_coloured: bool = False

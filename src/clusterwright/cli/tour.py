@@ -1,4 +1,4 @@
-"""`clusterwright tour`: a cluster's life in a minute, on a plane of its own that keeps nothing: what `make demo` shows."""
+"""`clusterwright tour`: show a cluster's life in a minute, on a plane that keeps nothing; `make demo` runs it."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ _CONTROL_PLANE = GroupVersionKind("controlplane.cluster.x-k8s.io", "v1beta2", "K
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Go through all of it; 0: everything came as told."""
+    """Run the whole tour; return 0 if every step succeeded."""
     with tempfile.TemporaryDirectory(prefix="clusterwright-tour-") as folder, _plane(Path(folder)) as kubeconfig:
         guide = _Guide(kubeconfig)
         for step in _STEPS:
             print(f"\n# {step.__doc__}", flush=True)
             step(guide)
-    print(f"\nThat was it. `{as_called()} up --demo` starts a plane that stays.")
+    print(f"\nThe tour is over. `{as_called()} up --demo` starts a plane that stays.")
     return 0
 
 
 @contextmanager
 def _plane(folder: Path) -> Iterator[Path]:
-    """A plane as a process, ready; ended and forgotten afterwards. Raises Failed."""
+    """Start a plane as a process and yield it once it is ready; end it and remove its data afterwards. Raises Failed."""
     kubeconfig = folder / "kubeconfig"
     command = [sys.executable, "-m", "clusterwright", "up", "--in-memory", "--kubeconfig", str(kubeconfig), "--log-level", "error"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder)  # noqa: S603
@@ -62,12 +62,12 @@ def _plane(folder: Path) -> Iterator[Path]:
 
 
 class _Guide:
-    """Types commands, and changes objects as kubectl would."""
+    """Runs commands as a user would, and changes objects as kubectl would."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self._kubeconfig = kubeconfig
         self.broken = ""
-        """The Machine that was broken."""
+        """The Machine that the tour broke."""
 
     def type(self, *words: str) -> None:
         """Run a command of this program; raises Failed."""
@@ -76,7 +76,7 @@ class _Guide:
             raise Failed(f"`clusterwright {' '.join(words)}` failed")
 
     def change(self, gvk: GroupVersionKind, name: str, patch: Json, like: str) -> None:
-        """Patch an object; `like`: what kubectl would be told."""
+        """Patch an object; `like`: the equivalent kubectl arguments."""
         print(f"$ kubectl {like}", flush=True)
 
         async def change(client: RestClient) -> None:
@@ -85,7 +85,7 @@ class _Guide:
         asyncio.run(self._with_client(change))
 
     def machines(self, holds: Callable[[list[Json]], bool]) -> list[Json]:
-        """Return the Machines, once something holds of them; raises Failed where that takes too long."""
+        """Return the Machines, once a predicate holds; raises Failed after the time limit."""
         found: list[Json] = []
 
         async def wait(client: RestClient) -> None:
@@ -98,7 +98,7 @@ class _Guide:
         try:
             asyncio.run(self._with_client(wait))
         except TimeoutError:
-            raise Failed(f"the Machines did not get there within {WAIT_SECONDS:g} s") from None
+            raise Failed(f"the Machines did not reach the state within {WAIT_SECONDS:g} s") from None
         return found
 
     async def _with_client(self, do: Callable[[RestClient], Awaitable[None]]) -> None:
@@ -107,20 +107,20 @@ class _Guide:
 
 
 def _create(guide: _Guide) -> None:
-    """A cluster of simulated machines, whose workers are looked after by a MachineHealthCheck."""
+    """Create a cluster of simulated machines, with workers that a MachineHealthCheck watches."""
     guide.type("create", "cluster", NAME, "--flavor", "health-check", "--wait")
     guide.type("get", "machines")
 
 
 def _scale(guide: _Guide) -> None:
-    """Three workers instead of one."""
+    """Scale from one worker to three."""
     guide.change(_DEPLOYMENT, WORKERS, {"spec": {"replicas": 3}}, f"scale machinedeployment {WORKERS} --replicas 3")
     guide.machines(_running(4, KUBERNETES_VERSION))
     guide.type("get", "machinedeployments")
 
 
 def _upgrade(guide: _Guide) -> None:
-    """Another version of Kubernetes: new machines come, old ones go, the control plane first."""
+    """Upgrade Kubernetes: new machines replace old ones, the control plane first."""
     leaders: Json = {"spec": {"version": UPGRADED}}
     guide.change(_CONTROL_PLANE, NAME, leaders, f"patch kcp {NAME} --type merge -p '{json.dumps(leaders)}'")
     guide.machines(lambda machines: _running(1, UPGRADED)([m for m in machines if _is_leader(m)]))
@@ -131,7 +131,7 @@ def _upgrade(guide: _Guide) -> None:
 
 
 def _break(guide: _Guide) -> None:
-    """A kubelet stops. Usually that is suffered for five minutes; here for five seconds."""
+    """Stop a kubelet. A Node may usually be unready for five minutes; here for five seconds."""
     rules = [{"type": "Ready", "status": status, "timeoutSeconds": 5} for status in ("Unknown", "False")]
     impatient: Json = {"spec": {"checks": {"unhealthyNodeConditions": rules}}}
     guide.change(_CHECK, WORKERS, impatient, f"patch mhc {WORKERS} --type merge -p '{json.dumps(impatient)}'")
@@ -141,12 +141,12 @@ def _break(guide: _Guide) -> None:
 
 
 def _explain(guide: _Guide) -> None:
-    """Why is the cluster not well? The cause first, then who does something about it."""
+    """Explain why the cluster is unhealthy: the cause first, then the controller that acts on it."""
     guide.type("explain", f"cluster/{NAME}")
 
 
 def _repair(guide: _Guide) -> None:
-    """Nobody need do anything: the machine is replaced."""
+    """Wait until the machine is replaced, without any user action."""
     guide.type("wait", f"machine/{guide.broken}", "--for", "delete")
     guide.machines(_running(4, UPGRADED))
     guide.type("wait", f"cluster/{NAME}")
@@ -154,7 +154,7 @@ def _repair(guide: _Guide) -> None:
 
 
 def _delete(guide: _Guide) -> None:
-    """And all of it goes, in order."""
+    """Delete the cluster and all its objects, in order."""
     guide.type("delete", "cluster", NAME)
 
 
@@ -166,7 +166,7 @@ def _is_leader(machine: Json) -> bool:
 
 
 def _running(count: int, version: str) -> Callable[[list[Json]], bool]:
-    """Return whether there are so many Machines, all of this version and running."""
+    """Return whether there are this many Machines, all running this version."""
 
     def holds(machines: list[Json]) -> bool:
         fit = [m for m in machines if m["spec"].get("version") == version and (m.get("status") or {}).get("phase") == "Running"]

@@ -1,4 +1,4 @@
-"""A Cluster as a tree of the objects that make it up, with the condition that sums each up. Pure."""
+"""Return a Cluster as a tree of its objects, each with the condition that summarises it. Pure."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from clusterwright.offline.complaints import references
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One line of the tree and what hangs below it."""
+    """One line of the tree and its children."""
 
     label: str
     condition: Condition | None = None
     children: tuple[Branch, ...] = ()
     conditions: tuple[Condition, ...] = field(default=())
     kind: str = ""
-    """Of the object; empty where the line only holds others together."""
+    """The kind of the object; empty for a line that only groups others."""
     replicas: str = ""
-    """How many of how many are ready, of what has replicas."""
+    """The ready and wanted replicas of an object that has replicas."""
     is_deleting: bool = False
 
 
@@ -43,7 +43,7 @@ class Parts:
     pools: Sequence[MachinePool] = ()
     health_checks: Sequence[MachineHealthCheck] = ()
     others: Mapping[tuple[str, str], Unstructured] = field(default_factory=dict)
-    """By kind and name: objects of providers that these name and that are to be shown."""
+    """Provider objects to show because these name them, by kind and name."""
 
 
 def cluster_tree(cluster: Cluster, infrastructure: Unstructured | None, control_plane: Unstructured | None, parts: Parts) -> Branch:
@@ -66,7 +66,7 @@ def cluster_tree(cluster: Cluster, infrastructure: Unstructured | None, control_
 
 
 def _topology(cluster: Cluster) -> Branch:
-    """The Cluster's class, the version that is wanted, and the progress of an upgrade."""
+    """Return the branch of the Cluster's class, the wanted version, and the progress of an upgrade."""
     topology = cluster.spec.topology
     assert topology is not None
     namespace = topology.class_ref.namespace
@@ -77,7 +77,7 @@ def _topology(cluster: Cluster) -> Branch:
 
 
 def _workers(parts: Parts) -> Iterator[Branch]:
-    """Deployments with their sets, sets without a deployment, pools, and the Machines that nobody controls."""
+    """Return MachineDeployments with their MachineSets, MachineSets without owner, MachinePools, and Machines without controller."""
     workers = [m for m in parts.machines if CONTROL_PLANE_LABEL not in m.metadata.labels]
 
     def machine_set(obj: MachineSet) -> Branch:
@@ -97,7 +97,7 @@ def _workers(parts: Parts) -> Iterator[Branch]:
 
 
 def _pool(pool: MachinePool, children: tuple[Branch, ...]) -> Branch:
-    """Return a pool: it says how it is by its deprecated conditions only."""
+    """Return the branch of a pool, whose state is only in its deprecated conditions."""
     branch = _object(pool, "Ready", children)
     old = v1beta1.get(v1beta1.reporter_conditions(pool), "Ready")
     if branch.condition is not None or old is None:
@@ -124,7 +124,7 @@ def _machine(machine: Machine, parts: Parts) -> Branch:
 
 
 def _named(spec: Any, parts: Parts) -> Iterator[Branch]:
-    """Yield the objects of providers that a spec names, as far as they are to be shown."""
+    """Yield the provider objects that a spec names, if they are to be shown."""
     for reference in references(spec):
         found = parts.others.get((reference.kind, reference.name))
         if found is not None:
@@ -156,7 +156,7 @@ def _counts(wanted: Any, ready: Any) -> str:
 
 
 def age(since: datetime | None, now: datetime) -> str:
-    """Return how long ago, as kubectl writes it."""
+    """Return an age, formatted as kubectl does."""
     if since is None:
         return ""
     seconds = max(0, int((now - since).total_seconds()))

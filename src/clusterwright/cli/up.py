@@ -1,4 +1,4 @@
-"""`clusterwright up`: the management plane: API server, controllers, in-memory infrastructure, in one process."""
+"""`clusterwright up`: run the management plane: API server, controllers, in-memory infrastructure, in one process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from clusterwright.webhooks import embedded
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Start the plane and serve until SIGTERM or SIGINT; the exit status."""
+    """Start the plane and serve until SIGTERM or SIGINT; return the exit status."""
     check(arguments)
     if arguments.against:
         return manager.run_against(arguments, Kubeconfig.load([arguments.against]).resolve())
@@ -47,25 +47,27 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def check(arguments: argparse.Namespace) -> argparse.Namespace:
-    """Return the arguments with what a file adds to them, and what can be said only here; ends the program where something is wrong."""
+    """Return the arguments with the values of the settings file and dependent defaults; end the program if one is invalid."""
     parser: argparse.ArgumentParser = arguments.parser
     settings.read(arguments)
     engines.check(arguments)
     if arguments.against and arguments.engine:
-        parser.error("--engine: the embedded API server is needed; with --against machines are their own provider's")
+        parser.error("--engine: this needs the embedded API server; with --against, another provider makes the machines")
     if arguments.against and arguments.no_controllers:
-        parser.error("--against and --no-controllers together leave nothing to run")
+        parser.error("--against and --no-controllers cannot be combined: nothing would run")
     if not arguments.against:
         for flag in ("webhook_port", "install_crds"):
             if getattr(arguments, flag) not in {None, False}:
-                parser.error(f"--{flag.replace('_', '-')} needs --against: the embedded API server has our kinds, admission and conversion")
+                parser.error(
+                    f"--{flag.replace('_', '-')} needs --against: the embedded API server always has our kinds, admission and conversion"
+                )
         _check_places(parser, arguments)
     running.check(arguments, embedded=not arguments.against)
     return arguments
 
 
 def _check_places(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
-    """Whether everything can be written where it is to be written; ends the program otherwise, naming the flag."""
+    """End the program, naming the flag, if a path is not writable."""
     kubeconfig = arguments.kubeconfig or LOCAL
     places = {"--kubeconfig": kubeconfig.parent}
     if not arguments.in_memory:
@@ -78,7 +80,7 @@ def _check_places(parser: argparse.ArgumentParser, arguments: argparse.Namespace
             with TemporaryFile(dir=folder):
                 pass
         except OSError as error:
-            parser.error(f"{flag}: nothing can be written in {folder}: {error.strerror}")
+            parser.error(f"{flag}: {folder} is not writable: {error.strerror}")
     for flag, path in (("--kubeconfig", kubeconfig), ("--audit-log", arguments.audit_log)):
         if path is not None and path.is_dir():
             parser.error(f"{flag}: {path} is a directory")
@@ -117,7 +119,7 @@ async def _run(arguments: argparse.Namespace) -> int:
         server.broken.add_done_callback(lambda _: stop.set())
         kept = f"data in {data_dir}" if data_dir is not None else "in memory only"
         print(f"clusterwright API server is ready at {server.url} ({kept})", flush=True)
-        print(f"for kubectl: export KUBECONFIG={shlex.quote(str(kubeconfig.absolute()))}", flush=True)
+        print(f"to use kubectl: export KUBECONFIG={shlex.quote(str(kubeconfig.absolute()))}", flush=True)
         transport = InProcessTransport(server.server)
         garbage.settle()
         if not arguments.no_controllers:
@@ -128,7 +130,7 @@ async def _run(arguments: argparse.Namespace) -> int:
             started = running.start(arguments, stack, manager, cloud, stop)
         page = started.manager if started is not None else None
         server.server.report = page.report if page is not None else None
-        await webview.open_page(stack, server, page, judge, clock=clock, random=random, keys=keys, told=link.tell)
+        await webview.open_page(stack, server, page, judge, clock=clock, random=random, keys=keys, told=link.tell, folder=data_dir)
         stack.push_async_callback(_cancel, asyncio.create_task(_tell(arguments, RestClient(transport, clock=clock), clock, judge, link)))
         # until here Ctrl-C gives up; from here it ends what runs
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
@@ -144,7 +146,7 @@ async def _run(arguments: argparse.Namespace) -> int:
 
 
 async def _tell(arguments: argparse.Namespace, client: RestClient, clock: SystemClock, judge: Judge | None, link: _Link) -> None:
-    """Show the demo at the terminal if it is asked for, then every change of a cluster's verdict."""
+    """Show the demo at the terminal if asked to, then every change of a cluster's verdict."""
     objects = demo.manifests(are_real=bool(arguments.engine), version=arguments.kubernetes_version)
     shown = await demo.show(client, clock, _hint(arguments), link.last, objects) if arguments.demo else None
     if judge is not None and arguments.log_format == "text" and arguments.log_level != "error":
@@ -152,17 +154,17 @@ async def _tell(arguments: argparse.Namespace, client: RestClient, clock: System
 
 
 class _Link:
-    """The way into the web view; each is good for one browser."""
+    """The link to the web view; each one works for one browser."""
 
     _last = ""
 
     def tell(self, link: str) -> None:
-        """The next one."""
+        """Print the next link."""
         self._last = link
         print(f"web view (this link works once): {link}", flush=True)
 
     def last(self) -> str:
-        """Return the one that works now, if there is a web view."""
+        """Return the link that works now; None without a web view."""
         return self._last
 
 

@@ -12,17 +12,17 @@ from clusterwright.verdicts.households import Household
 from clusterwright.verdicts.judge import Judge
 
 MANY: Final = 50
-"""Clusters of which all lines can be read; of more only trouble is told, and its end."""
+"""The number of clusters up to which every change is printed; above it, only trouble and its end."""
 MOST: Final = 200
-"""The number of clusters that get a line each; with more, lists and pages are better."""
+"""The number of clusters up to which each gets a line; above it, lists and pages are better."""
 _TROUBLE: Final = frozenset({State.BROKEN, State.WAITING, State.UNSEEN})
 
 
 class Teller:
-    """Listens to the judge of the plane."""
+    """Prints the changes that the judge of the plane reports."""
 
     def __init__(self, judge: Judge, clock: Clock, say: Callable[[str], None], shown: ObjectKey | None = None) -> None:
-        """`shown` is a cluster whose start was just shown: nobody needs to be told that it is fine."""
+        """Create a printer; `shown` is a cluster whose start was just shown: its first good verdict is not printed."""
         self._judge, self._clock, self._say = judge, clock, say
         self._told: dict[ObjectKey, tuple[str, str, str]] = {shown: (State.FINE, "", "")} if shown is not None else {}
         self._are_many = False
@@ -44,10 +44,10 @@ class Teller:
     def _count(self) -> None:
         number = len(self._judge.households.clusters())
         if number > MOST:
-            self._say(f"more than {MOST} clusters: from now on only `get clusters`, `explain` and the web view tell how they are")
+            self._say(f"more than {MOST} clusters: from now on, use `get clusters`, `explain` or the web view")
             self._is_over = True
         elif number > MANY and not self._are_many:
-            self._say(f"more than {MANY} clusters: from now on only trouble is told, and its end")
+            self._say(f"more than {MANY} clusters: from now on, only problems and their end are printed")
         self._are_many = number > MANY
 
     def _tell(self, key: ObjectKey, verdict: Verdict) -> None:
@@ -58,7 +58,7 @@ class Teller:
             self._say(f"{self._clock.now():%H:%M:%S}  cluster {key}  {verdict.brief}")
 
     def _is_in_trouble(self, key: ObjectKey) -> bool:
-        """Return whether that was told last."""
+        """Return whether the last printed state was trouble."""
         return key in self._told and self._told[key][0] in _TROUBLE
 
     def _forget(self, key: ObjectKey) -> None:

@@ -1,4 +1,4 @@
-"""`clusterwright version`: what this is, and which API it serves."""
+"""`clusterwright version`: print the version of the program and of the APIs that it serves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clusterwright.cli.defaults import KUBERNETES_VERSION
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the version; as JSON with what belongs to it."""
+    """Print the version; as JSON with its details."""
     if arguments.output == "json":
         facts = {"version": __version__, "contract": "v1beta2", "defaultKubernetesVersion": KUBERNETES_VERSION}
         print(

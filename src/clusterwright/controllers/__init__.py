@@ -1,1 +1,1 @@
-"""One package per reconciled kind, all of one shape: observe, plan, apply, conclude, patch."""
+"""One package per reconciled kind, all with the same structure: observe, plan, apply, conclude, patch."""

@@ -1,4 +1,4 @@
-"""Server-side apply that asks only when it may change something."""
+"""Server-side apply that sends a request only if it may change something."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from clusterwright.runtime.errors import Conflict
 
 _TRIES = 3
 CREATORS: Final = (CLONED_FROM_NAME_ANNOTATION, CLONED_FROM_GROUP_KIND_ANNOTATION)
-"""What stays with who made an object: it says how it was made."""
+"""Fields that stay with the creator of an object: they record how it was made."""
 
 
 async def take_over(client: Client, live: Unstructured, giver: str, taker: str) -> None:
-    """Leave labels and annotations of an object to another manager of ours, unless that was done before; raises ApiError.
+    """Take over labels and annotations of an object for another manager of ours, unless done before; raises ApiError.
 
-    `live` is the object with its managedFields. Before that, whatever the giver applies without them takes them away.
+    `live` is the object with its managedFields. Without this, an apply by the old manager that omits them would remove them.
     """
     for attempt in range(1, _TRIES + 1):
         patch = field_ownership.handed_over(live.json, giver, taker, CREATORS)
@@ -42,7 +42,7 @@ class _InForce(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What came of it. `object` is the API server's answer, None if nothing had to be sent.
+    """The result of an apply. `object` is the API server's answer, None if no request was needed.
 
     `mended`: managedFields had to be repaired first, and nothing was applied; look again soon.
     """
@@ -54,8 +54,8 @@ class Applied:
 class Applier:
     """Applies intents of one controller, and remembers which are in force.
 
-    Caches do not keep managedFields. Those of an object are looked at once in the life of this process, and whenever the intent is
-    new or its values are not there: then we may own what has to go.
+    Caches do not keep managedFields. Read them once per object and process, and whenever the intent is new or its values differ: then we
+    may own fields that must be removed.
     """
 
     def __init__(self, client: Client) -> None:
@@ -78,14 +78,14 @@ class Applier:
             await self.create(owner, intent, manager)
 
     def made_with(self, owner: ObjectKey, created: Unstructured, intent: Json, manager: str) -> None:
-        """An object was made with all that `intent` says: there is nothing to apply until `manager` wants something else."""
+        """Record that an object was created with the whole intent: no apply is needed until `manager` wants a change."""
         self._note(owner, created, intent, manager)
 
     async def ensure(self, owner: ObjectKey, known: Unstructured, intent: Json, manager: str, *, previous_manager: str = "") -> Applied:
         """Apply the intent unless it is in force; raises ApiError. `known` is the object as a cache shows it.
 
-        `previous_manager`: another manager of ours that has made the object with its labels and annotations. They are taken over from it
-        when they have to change for the first time; most never do.
+        `previous_manager`: another manager of ours, which created the object with its labels and annotations. They are taken over when they
+        have to change for the first time, which is rare.
         """
         metadata, digest = known.metadata, field_ownership.digest(intent)
         before = self._in_force.get(owner, {}).get((metadata.uid, manager))

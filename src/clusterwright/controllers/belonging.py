@@ -1,4 +1,4 @@
-"""What is worked on together: a Cluster with all its objects. Pure.
+"""Group the objects of one Cluster, which one shard reconciles. Pure.
 
 Which Cluster an object belongs to never changes: `spec.clusterName` is immutable, owners are set once, and the label with them. An
 object that belongs to a Cluster by its nature but does not say to which one is nobody's business yet: its controllers would
@@ -16,7 +16,7 @@ from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CORE_GROUP
 from clusterwright.api.wire import UNREADABLE
 
 _BY_THEMSELVES = frozenset({"ClusterClass", "ClusterResourceSet", "ExtensionConfig"})
-"""Kinds of ours that belong to no Cluster, or to many."""
+"""Our kinds whose objects belong to no Cluster, or to many."""
 
 
 class _Owner(msgspec.Struct, rename="camel"):
@@ -43,7 +43,7 @@ _OBJECT = msgspec.json.Decoder(_Object)
 
 
 def belongs_to(kind: GroupVersionKind, key: ObjectKey, raw: bytes) -> str:
-    """Return a name for what the object is kept together with; empty: nobody's business yet."""
+    """Return the name of the group of an object; empty if its Cluster is not known yet."""
     if not (kind.group == CORE_GROUP or kind.group.endswith(f".{CORE_GROUP}")) or kind.kind in _BY_THEMSELVES:
         return f"{kind.kind} {key}"
     cluster = key.name if (kind.group, kind.kind) == (CORE_GROUP, "Cluster") else _cluster_of(raw)

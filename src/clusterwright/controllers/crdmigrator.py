@@ -1,4 +1,4 @@
-"""The storage-version migrator: rewrites objects in the stored version, and drops owners of fields in versions that are gone.
+"""The storage-version migrator: rewrites objects in the stored version, and removes field owners of removed versions.
 
 A CRD whose `status.storedVersions` names more than its storage version has objects that are stored in an older one; until they are
 rewritten, no version can be dropped. For each of our CRDs a pass writes every object once more, clears the status, and removes entries of
@@ -41,7 +41,7 @@ def is_due(old: CustomResourceDefinitionMeta | None, new: CustomResourceDefiniti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition(Snapshot[CustomResourceDefinitionMeta]):
-    """A CRD as the API server has it now. `object` is what the cache keeps of it."""
+    """A CRD as the API server has it now. `object` is the cached part."""
 
     crd: Unstructured
 
@@ -59,7 +59,7 @@ class Definition(Snapshot[CustomResourceDefinitionMeta]):
 
     @property
     def is_mixed(self) -> bool:
-        """Whether objects may be stored in another version, too."""
+        """Whether some objects may be stored in another version."""
         return list(self.crd.at("status", "storedVersions") or ()) != [self.storage["name"]]
 
     @property
@@ -70,12 +70,12 @@ class Definition(Snapshot[CustomResourceDefinitionMeta]):
 
 
 def make(tools: PassTools, skip: Collection[Phase] = ()) -> Reconciler:
-    """Return the reconciler of our CRDs; it does not do the phases in `skip`."""
+    """Return the reconciler of our CRDs; it skips the phases in `skip`."""
     return KindReconciler(tools, SHAPE, CrdMigrator(tools, skip))
 
 
 class CrdMigrator(Kind[CustomResourceDefinitionMeta, Unowned, Definition, Definition]):
-    """Brings the objects of our own CRDs up to date, once per generation of the CRD."""
+    """Migrates the objects of our own CRDs, once per generation of the CRD."""
 
     def __init__(self, tools: PassTools, skip: Collection[Phase]) -> None:
         self._client = tools.client
@@ -83,10 +83,10 @@ class CrdMigrator(Kind[CustomResourceDefinitionMeta, Unowned, Definition, Defini
         self._phases = frozenset(PHASES) - frozenset(skip)
         self._names = frozenset(crd["metadata"]["name"] for crd in crds())
         self._done: dict[tuple[str, str, int], float] = {}
-        """What was rewritten already, by CRD, key and generation: a pass after a failure goes on where the failed one ended."""
+        """The objects already rewritten, by CRD, key and generation: a pass after a failure continues with the others."""
 
     def concerns(self, obj: CustomResourceDefinitionMeta) -> bool:
-        """Return whether the CRD is ours and there is a phase to do."""
+        """Return whether the CRD is ours and a phase is left to do."""
         return obj.metadata.name in self._names and bool(self._phases)
 
     async def owner(self, obj: CustomResourceDefinitionMeta) -> Unowned:
@@ -102,7 +102,7 @@ class CrdMigrator(Kind[CustomResourceDefinitionMeta, Unowned, Definition, Defini
         return None if observed == str(found.metadata.generation) else Definition(now=self._clock.now(), object=obj, crd=found)
 
     async def act(self, run: Pass[CustomResourceDefinitionMeta, Definition, Definition]) -> None:
-        """Do the phases."""
+        """Run the phases."""
         seen = run.seen
         migrates, cleans = "StorageVersionMigration" in self._phases and seen.is_mixed, "CleanupManagedFields" in self._phases
         objects = await self._client.live.list(seen.gvk) if migrates or cleans else ()
@@ -112,14 +112,14 @@ class CrdMigrator(Kind[CustomResourceDefinitionMeta, Unowned, Definition, Defini
             await self._forget_owners(seen.gvk, obj, seen.served)
 
     def conclude(self, run: Pass[CustomResourceDefinitionMeta, Definition, Definition]) -> None:
-        """Note the generation on the CRD, unless something failed."""
+        """Record the generation on the CRD, unless a phase failed."""
         if not run.errors:
             metadata = run.object.metadata
             noted = {CRD_MIGRATION_OBSERVED_GENERATION_ANNOTATION: str(run.seen.crd.metadata.generation)}
             run.become(replace(run.object, metadata=replace(metadata, annotations={**metadata.annotations, **noted})))
 
     async def _rewrite(self, crd: Unstructured, kind: GroupVersionKind, objects: Iterable[Unstructured], *, at_status: bool) -> None:
-        """Patch nothing of each object: that changes only the version in which it is stored. No webhook refuses it at the status."""
+        """Send an empty patch for each object, which only changes the stored version. It goes to the status: no webhook refuses that."""
         now, generation = self._clock.monotonic(), crd.metadata.generation
         self._done = {entry: until for entry, until in self._done.items() if until > now}
         for obj in objects:
@@ -138,7 +138,7 @@ class CrdMigrator(Kind[CustomResourceDefinitionMeta, Unowned, Definition, Defini
         await self._client.patch(_CRD, crd.key, status, subresource="status")
 
     async def _forget_owners(self, kind: GroupVersionKind, obj: Unstructured, served: Collection[str]) -> None:
-        """Remove owners whose version is gone. One entry must be left, or the API server would compute all owners again."""
+        """Remove field owners of removed versions. Keep at least one entry, or the API server would compute all owners again."""
         for _ in range(_ATTEMPTS):
             entries = obj.at("metadata", "managedFields") or []
             kept = [entry for entry in entries if entry.get("apiVersion") in served]

@@ -1,8 +1,8 @@
 """Objects of other providers: found by a reference without version, through the contract labels of their CRD.
 
-A reference names group, kind and name. Which API version to read, and which contract the object follows, is said by labels on
-its CustomResourceDefinition: `cluster.x-k8s.io/v1beta2: v1_v1beta2` means that those versions follow contract v1beta2. The
-newest contract that we know wins, and of its versions the highest.
+A reference names group, kind and name. Labels on its CustomResourceDefinition give the API version to read and the contract of the object:
+`cluster.x-k8s.io/v1beta2: v1_v1beta2` means that those versions follow contract v1beta2. The newest contract that we know wins, and of its
+versions the highest.
 
 Also here: who belongs to whom. Ownership is told by group, kind and name, because versions and (after a move) uids change.
 """
@@ -21,7 +21,7 @@ from clusterwright.runtime.errors import ApiError
 
 
 class Reference(Protocol):
-    """What a reference without version names, e.g. `api.core.ContractVersionedObjectReference`."""
+    """A reference without version, for example `api.core.ContractVersionedObjectReference`."""
 
     @property
     def api_group(self) -> str: ...  # noqa: D102
@@ -32,7 +32,7 @@ class Reference(Protocol):
 
 
 class ContractUnknown(Exception):
-    """The kind's CRD cannot be read or names no contract that we know. Never to be taken for a missing object."""
+    """The kind's CRD cannot be read or names no known contract. This does not mean that the object is missing."""
 
 
 class AlreadyControlled(Exception):
@@ -40,7 +40,7 @@ class AlreadyControlled(Exception):
 
 
 class CustomResourceDefinitionMeta(Object):
-    """A CustomResourceDefinition of which only the metadata is read: schemas are large and nobody here needs them."""
+    """The metadata of a CustomResourceDefinition: its schema is large and never needed here."""
 
     api_version: str = "apiextensions.k8s.io/v1"
     kind: str = "CustomResourceDefinition"
@@ -48,7 +48,7 @@ class CustomResourceDefinitionMeta(Object):
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """The version to read a kind in, and the contract that this version follows."""
+    """The version to read a kind in, and the contract of this version."""
 
     gvk: GroupVersionKind
     contract: ContractVersion
@@ -56,14 +56,14 @@ class Contract:
 
 @dataclass(frozen=True, slots=True)
 class External:
-    """A provider's object as read, with the contract that it follows."""
+    """A provider's object as read, with its contract."""
 
     object: Unstructured
     contract: ContractVersion
 
 
 async def contract_of(reader: Reader, group: str, kind: str) -> Contract:
-    """Return the version and contract of a kind; raises ContractUnknown, also where the CRD does not exist."""
+    """Return the version and contract of a kind; raises ContractUnknown, also if the CRD does not exist."""
     name = crd_name(group, kind)
     try:
         crd = await reader.get(CustomResourceDefinitionMeta, ObjectKey("", name))
@@ -79,8 +79,7 @@ async def contract_of(reader: Reader, group: str, kind: str) -> Contract:
 async def get_external(reader: Reader, reference: Reference, namespace: str) -> External:
     """Return the object that a reference names, in the referrer's namespace.
 
-    Raises NotFound only where the object itself does not exist; ContractUnknown where its kind cannot be resolved; any other
-    ApiError as it comes.
+    Raises NotFound only where the object itself does not exist; ContractUnknown where its kind cannot be resolved.
     """
     contract = await contract_of(reader, reference.api_group, reference.kind)
     return External(await reader.get(contract.gvk, ObjectKey(namespace, reference.name)), contract.contract)
@@ -90,7 +89,7 @@ async def get_external(reader: Reader, reference: Reference, namespace: str) -> 
 
 
 def group_of(api_version: str) -> str:
-    """Return the group of an apiVersion; empty for the core group. Raises ValueError for one that is none."""
+    """Return the group of an apiVersion; empty for the core group. Raises ValueError for an invalid one."""
     parts = api_version.split("/")
     if len(parts) > 2 or not all(parts):
         raise ValueError(f"unexpected GroupVersion string: {api_version}")
@@ -98,7 +97,7 @@ def group_of(api_version: str) -> str:
 
 
 def refers_to(reference: OwnerReference, group: str, kind: str, name: str) -> bool:
-    """Return whether an ownerReference names the object, in whatever version."""
+    """Return whether an ownerReference names the object, in any version."""
     return reference.kind == kind and reference.name == name and reference.api_version.rpartition("/")[0] == group
 
 
@@ -108,9 +107,9 @@ def is_owned_by(metadata: ObjectMeta, group: str, kind: str, name: str) -> bool:
 
 
 def with_owner(references: Sequence[OwnerReference], owner: OwnerReference) -> tuple[OwnerReference, ...]:
-    """Return the references with `owner` among them, in the place of an older one to the same object.
+    """Return the references with `owner` added, or put in the place of an older one to the same object.
 
-    Raises AlreadyControlled if `owner` shall be the controller and there is another one.
+    Raises AlreadyControlled if `owner` is to be the controller and there is another one.
     """
     group = owner.api_version.rpartition("/")[0]
     kept, place = list(references), len(references)

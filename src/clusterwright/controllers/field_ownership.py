@@ -1,7 +1,7 @@
-"""Who owns which field: when an apply is needed at all, and the repair of managedFields. Pure.
+"""Field ownership: decide whether an apply is needed, and repair managedFields. Pure.
 
-An apply costs a request even when it changes nothing, so it is left out where the stored object shows that its outcome is
-already there: the values are those of the intent, and our manager owns nothing beyond the intent.
+An apply costs a request even when it changes nothing, so skip it if the stored object already has its outcome: the values are those of the
+intent, and our manager owns nothing beyond the intent.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ def digest(intent: Mapping[str, Any]) -> str:
 
 
 def contains(live: Mapping[str, Any], intent: Mapping[str, Any]) -> bool:
-    """Return whether every value of the intent is there."""
+    """Return whether the object has every value of the intent."""
     return _contains(live, {k: v for k, v in intent.items() if k not in {"apiVersion", "kind"}})
 
 
 def is_in_force(live: Mapping[str, Any], intent: Mapping[str, Any], manager: str) -> bool:
-    """Return whether applying `intent` as `manager` would change nothing that anyone can see.
+    """Return whether applying `intent` as `manager` would have no visible effect.
 
-    An object of which nobody owns anything has nothing that we could have to take away.
+    If an object has no field owners, we own nothing that would have to be removed.
     """
     if not contains(live, intent):
         return False
@@ -57,7 +57,7 @@ def _is_applied(entry: Mapping[str, Any]) -> bool:
 
 
 def _contains(live: Any, intent: Any) -> bool:
-    """Return whether every value of the intent is there; lists must be equal, but for ownerReferences, which others share."""
+    """Return whether the object has every value of the intent; lists must be equal, except ownerReferences, which others share."""
     if isinstance(intent, Mapping):
         if not isinstance(live, Mapping):
             return False
@@ -72,7 +72,7 @@ def _contains(live: Any, intent: Any) -> bool:
 
 
 def _owns_no_more(owned: Mapping[str, Any], intent: Mapping[str, Any]) -> bool:
-    """Return whether every owned field is in the intent; what is inside lists was compared by value."""
+    """Return whether every owned field is in the intent; the content of lists was compared by value."""
     for key, below in owned.items():
         if not key.startswith("f:"):
             continue
@@ -86,9 +86,9 @@ def _owns_no_more(owned: Mapping[str, Any], intent: Mapping[str, Any]) -> bool:
 
 
 def is_held(live: Mapping[str, Any], intent: Mapping[str, Any], giver: str, taker: str, kept: Collection[str]) -> bool:
-    """Return whether the labels and annotations of `intent` are there and nothing has to go, though the taker never applied them.
+    """Return whether the object has the labels and annotations of `intent` and no others, though the taker never applied them.
 
-    They are the giver's still, who made the object with them; of what it has besides, only `kept` is not in the intent.
+    They still belong to the giver, who created the object with them; of its other fields, only `kept` is not in the intent.
     """
     if _entry(live, taker) is not None or not contains(live, intent):
         return False
@@ -98,9 +98,9 @@ def is_held(live: Mapping[str, Any], intent: Mapping[str, Any], giver: str, take
 
 
 def handed_over(live: Mapping[str, Any], giver: str, taker: str, kept: Collection[str]) -> list[Json] | None:
-    """Return a JSON patch after which labels and annotations are the taker's, as if it had applied them; the giver has only `kept` of them.
+    """Return a JSON patch that makes labels and annotations the taker's, as if it had applied them; the giver keeps only `kept`.
 
-    None if the giver does not own any, or the taker has taken over before. The taker can then take them away again.
+    None if the giver owns none, or the taker has taken over before. Afterwards, the taker can remove them.
     """
     metadata = live.get("metadata") or {}
     entries: list[Json] = [deepcopy(dict(e)) for e in metadata.get("managedFields") or ()]
@@ -123,15 +123,15 @@ def handed_over(live: Mapping[str, Any], giver: str, taker: str, kept: Collectio
 
 
 def _names(owned: Mapping[str, Any], field: str) -> list[str]:
-    """Return which labels or annotations are among the owned fields of the metadata."""
+    """Return the labels or annotations among the owned fields of the metadata."""
     below = owned.get(f"f:{field}")
     return [key[2:] for key in below if key.startswith("f:")] if isinstance(below, Mapping) else []
 
 
 def repaired(live: Mapping[str, Any], manager: str) -> list[Json] | None:
-    """Return a JSON patch that mends managedFields which were lost and guessed again by the API server; None if they are whole.
+    """Return a JSON patch that repairs managedFields that were lost and then guessed by the API server; None if they are intact.
 
-    `before-first-apply` owns everything that was there, so that nothing could ever be taken away again.
+    `before-first-apply` owns all earlier fields, so that they could never be removed.
     """
     metadata = live.get("metadata") or {}
     entries: Sequence[Mapping[str, Any]] = metadata.get("managedFields") or ()

@@ -1,4 +1,4 @@
-"""Numbers in texts, and those that may be given as a share of another: `3` or `"30%"`. Pure."""
+"""Numbers in texts, and numbers that may be a share of another: `3` or `"30%"`. Pure."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ _PERCENT = re.compile(r"[+-]?[0-9]+%")
 
 
 def count(text: str) -> int | None:
-    """Return the number of things that an annotation says; None where it says none that an int32 holds."""
+    """Return the number in an annotation; None if it is not an int32."""
     found = int(text) if re.fullmatch("[0-9]{1,10}", text) else None
     return found if found is not None and found <= INT32_MAX else None
 
 
 def capped(number: int) -> int:
-    """Return the number, or the largest one that a counter can hold: the API server refuses a status with a larger one."""
+    """Return the number, limited to the largest counter: the API server refuses a status with a larger one."""
     return min(number, INT32_MAX)
 
 
 def total(counts: Iterable[int | None]) -> int | None:
-    """Return the sum of the counters that are known, as far as a counter can hold it; None if none is known."""
+    """Return the sum of the known counters, limited to the largest counter; None if none is known."""
     known = [c for c in counts if c is not None]
     return capped(sum(known)) if known else None
 
 
 def scaled(value: int | str, of: int, *, round_up: bool) -> int:
-    """Return the number itself, or that share of `of`, rounded up or down; at most what a counter can hold.
+    """Return the number, or the share of `of`, rounded up or down; limited to the largest counter.
 
     Raises ValueError if a text is not a percentage.
     """

@@ -1,4 +1,4 @@
-"""The templates that Machines are made from: looked up, watched, and owned by the Cluster."""
+"""Read the templates of Machines, watch them, and make the Cluster their owner."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clusterwright.controllers.kit.passing import PassFailed
 
 @dataclass(frozen=True, slots=True)
 class Templates:
-    """The kinds of those that do not exist, bootstrap first; what they are called; and what went wrong."""
+    """The kinds of missing templates, bootstrap first; their names; and the errors."""
 
     missing: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
@@ -23,9 +23,9 @@ class Templates:
 async def look_at_templates(
     providers: Providers, referrer: ObjectKey, spec: MachineSpec, owner: OwnerReference, *, all_of_them: bool
 ) -> Templates:
-    """Look for infrastructure and bootstrap template, and make `owner`, the Cluster, their owner. A reference to another kind is skipped.
+    """Read infrastructure and bootstrap template, and make `owner`, the Cluster, their owner. Skip references to other kinds.
 
-    `all_of_them`: the second also where the first cannot be read.
+    `all_of_them`: read the second even if the first cannot be read.
     """
     missing: list[str] = []
     names: list[str] = []

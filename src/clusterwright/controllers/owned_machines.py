@@ -1,4 +1,4 @@
-"""What the owners of Machines say and ask of them alike: MachineSets of their own, MachineDeployments of those below. Pure."""
+"""Facts, tables and texts that the owners of Machines share: MachineSets and MachineDeployments. Pure."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from clusterwright.tables import OTHERWISE, Guard, Message, Row, Subject, Table,
 INTERNAL_ERROR: Final[Transition[Any]] = unknown("InternalError", CHECK_LOGS)
 UPDATE_MACHINE_HOOK: Final = "UpdateMachine"
 YOUNG: Final = timedelta(seconds=10)
-"""Whether a Machine is up to date is told a moment after it was made; until then it says nothing."""
+"""How old a Machine must be before a missing UpToDate counts, because it is set shortly after creation."""
 MOST_CREATED: Final = 50
-"""An owner creates at most this many Machines within CREATION_WAIT, whatever number a user asks for; later passes create the rest."""
+"""The largest number of Machines that an owner creates within CREATION_WAIT, whatever the user asks for; later passes create the rest."""
 CREATION_WAIT: Final = timedelta(seconds=1)
 STALE_AFTER: Final = timedelta(minutes=15)
 _DRAIN_STALE_AFTER: Final = timedelta(minutes=5)
@@ -37,9 +37,9 @@ _DRAIN_CAUSES: Final = (
 
 
 def creation_budget(created: Iterable[datetime | None], now: datetime) -> int:
-    """Return how many Machines an owner may create now; `created` are the creation timestamps of those that it has.
+    """Return how many Machines an owner may create now; `created` are the creation timestamps of those that exist.
 
-    What is created wakes its owner at once: without a wait between two batches a huge number would keep the process busy.
+    Created Machines requeue their owner at once: without a wait between two batches a huge number would keep the process busy.
     """
     recent = sum(moment is not None and abs(now - moment) < CREATION_WAIT for moment in created)
     return max(MOST_CREATED - recent, 0)
@@ -49,22 +49,22 @@ def creation_budget(created: Iterable[datetime | None], now: datetime) -> int:
 
 
 def is_deleting(machine: Machine) -> bool:
-    """Return whether its deletion was asked for."""
+    """Return whether its deletion was requested."""
     return machine.metadata.deletion_timestamp is not None
 
 
 def pending_hooks(machine: Machine) -> list[str]:
-    """Return the hooks that still have to be called for it."""
+    """Return the hooks that are still to be called for it."""
     return [h for h in machine.metadata.annotations.get(PENDING_HOOKS_ANNOTATION, "").split(",") if h]
 
 
 def is_marked_for_update(machine: Machine) -> bool:
-    """Return whether an update in place was begun for it."""
+    """Return whether an in-place update of it was started."""
     return UPDATE_IN_PROGRESS_ANNOTATION in machine.metadata.annotations
 
 
 def is_updating(machine: Machine) -> bool:
-    """Return whether an update in place is under way, from its first mark to its last."""
+    """Return whether an in-place update is in progress, from its first mark to its last."""
     return is_marked_for_update(machine) or UPDATE_MACHINE_HOOK in pending_hooks(machine)
 
 
@@ -74,7 +74,7 @@ def awaits_acknowledgement(machine: Machine) -> bool:
 
 
 def is_unhealthy(machine: Machine) -> bool:
-    """Return whether a health check found it wanting."""
+    """Return whether a health check found it unhealthy."""
     return is_false(machine.status.conditions, "HealthCheckSucceeded")
 
 
@@ -92,7 +92,7 @@ def names_of(machines: Iterable[Machine]) -> list[str]:
 
 
 def stale_text(machines: Iterable[Machine], now: datetime) -> str:
-    """Return which Machines have been in deletion for too long, and what likely holds them; empty if none."""
+    """Return which Machines take too long to delete, and the likely cause; empty if none."""
     stale = [m for m in machines if m.metadata.deletion_timestamp is not None and now - m.metadata.deletion_timestamp > STALE_AFTER]
     if not stale:
         return ""
@@ -104,7 +104,7 @@ def stale_text(machines: Iterable[Machine], now: datetime) -> str:
 
 
 def _draining(machine: Machine, now: datetime) -> Condition | None:
-    """Its Deleting condition, if it has been draining for long."""
+    """Return its Deleting condition, if it has been draining for long."""
     deleting = get(machine.status.conditions, "Deleting")
     since = machine.status.deletion.node_drain_start_time if machine.status.deletion else None
     if deleting is None or deleting.status != "True" or deleting.reason != "DrainingNode" or since is None:
@@ -113,7 +113,7 @@ def _draining(machine: Machine, now: datetime) -> Condition | None:
 
 
 def unhealthy_text(machines: Iterable[Machine], remark: str) -> str:
-    """Return which Machines are not healthy, and a remark; empty if none."""
+    """Return which Machines are unhealthy, and a remark; empty if none."""
     names = names_of(m for m in machines if is_unhealthy(m))
     if not names:
         return ""
@@ -132,13 +132,13 @@ def missing_text(kinds: Sequence[str]) -> str:
 
 
 class Owner(Protocol):
-    """What the shared tables ask of a snapshot."""
+    """The fields of a snapshot that the shared tables read."""
 
     @property
     def now(self) -> datetime: ...  # noqa: D102
     @property
     def machines(self) -> tuple[Machine, ...] | None:
-        """None: they could not be listed."""
+        """The Machines; None: they could not be listed."""
 
 
 def _machines(o: Owner) -> tuple[Machine, ...]:
@@ -146,7 +146,7 @@ def _machines(o: Owner) -> tuple[Machine, ...]:
 
 
 def _judged(o: Owner) -> list[Machine]:
-    """Return the Machines that tell whether they are up to date, or should by now."""
+    """Return the Machines that report UpToDate, or should by now."""
     return [m for m in _machines(o) if has(m.status.conditions, "UpToDate") or not _is_young(m, o.now)]
 
 
@@ -161,7 +161,7 @@ none_judged: Guard[Owner] = Guard("no Machine reports UpToDate or is older than 
 
 
 def _about(which: Callable[[Machine], bool]) -> Callable[[Owner], tuple[Subject, ...]]:
-    """Whom a guard asked: the Machines that are as described."""
+    """Return the subjects of a guard: the Machines that match a predicate."""
     return lambda o: tuple(core_subject("Machine", m.key) for m in _machines(o) if which(m))
 
 
@@ -206,7 +206,7 @@ def _unlisted_row(*, may_be_unlisted: bool) -> tuple[Row[Any], ...]:
 
 
 def machines_ready(*, may_be_unlisted: bool) -> Table[Any]:
-    """`MachinesReady`: the Machines' Ready, aggregated."""
+    """Return the table of `MachinesReady`: the Machines' Ready, aggregated."""
     return Table(
         "MachinesReady",
         *_unlisted_row(may_be_unlisted=may_be_unlisted),
@@ -224,7 +224,7 @@ def machines_ready(*, may_be_unlisted: bool) -> Table[Any]:
 
 
 def machines_up_to_date(*, may_be_unlisted: bool) -> Table[Any]:
-    """`MachinesUpToDate`: the Machines' UpToDate, aggregated."""
+    """Return the table of `MachinesUpToDate`: the Machines' UpToDate, aggregated."""
     return Table(
         "MachinesUpToDate",
         *_unlisted_row(may_be_unlisted=may_be_unlisted),
@@ -254,7 +254,7 @@ def _remediations(o: Owner) -> str:
 
 
 def remediating(remark: str, *, may_be_unlisted: bool) -> Table[Any]:
-    """`Remediating`: unhealthy Machines that are being replaced; `remark` is said of those that are not."""
+    """Return the table of `Remediating`: unhealthy Machines that are being replaced; `remark` is added for those that are not."""
     unhealthy: Message[Owner] = Message(f"Machine(s) <names> is/are not healthy ({remark})", lambda o: unhealthy_text(_machines(o), remark))
     return Table(
         "Remediating",

@@ -1,4 +1,4 @@
-"""What becomes of things made for an object whose creation failed."""
+"""Clean up objects that were created for an object whose creation failed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clusterwright.runtime.errors import ApiError, ConnectionFailed, NotFound, S
 
 
 def may_have_taken_effect(error: BaseException | None) -> bool:
-    """Return whether nobody knows what became of a write that ended in this: neither answer nor refusal is in its causes."""
+    """Return whether the effect of a failed write is unknown: there was neither an answer nor a refusal."""
     while error is not None:
         if isinstance(error, ConnectionFailed | ServerTimeout):
             return True
@@ -20,7 +20,7 @@ def may_have_taken_effect(error: BaseException | None) -> bool:
 
 
 async def deleted_leftovers(client: Client, machine: Json, made: Iterable[Unstructured], error: Exception) -> list[str]:
-    """Delete what was made for a Machine that was refused; after a failure that may have taken effect it stays. Answers what failed."""
+    """Delete the objects created for a refused Machine; keep them if it may have been created. Return the failures."""
     errors: list[str] = []
     if not await _was_refused(client, machine, error):
         return errors
@@ -35,7 +35,7 @@ async def deleted_leftovers(client: Client, machine: Json, made: Iterable[Unstru
 
 
 async def _was_refused(client: Client, machine: Json, error: Exception) -> bool:
-    """Return whether there is certainly no Machine: not after a broken connection, nor where the API server shows one."""
+    """Return whether the Machine certainly does not exist: not after a broken connection, nor if the API server shows it."""
     if may_have_taken_effect(error):
         return False
     try:

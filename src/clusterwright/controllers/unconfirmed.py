@@ -1,4 +1,4 @@
-"""Names of Machines whose creation ended without an answer.
+"""Remember the names of Machines whose creation ended without an answer.
 
 A create whose connection broke may still take effect later, after any number of passes. Until an answer is known, its name counts as
 taken up: the next pass creates under the same name again instead of choosing another, and nothing that was cloned for it is deleted.
@@ -15,7 +15,7 @@ from clusterwright.controllers.refusals import may_have_taken_effect
 
 
 class Unconfirmed:
-    """Remembers, for each owner, which names were sent to the API server and not answered. Lost at a restart."""
+    """Remembers, for each owner, the names sent to the API server without an answer. A restart loses them."""
 
     def __init__(self) -> None:
         self._names: dict[ObjectKey, dict[str, None]] = {}
@@ -26,7 +26,7 @@ class Unconfirmed:
 
     @contextmanager
     def creating(self, owner: ObjectKey, name: str) -> Iterator[None]:
-        """Keep the name if the block ends in an error after which nobody knows whether the Machine exists."""
+        """Keep the name if the block ends in an error after which the Machine may or may not exist."""
         names = self._names.setdefault(owner, {})
         names[name] = None
         try:
@@ -42,5 +42,5 @@ class Unconfirmed:
         self._names.get(owner, {}).pop(name, None)
 
     def forget(self, owner: ObjectKey) -> None:
-        """Drop everything about an owner that is gone."""
+        """Forget an owner that is gone."""
         self._names.pop(owner, None)

@@ -1,4 +1,4 @@
-"""Asking a runtime extension whether Machines can be updated in place, and judging its answer."""
+"""Ask a runtime extension whether Machines can be updated in place, and judge its answer."""
 
 from __future__ import annotations
 
@@ -15,19 +15,22 @@ from clusterwright.golang.jsonpatch import PatchFailed
 from clusterwright.topology.extensions import CallHandler, ExtensionError, Extensions, ListHandlers
 
 _COMPARED: Final = ("version", "failure_domain")
-"""Fields of a Machine that tell whether an update in place brought about what is wanted; the others change without one, or never."""
+"""The Machine fields that show whether an in-place update had the wanted effect; others change without one, or never."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hook:
-    """A hook that says what can be updated. `path` leads to what may change in each part; `machine` names the part like a Machine."""
+    """A hook that returns what can be updated.
+
+    `path` selects the updatable fields of each part; `machine` names the part like a Machine.
+    """
 
     name: str
     path: Sequence[str]
     machine: str
 
     async def handler(self, extensions: Extensions, subject: Json) -> str:
-        """Return the one extension that can be asked; empty: there is none. Raises ExtensionError."""
+        """Return the one extension with this hook; empty if there is none. Raises ExtensionError."""
         handlers = await extensions.handlers(ListHandlers(self.name, subject))
         if len(handlers) > 1:
             raise ExtensionError(f"found multiple {self.name} hooks ({','.join(handlers)}): only one hook is supported")
@@ -36,18 +39,18 @@ class Hook:
     async def can_update(
         self, extensions: Extensions, handler: str, subject: Json, current: Mapping[str, Json], desired: Mapping[str, Json]
     ) -> bool:
-        """Return whether the extension can make of each part what is desired. Raises ExtensionError or PatchFailed."""
+        """Return whether the extension can bring each part to its desired state. Raises ExtensionError or PatchFailed."""
         request = {"current": current, "desired": desired}
         answer = await extensions.call(CallHandler(self.name, handler, subject, request))
         after = {part: patched(obj, answer.get(f"{part}Patch"), self.path) for part, obj in current.items()}
         return self.matches(after, desired)
 
     def matches(self, current: Mapping[str, Json], desired: Mapping[str, Json]) -> bool:
-        """Return whether the patched objects are what is wanted. Raises PatchFailed for what cannot be read."""
+        """Return whether the patched objects match the desired ones. Raises PatchFailed for unreadable ones."""
         return all(self._judged(part, current.get(part)) == self._judged(part, wanted) for part, wanted in desired.items())
 
     def _judged(self, part: str, obj: Json | None) -> Any:
-        """Return what is compared of a part."""
+        """Return the compared fields of a part."""
         found = at(obj, self.path)
         if part != self.machine:
             return found

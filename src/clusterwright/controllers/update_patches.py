@@ -1,4 +1,4 @@
-"""What a runtime extension says that it can update in place: patches, of which only one part of an object is taken over. Pure."""
+"""Patches in which a runtime extension lists what it can update in place; only one part of an object is used. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KINDS: Final[Mapping[str, tuple[str, Callable[[Any, Any], Any]]]] = {
 
 
 def reduced(obj: Mapping[str, Any]) -> Json:
-    """Return an object as extensions get it: who it is, its labels and annotations, and its spec."""
+    """Return an object in the form for extensions: its identity, labels, annotations and spec."""
     metadata = obj.get("metadata") or {}
     kept = {field: metadata[field] for field in ("name", "namespace", "labels", "annotations") if metadata.get(field)}
     spec = {"spec": obj["spec"]} if obj.get("spec") is not None else {}
@@ -26,7 +26,7 @@ def reduced(obj: Mapping[str, Any]) -> Json:
 
 
 def patched(document: Json, patch: Mapping[str, Any] | None, allowed: Sequence[str]) -> Json:
-    """Return the document with the part below `allowed` as the patch makes it; all else of the patch is ignored. Raises PatchFailed."""
+    """Return the document with only the part below `allowed` patched; the rest of the patch is ignored. Raises PatchFailed."""
     if not patch:
         return document
     kind = patch.get("patchType") or ""
@@ -58,7 +58,7 @@ def patched(document: Json, patch: Mapping[str, Any] | None, allowed: Sequence[s
 
 
 def at(document: Any, path: Sequence[str]) -> Any:
-    """Return what stands below a path; None if nothing does. Raises PatchFailed where something on the way is no object."""
+    """Return the value at a path; None if there is none. Raises PatchFailed if a value on the way is not an object."""
     for done, step in enumerate(path):
         if document is None:
             return None

@@ -1,4 +1,4 @@
-"""How many Machines have which Kubernetes version: `status.versions` of everything that has Machines. Pure."""
+"""Count Machines by Kubernetes version: `status.versions` of all owners of Machines. Pure."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from clusterwright.api.core.shared import StatusVersion
 from clusterwright.kubeadm.versions import Version, compare, parse_version
 
 MOST: Final = 100
-"""How many versions the API allows in `status.versions`."""
+"""The largest number of versions that the API allows in `status.versions`."""
 MOST_OF_CLUSTER: Final = 32
-"""How many versions the API allows for the control plane, and for the workers, of a Cluster."""
+"""The largest number of versions that the API allows for the control plane, and for the workers, of a Cluster."""
 _LONGEST: Final = 256
 _BEGINNING: Final = datetime.min.replace(tzinfo=UTC)
 
 
 def of_machines(machines: Iterable[Machine], most: int = MOST) -> tuple[StatusVersion, ...]:
-    """Count Machines by the version of their kubelets, or by `spec.version` where that is not known; the oldest version first."""
+    """Count Machines by kubelet version, or by `spec.version` if that is unknown; the oldest version first."""
 
     def age(machine: Machine) -> tuple[datetime, str]:
         return machine.metadata.creation_timestamp or _BEGINNING, machine.metadata.name
@@ -34,9 +34,9 @@ def of_kubelets(kubelets: Iterable[str], most: int = MOST) -> tuple[StatusVersio
 
 
 def aggregated(versions: Iterable[StatusVersion], most: int = MOST) -> tuple[StatusVersion, ...]:
-    """Add up what is said of the same version; the oldest version first.
+    """Add up the counts of equal versions; the oldest version first.
 
-    Kubelets say of themselves what they are, so that there may be more versions than the API allows: then the newest are left out.
+    Kubelets report their own version, so there may be more versions than the API allows: then the newest are left out.
     """
     replicas: dict[str, int] = {}
     for found in versions:
@@ -55,13 +55,13 @@ def aggregated(versions: Iterable[StatusVersion], most: int = MOST) -> tuple[Sta
 
 
 def as_reported(versions: Iterable[StatusVersion]) -> tuple[StatusVersion, ...]:
-    """Return what a control plane reports, as far as the API of Clusters allows it."""
+    """Return the counts that a control plane reports, within the limits of the Cluster API."""
     usable = (v for v in versions if 0 < len(v.version) <= _LONGEST)
     return tuple(StatusVersion(version=v.version, replicas=v.replicas or None) for v in usable)[:MOST_OF_CLUSTER]
 
 
 def version_of(machine: Machine) -> str:
-    """Return the version of the Machine's kubelet, or `spec.version` where that is not known."""
+    """Return the version of the Machine's kubelet, or `spec.version` if that is unknown."""
     info = machine.status.node_info
     kubelet = info.kubelet_version if info is not None else ""
     return kubelet if 0 < len(kubelet) <= _LONGEST else machine.spec.version

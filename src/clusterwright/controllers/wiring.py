@@ -1,4 +1,4 @@
-"""What a controller is given, and how it declares itself. The composition root wires; nothing here is global."""
+"""The dependencies of a controller, and the data that declares it. The composition root wires them; nothing here is global."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from clusterwright.workload.access import WorkloadClusters
 
 
 class EventRecorder(Protocol):
-    """Records Kubernetes Events; never blocks, never fails the caller."""
+    """Records Kubernetes Events; never blocks and never fails its caller."""
 
     def record(self, obj: Object | Unstructured, type: str, reason: str, message: str) -> None:
-        """`type` is Normal or Warning."""
+        """Record an Event; `type` is Normal or Warning."""
 
 
 class NoEvents:
@@ -34,25 +34,25 @@ class NoEvents:
 
 
 class DynamicWatches(Protocol):
-    """Watches on kinds learned at run time; changes wake this controller's key found in the ownerReferences."""
+    """Watches on kinds learned at run time; changes requeue this controller's key found in the ownerReferences."""
 
     async def ensure(self, kind: GroupVersionKind, also: Mapper | None = None, *, lasting: bool = False) -> None:
-        """Watch the kind from now on; idempotent and cheap when it is watched already. Changes wake the keys that `also` names, too.
+        """Watch the kind from now on; idempotent and cheap when it is watched already. Changes also requeue the keys that `also` returns.
 
-        `lasting`: owners are not woken by objects that come or go, which they may have made and taken back themselves.
+        `lasting`: creation and deletion do not requeue owners, which may have caused them.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassTools:
-    """The tools that every pass needs. `Dependencies` add more."""
+    """The dependencies that every pass needs. `Dependencies` add more."""
 
     client: Client
     clock: Clock
     random: Random
     events: EventRecorder
     reports: Reports
-    """Takes the writes that a pass leaves for a moment; the controller sends them."""
+    """Takes the delayed writes of a pass; the controller sends them."""
     trace: Callable[[ObjectKey, Mapping[str, str]], None] = lambda _key, _rows: None
     """Records which row of which table fired for an object."""
 
@@ -66,20 +66,20 @@ class Dependencies(PassTools):
     dynamic: DynamicWatches
     features: Mapping[str, bool]
     enqueue: Callable[[ObjectKey, str], None]
-    """Wake a key of this controller, with a reason for traces."""
+    """Requeue a key of this controller, with a reason for traces."""
     extensions: Extensions = field(default_factory=NoExtensions)
-    """Runtime extensions; who may not use them (feature gate RuntimeSDK) does not ask."""
+    """The runtime extensions; without the feature gate RuntimeSDK they are not used."""
     runtime: RuntimeClient | None = None
-    """The same, as who discovers and registers them sees it; None: there is none."""
+    """The runtime extensions for the controller that discovers and registers them; None: there are none."""
     enqueue_after: Callable[[ObjectKey, timedelta, str], None] = lambda _key, _delay, _reason: None
-    """Wake a key after a while: to tell what time alone changes, where the pass itself waits for nothing."""
+    """Requeue a key after a while: for changes by time alone, when the pass itself does not wait."""
     options: Mapping[str, Any]
-    """Flags by name, e.g. `watch-filter`, `remote-conditions-grace-period`; absent means the default."""
+    """Flags by name, for example `watch-filter` or `remote-conditions-grace-period`; absent means the default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadWake:
-    """Wake keys when a workload cluster connects, disconnects, or its probe has failed for `failing_for`.
+    """Requeue keys when a workload cluster connects, disconnects, or its probe has failed for `failing_for`.
 
     `map` is called with the Cluster.
     """
@@ -89,24 +89,24 @@ class WorkloadWake:
 
 
 class Access(NamedTuple):
-    """What a controller does with a resource of the management cluster."""
+    """The access of a controller to a resource of the management cluster."""
 
     resource: str
-    """`machines.cluster.x-k8s.io/status`; `*.infrastructure.cluster.x-k8s.io`: every resource of a group."""
+    """The resource: `machines.cluster.x-k8s.io/status`; `*.infrastructure.cluster.x-k8s.io`: every resource of a group."""
     verbs: str
-    """Separated by spaces."""
+    """The verbs, separated by spaces."""
     names: tuple[str, ...] = ()
-    """Only objects of these names; empty: any."""
+    """The names of the objects; empty: any."""
 
 
 def providers(verbs: str, *groups: str) -> tuple[Access, ...]:
-    """Access to objects of providers, of any kind in the groups `infrastructure`, `bootstrap` or `controlplane`; they are watched, too."""
+    """Return access to provider objects of any kind in the groups `infrastructure`, `bootstrap` or `controlplane`, with watches."""
     return tuple(Access(f"*.{group}.cluster.x-k8s.io", f"get list watch {verbs}".rstrip()) for group in groups)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerDefinition:
-    """A controller as data. Each `controllers/<kind>/build.py` has one, called CONTROLLER."""
+    """A controller as data. Each `controllers/<kind>/build.py` defines one, called CONTROLLER."""
 
     name: str
     kind: type[Object]
@@ -115,10 +115,10 @@ class ControllerDefinition:
     workload_wake: WorkloadWake | None = None
     concurrency: int = 10
     look: float = 0.0
-    """Seconds after which an object is looked at again, where facts matter that no watch reports; 0: only by the resync."""
+    """Seconds after which an object is reconciled again, if it depends on facts without a watch; 0: only by the resync."""
     access: tuple[Access, ...] = ()
-    """What it does beside watching `kind` and the kinds of `watches`, and writing objects of `kind` with their status."""
+    """The access beyond watching `kind` and the kinds of `watches`, and writing objects of `kind` with their status."""
     is_provider: bool = False
-    """Whether it makes infrastructure, and reaches no workload cluster as others do."""
+    """Whether it creates infrastructure, and reaches no workload cluster as others do."""
     gate: str = ""
     """The feature gate without which the controller does not run."""

@@ -1,4 +1,4 @@
-"""The table behind a condition: one pass of our controller over the object as it is now, and the row that fires."""
+"""The table of a condition: run our controller's pass over the present object, and show the row that fires."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _CLUSTER: Final = "Cluster"
 
 
 class NoTable(Exception):
-    """No table of ours stands behind the condition; the text says why."""
+    """The condition has no table of ours; the text says why."""
 
 
 class Reasons:
-    """Answers why a condition is as it is; one question at a time, because each is a pass."""
+    """Explains conditions; one request at a time, because each is a pass."""
 
     def __init__(self, fleet: Fleet, surveyor: Surveyor | None) -> None:
         self._fleet = fleet

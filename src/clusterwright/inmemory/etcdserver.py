@@ -12,7 +12,7 @@ from clusterwright.inmemory.etcd import EtcdRefused, Member
 from clusterwright.streams import grpc
 
 Annotate = Callable[[str, Mapping[str, str | None]], Awaitable[None]]
-"""Changes what is known of the member on a machine."""
+"""Changes the state of the member on a machine."""
 
 
 class EtcdServer:
@@ -48,6 +48,10 @@ class EtcdServer:
             case "MemberPromote":
                 _require(leader)
                 target = etcd.by_id(everyone, body.get("ID", "0"))
+                if target.is_unnamed:
+                    raise EtcdRefused(
+                        "etcdserver: can only promote a learner member which is in sync with leader", grpc.FAILED_PRECONDITION
+                    )
                 if not target.is_learner:
                     raise EtcdRefused("etcdserver: can only promote a learner member", grpc.FAILED_PRECONDITION)
                 await self._annotate(target.name, {etcd.LEARNER: None})
@@ -73,7 +77,7 @@ class EtcdServer:
         await self._annotate(target.name, {etcd.LEADER_FROM: objects.timestamp(self._now())})
 
     async def _alarms(self, everyone: tuple[Member, ...], body: Json) -> list[dict[str, Any]]:
-        """Return those that are raised; or the one that was raised or put out now."""
+        """Return the raised alarms; or the one that was raised or cleared now."""
         action, alarm = body.get("action", "GET"), body.get("alarm", "NONE")
         if action == "GET":
             wanted = {alarm} if alarm != "NONE" else {a for m in everyone for a in m.alarms}
@@ -92,5 +96,7 @@ def _require(leader: Member | None) -> None:
 
 
 def _member(member: Member) -> Json:
+    if member.is_unnamed:
+        return {"ID": member.id, "peerURLs": [f"https://{member.name}:2380"], "isLearner": True}
     urls = {"peerURLs": [f"https://{member.name}:2380"], "clientURLs": [f"https://{member.name}:2379"]}
     return {"ID": member.id, "name": member.name, **urls, "isLearner": member.is_learner}

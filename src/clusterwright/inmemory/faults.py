@@ -1,15 +1,15 @@
-"""Faults of simulated machines and clusters, asked for by annotation. Pure."""
+"""Faults of simulated machines and clusters, requested by annotation. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 FAULT = "inmemory.clusterwright.dev/fault"
-"""On a DevMachine or DevCluster: names of faults, separated by commas. Taking the annotation away ends them."""
+"""The annotation on a DevMachine or DevCluster: names of faults, separated by commas. Removing it ends them."""
 SLOW = "inmemory.clusterwright.dev/slow"
-"""On a DevMachine: a factor by which every stage takes longer."""
+"""The annotation on a DevMachine: a factor by which every stage takes longer."""
 FAILURE_DOMAINS = "inmemory.clusterwright.dev/failure-domains"
-"""On a DevCluster: names of failure domains, separated by commas."""
+"""The annotation on a DevCluster: names of failure domains, separated by commas."""
 
 NEVER_BOOTS = "machine-never-boots"
 BOOTSTRAP_FAILS = "bootstrap-fails"
@@ -18,6 +18,7 @@ KUBELET_STOPS = "kubelet-stops"
 ETCD_CORRUPT = "etcd-corrupt"
 ETCD_NO_SPACE = "etcd-no-space"
 ETCD_LEARNER = "etcd-learner"
+ETCD_UNNAMED = "etcd-unnamed"
 ETCD_STOPS = "etcd-stops"
 API_SERVER_STOPS = "api-server-stops"
 UNREACHABLE = "api-server-unreachable"
@@ -30,6 +31,7 @@ DESCRIPTIONS: Mapping[str, str] = {
     ETCD_CORRUPT: "the member raises a CORRUPT alarm",
     ETCD_NO_SPACE: "the member raises a NOSPACE alarm",
     ETCD_LEARNER: "the member stays a learner, without a vote",
+    ETCD_UNNAMED: "kubeadm has added the member, a learner, but its process has not started: the member has no name",
     ETCD_STOPS: "the member's process is down",
     API_SERVER_STOPS: "the API server of this machine is down",
     UNREACHABLE: "the endpoint of the cluster does not answer",
@@ -40,11 +42,11 @@ MACHINE_FAULTS = frozenset(DESCRIPTIONS) - CLUSTER_FAULTS
 
 
 class UnknownFault(ValueError):
-    """A fault that does not exist; the text lists those that do."""
+    """The fault does not exist; the text lists the existing ones."""
 
 
 def requested(annotations: Mapping[str, str], known: frozenset[str]) -> frozenset[str]:
-    """Return the faults that the annotation asks for."""
+    """Return the faults in the annotation."""
     names = frozenset(name.strip() for name in annotations.get(FAULT, "").split(",") if name.strip())
     if unknown := names - known:
         raise UnknownFault(f"annotation {FAULT}: {', '.join(sorted(unknown))}: no such fault; known: {', '.join(sorted(known))}")

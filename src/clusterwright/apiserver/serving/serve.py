@@ -1,4 +1,4 @@
-"""A server of its own: store, certificates, network, kubeconfig, from a few options; what `up --no-controllers` runs."""
+"""Run a server from a few options: store, certificates, network, kubeconfig."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ log = logging.getLogger(__name__)
 class ServeOptions:
     """How to run a server.
 
-    `data_dir` None: everything is forgotten at the end. `controllers`: collect garbage and empty deleted namespaces.
-    `crds`: definitions that are installed (or brought up to date) at start. `tokens`: static bearer tokens.
+    `data_dir` None: nothing is kept after the end. `controllers`: collect garbage and empty deleted namespaces. `crds`: definitions to
+    install (or update) at the start. `tokens`: static bearer tokens.
     """
 
     listen: str = "127.0.0.1:6443"
@@ -61,11 +61,15 @@ class ServeOptions:
     converters: Converters | None = None
     """Kinds that are converted in this process."""
     audit_log: Path | None = None
+    serving: KeyPair | None = None
+    """The server's certificate; None: the server's own authority signs one."""
+    client_authority: bytes = b""
+    """The certificates of an authority whose clients are accepted too, as PEM."""
     tokens: Mapping[str, User] | None = None
     version: str = "v1.36.1"
     now: Callable[[], datetime]
     random: Random
-    """A source of secrets too: `random.SystemRandom()` outside of tests."""
+    """The random source, also for secrets: `random.SystemRandom()` outside of tests."""
 
 
 class BadOption(Exception):
@@ -73,7 +77,7 @@ class BadOption(Exception):
 
 
 def parse_listen(text: str) -> tuple[str, int]:
-    """Host and port; raises BadOption."""
+    """Return host and port; raises BadOption."""
     host, _, port = text.rpartition(":")
     host = host.strip("[]") or "127.0.0.1"
     if not port.isdigit() or int(port) > 65535:
@@ -82,7 +86,7 @@ def parse_listen(text: str) -> tuple[str, int]:
 
 
 class RunningServer:
-    """A server that listens. `stop` ends it; nothing answered is lost."""
+    """A running server. `stop` ends it; no acknowledged write is lost."""
 
     def __init__(self, server: ApiServer, http: HttpServer, url: str, authority: KeyPair, admin: KeyPair) -> None:
         self.server = server
@@ -99,7 +103,7 @@ class RunningServer:
         return kubeconfig_of(self.url, self.authority.certificate, self.admin)
 
     async def stop(self) -> None:
-        """Stop listening, finish writing."""
+        """Stop listening, then finish writing."""
         await self.http.stop()
         await self.server.callouts.close()
         if self.journal is not None:
@@ -158,7 +162,7 @@ async def start(options: ServeOptions) -> RunningServer:
         server.start_controllers(authority.certificate)
     ServiceAccountTokens(server, signing_key)
     server.token_sources.append(bootstrap_token_source(server))
-    serving = sign(authority, options.now(), "kube-apiserver", hosts=_serving_names(host))
+    serving = options.serving or sign(authority, options.now(), "kube-apiserver", hosts=_serving_names(host))
     certificates = {"authority (ca.crt)": authority.certificate, "serving certificate": serving.certificate}
     server.checks["certificates"] = partial(validity_problem, certificates, options.now)
     if problem := server.checks["certificates"]():
@@ -168,7 +172,7 @@ async def start(options: ServeOptions) -> RunningServer:
     if audit is not None:
         server.audit = partial(audit_of, server, audit)
     http = HttpServer(server, authenticator, audit_log=audit)
-    context = server_context(serving, authority.certificate)
+    context = server_context(serving, authority.certificate + options.client_authority)
     try:
         port = await _listen(http, host, port, context, options.data_dir)
     except OSError as e:
@@ -196,7 +200,7 @@ async def start(options: ServeOptions) -> RunningServer:
 
 
 async def _listen(http: HttpServer, host: str, port: int, context: ssl.SSLContext, data_dir: Path | None) -> int:
-    """Listen; any free port is the one of last time, if that is still free: kubeconfigs outlive a restart."""
+    """Listen; prefer the last port if any free one is wanted, because kubeconfigs outlive a restart."""
     if port or data_dir is None:
         return await http.start(host, port, context)
     if before := datadir.kept_port(data_dir):
@@ -216,7 +220,7 @@ def _journal(folder: Path | None) -> SqliteJournal | None:
 
 
 def _identity(options: ServeOptions) -> tuple[KeyPair, bytes]:
-    """Return the authority and the token key: kept in the data directory, so that credentials outlive a restart."""
+    """Return the authority and the token key, kept in the data directory, so that credentials outlive a restart."""
     folder = options.data_dir
     if folder is None:
         return make_authority(options.now()), new_token_key(options.random)

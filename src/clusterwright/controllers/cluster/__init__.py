@@ -1,4 +1,4 @@
-"""The Cluster controller: brings a Cluster's infrastructure and control plane together, and says how the whole is doing.
+"""The Cluster controller: it connects a Cluster's infrastructure and control plane, and reports the state of the whole.
 
 One pass: read everything into a frozen `ClusterSnapshot`; make the referenced objects ours; run the phase tables, which change
 the Cluster in memory; delete or create what they say; decide every condition by its table; write one patch.

@@ -1,4 +1,4 @@
-"""What the Cluster's descendants report, gathered for the condition tables. Pure.
+"""Collect the reports of a Cluster's descendants for the condition tables. Pure.
 
 An aggregate table has the same rows whatever it aggregates: could not be listed, nobody there, an issue, an unknown, cannot be
 aggregated, all fine. `aggregate_table` makes it; the merging itself is `conditions.aggregate`.
@@ -19,7 +19,7 @@ from clusterwright.controllers.kit.conditions import CHECK_LOGS
 from clusterwright.tables import Guard, Message, Row, Table, Transition, unknown
 
 NEW_MACHINE_GRACE = timedelta(seconds=10)
-"""How long a Machine may stay silent about UpToDate before that counts, so that new Machines do not make the condition flicker."""
+"""How long a new Machine may be without UpToDate before that counts; it keeps the condition from flickering."""
 
 INTERNAL_ERROR: Transition[Snapshot] = unknown("InternalError", CHECK_LOGS)
 
@@ -37,17 +37,17 @@ def control_plane_machines(c: Snapshot) -> Sequence[Reporter]:
 
 
 def worker_machines(c: Snapshot) -> Sequence[Reporter]:
-    """Worker Machines; a MachinePool speaks for its own."""
+    """Return worker Machines, without those of MachinePools, which report for themselves."""
     return of(_descendants(c).own_worker_machines)
 
 
 def settled_control_plane_machines(c: Snapshot) -> Sequence[Reporter]:
-    """Control-plane Machines without those that are new and silent."""
+    """Return control-plane Machines, without new ones that have not reported yet."""
     return of(_settled(c, _descendants(c).control_plane_machines))
 
 
 def settled_worker_machines(c: Snapshot) -> Sequence[Reporter]:
-    """Worker Machines without those that are new and silent."""
+    """Return worker Machines, without new ones that have not reported yet."""
     return of(_settled(c, _descendants(c).own_worker_machines))
 
 
@@ -60,7 +60,7 @@ def _settled(c: Snapshot, machines: Sequence[Machine]) -> list[Machine]:
 
 
 def workers_reporting(type: str) -> Reporters:
-    """MachineDeployments, and MachinePools that report the condition."""
+    """Return MachineDeployments, and MachinePools that report the condition."""
 
     def reporters(c: Snapshot) -> list[Reporter]:
         all_of = _descendants(c)
@@ -70,7 +70,7 @@ def workers_reporting(type: str) -> Reporters:
 
 
 def scalers_reporting(type: str, *, machine_sets: bool) -> Reporters:
-    """Return the control plane if it reports the condition, then the workers, then MachineSets that belong to the Cluster directly."""
+    """Return the control plane if it reports the condition, then the workers, then MachineSets that belong directly to the Cluster."""
     workers = workers_reporting(type)
 
     def reporters(c: Snapshot) -> list[Reporter]:
@@ -111,8 +111,8 @@ def aggregate_table(
 ) -> Table[Snapshot]:
     """Return the table of `target`, which aggregates `source` over `reporters`.
 
-    `who` names the list of reporters and one of them in guards; `nobody` is the outcome without any; `negative`: True is the bad
-    status; `control_plane`: a control plane that could not be read makes the outcome unknown too.
+    `who` names the list of reporters and one of them in guards; `nobody` is the outcome without reporters;
+    `negative`: status True is the bad one; `control_plane`: an unreadable control plane makes the outcome unknown too.
     """
     listed, one_of = who
     bad, good = ("True", "False") if negative else ("False", "True")

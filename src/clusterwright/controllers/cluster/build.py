@@ -1,4 +1,4 @@
-"""How the Cluster controller is wired: what it watches, and whom each change wakes."""
+"""Wire the Cluster controller: its watches, and the Clusters that each change reconciles."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CONTRACT_LABELS = tuple(f"cluster.x-k8s.io/{version}" for version in CONTRACT_V
 
 
 def contract_labels(crd: CustomResourceDefinitionMeta) -> tuple[str | None, ...]:
-    """Return the versions of a kind that follow each contract; None: none does."""
+    """Return the versions of a kind that follow each contract; None if none does."""
     return tuple(crd.metadata.labels.get(label) for label in _CONTRACT_LABELS)
 
 
@@ -50,9 +50,9 @@ async def clusters_of_class(cluster_class: ClusterClass, reader: Reader) -> Sequ
 
 
 async def clusters_of_crd(crd: CustomResourceDefinitionMeta, reader: Reader) -> Sequence[ObjectKey]:
-    """Return the Clusters that refer to an object of the kind: whether and how it can be read may have changed.
+    """Return the Clusters that refer to an object of the kind: the way to read it may have changed.
 
-    Most CRDs follow no contract, and nobody refers to templates: for those, no Cluster is looked at.
+    Skip CRDs without a contract and of templates: no Cluster refers to their objects.
     """
     if all(label is None for label in contract_labels(crd)) or crd.metadata.name.partition(".")[0].endswith("templates"):
         return []

@@ -82,7 +82,7 @@ WAITING_FOR_TOPOLOGY: Final = "Waiting for cluster topology to be reconciled"
 
 
 def _mirrored(lookup: Lookup, source: str, target: str, good_reason: str) -> Outcome:
-    """Return the provider's own condition; a True one that gives no reason gets ours."""
+    """Return the provider's own condition; a True one without a reason gets ours."""
     assert isinstance(lookup, Found)
     assert not isinstance(lookup.conditions, Garbled)
     found = mirror(lookup.conditions, source, target=target, fallback=Fallback("Unknown", "NotYetReported"))

@@ -1,4 +1,4 @@
-"""The questions that the Cluster's tables ask, in the seeds' words."""
+"""The guards of the Cluster's tables, in the seeds' words."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def endpoint_valid(c: Snapshot) -> bool:
 
 
 def the_infrastructure(c: Snapshot) -> tuple[Subject, ...]:
-    """Whom questions about infrastructure ask."""
+    """Return the objects that infrastructure guards read."""
     return subject(c.cluster.spec.infrastructure_ref, c.metadata.namespace)
 
 
 def the_control_plane(c: Snapshot) -> tuple[Subject, ...]:
-    """Whom questions about the control plane ask."""
+    """Return the objects that control-plane guards read."""
     return subject(c.cluster.spec.control_plane_ref, c.metadata.namespace)
 
 
@@ -104,7 +104,7 @@ CONTROL_PLANE = (no_control_plane_ref, control_plane_missing, control_plane_unre
 
 
 def asks(text: str, lookup: Callable[[Snapshot], Lookup], test: Callable[[Found], bool]) -> Guard[Snapshot]:
-    """Return a question about an object that was found; no object, no."""
+    """Return a guard about an object that was found; without the object it is false."""
     about = the_infrastructure if lookup is infrastructure else the_control_plane
 
     def ask(c: Snapshot) -> bool:
@@ -115,12 +115,12 @@ def asks(text: str, lookup: Callable[[Snapshot], Lookup], test: Callable[[Found]
 
 
 def infrastructure(c: Snapshot) -> Lookup:
-    """Whom questions about infrastructure are put to."""
+    """Return the objects that infrastructure guards name."""
     return c.infrastructure
 
 
 def control_plane(c: Snapshot) -> Lookup:
-    """Whom questions about the control plane are put to."""
+    """Return the objects that control-plane guards name."""
     return c.control_plane
 
 

@@ -1,4 +1,4 @@
-"""The kubeconfig Secret of a Cluster whose control plane no provider manages: made once, its client certificate renewed.
+"""The kubeconfig Secret of a Cluster whose control plane no provider manages: created once; its client certificate is renewed.
 
 A Secret that we did not make is never touched; nor is one whose content we do not understand.
 """
@@ -45,12 +45,12 @@ from clusterwright.runtime.keys import KeySource
 from clusterwright.tables import KEEP, OTHERWISE, Row, Table, guard, message
 
 RENEW_BEFORE = CLIENT_VALIDITY / 2
-"""How long before its end a client certificate is renewed."""
+"""How long before its expiry a client certificate is renewed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeconfigView:
-    """The Cluster and its two Secrets, as far as they had to be looked at (None: not)."""
+    """The Cluster and its two Secrets; None for one that was not needed."""
 
     cluster: Cluster
     now: datetime
@@ -59,7 +59,7 @@ class KubeconfigView:
 
 
 async def look_at_secrets(reader: Reader, cluster: Cluster, now: datetime) -> KubeconfigView:
-    """Read the Secrets, but only those that can matter."""
+    """Read the Secrets, but only if they can matter."""
     if not is_valid(cluster.spec.control_plane_endpoint) or names_anything(cluster.spec.control_plane_ref):
         return KubeconfigView(cluster=cluster, now=now)
     namespace, name = cluster.metadata.namespace, cluster.metadata.name
@@ -83,7 +83,7 @@ async def _find(reader: Reader, key: ObjectKey) -> Secret | Missing | Unreadable
 
 
 def _pair(secret: Secret | Missing | Unreadable) -> KeyPair | Missing | Unreadable:
-    """Return the CA, checked: a broken one is found before a key is made for nothing."""
+    """Return the CA after checking it, before a key is made."""
     if not isinstance(secret, Secret):
         return secret
     try:
@@ -96,7 +96,7 @@ def _pair(secret: Secret | Missing | Unreadable) -> KeyPair | Missing | Unreadab
 
 
 def _is_due(secret: Secret, cluster: Cluster, now: datetime) -> bool:
-    """Return whether we made the Secret and its client certificate is near its end."""
+    """Return whether we made the Secret and its client certificate expires soon."""
     left = _time_left(secret, cluster, now)
     return left is not None and left < timedelta(0)
 
@@ -110,7 +110,7 @@ def _time_left(secret: Secret, cluster: Cluster, now: datetime) -> timedelta | N
 
 
 def look_again(view: KubeconfigView) -> timedelta | None:
-    """When to see to the renewal, which no event announces: when it is due, and every day until then."""
+    """Return when to check the renewal again: when it is due, and at least every day, because no event announces it."""
     if not isinstance(view.secret, Secret):
         return None
     left = _time_left(view.secret, view.cluster, view.now)
@@ -124,7 +124,7 @@ class _Parsed:
 
 
 def _parse(secret: Secret, cluster: Cluster) -> _Parsed | None:
-    """Return what our own kubeconfig says; None for anything that is not one."""
+    """Return the content of our own kubeconfig; None for any other."""
     return _parsed(secret.data.get(KUBECONFIG_KEY, b""), cluster.metadata.name)
 
 
@@ -194,7 +194,7 @@ def authority_error(v: KubeconfigView) -> str:
 
 
 class Make(Enum):
-    """What is made."""
+    """What to make."""
 
     WHOLE = "generate Kubeconfig secret"
     CERTIFICATE = "renew its client certificate"
@@ -223,7 +223,7 @@ RECONCILE_KUBECONFIG: Table[KubeconfigView] = Table(
 
 
 async def make_kubeconfig(view: KubeconfigView, client: Client, keys: KeySource, random: Random, what: Make) -> None:
-    """Create the Secret, or give it a new client certificate; raises ApiError, also where one appeared meanwhile."""
+    """Create the Secret, or renew its client certificate; raises ApiError, also if another process created it meanwhile."""
     authority, endpoint, cluster = view.authority, view.cluster.spec.control_plane_endpoint, view.cluster
     assert isinstance(authority, KeyPair)
     assert endpoint is not None

@@ -1,4 +1,4 @@
-"""The phases as tables: what each does to the Cluster in memory, what it asks to be done, when to look again. Pure."""
+"""The phases as tables: each changes the Cluster in memory, and returns actions and the next requeue. Pure."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ Snapshot = ClusterSnapshot
 
 
 def adoption(cluster: Cluster, obj: Unstructured) -> Json | None:
-    """Return the merge patch that makes a provider's object the Cluster's own; None if it is already. Raises AlreadyControlled.
+    """Return the merge patch that makes the Cluster an owner of a provider's object; None if it is. Raises AlreadyControlled.
 
-    The Cluster is the controller only of what its topology made; otherwise a plain owner.
+    The Cluster is the controller only of objects that its topology made; otherwise a plain owner.
     """
     owner = owner_reference(cluster, controller=has_topology(cluster))
     return owned_metadata(obj, owner, {CLUSTER_NAME_LABEL: cluster.metadata.name})
@@ -77,7 +77,7 @@ def adoption(cluster: Cluster, obj: Unstructured) -> Json | None:
 
 
 class Copy(Enum):
-    """What the Cluster takes over from a provider's object, in memory."""
+    """The values that the Cluster copies from a provider's object, in memory."""
 
     NO_INFRASTRUCTURE = "set status.initialization.infrastructureProvisioned=true"
     INFRASTRUCTURE_ENDPOINT = "copy the endpoint of the infrastructure, unless there is a valid one"
@@ -86,7 +86,7 @@ class Copy(Enum):
 
 
 def copied(seen: Snapshot, what: Copy | None) -> Cluster:
-    """Return the Cluster after taking over."""
+    """Return the Cluster with the copied values."""
     cluster = seen.cluster
     match what:
         case None:
@@ -120,7 +120,7 @@ def _initialization(status: ClusterStatus, **done: bool) -> ClusterStatus:
 
 
 def with_failures(cluster: Cluster, *lookups: Lookup) -> Cluster:
-    """Return the Cluster with the terminal failures that its objects report under the old contract; they are never cleared."""
+    """Return the Cluster with the terminal failures that its objects report under the old contract; they are never removed."""
     for found in lookups:
         if not isinstance(found, Found) or not (found.failure_reason or found.failure_message):
             continue
@@ -240,7 +240,7 @@ RECONCILE_CONTROL_PLANE: Table[Snapshot] = Table(
 
 
 class Deletion(Enum):
-    """What the deletion of a Cluster does next."""
+    """The next step in the deletion of a Cluster."""
 
     DELETE_CHILDREN = "delete owned children that are not being deleted"
     DELETE_CONTROL_PLANE = "delete the control plane if it is not being deleted"
@@ -250,12 +250,12 @@ class Deletion(Enum):
 
 
 PAST_CONTROL_PLANE = frozenset({Deletion.AWAIT_INFRASTRUCTURE, Deletion.DELETE_INFRASTRUCTURE, Deletion.REMOVE_FINALIZER})
-"""Acts that come only when no control plane is left."""
+"""Actions that follow only when no control plane is left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Ask for the deletion of an object that is not being deleted yet; one that is gone already is fine."""
+    """Delete an object that is not being deleted yet; an object that is gone already is not an error."""
 
     kind: GroupVersionKind
     key: ObjectKey
@@ -315,7 +315,7 @@ def _deletion_of(lookup: Lookup) -> tuple[Delete, ...]:
 
 
 def pending_count(c: Snapshot) -> int:
-    """Return how many descendants must go before the control plane may; control-plane Machines are their owner's to delete."""
+    """Return how many descendants must go before the control plane may; the owner of control-plane Machines deletes those."""
     return sum(len(names) for _, names in _pending(c))
 
 
@@ -345,7 +345,7 @@ def waiting_for_infrastructure(c: Snapshot) -> str:
 
 
 def deletions(seen: Snapshot, act: Deletion | None) -> tuple[Delete, ...]:
-    """Return what an act of the deletion deletes."""
+    """Return the objects that an action of the deletion deletes."""
     match act:
         case Deletion.DELETE_CHILDREN:
             return _deletions_of_children(seen)

@@ -1,4 +1,4 @@
-"""What infrastructure and control-plane objects say, by contract. Pure, and suspicious: any field may have any type."""
+"""Read infrastructure and control-plane objects by contract. Pure, and defensive: any field may have any type."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ D = TypeVar("D")
 
 @dataclass(frozen=True, slots=True)
 class Garbled:
-    """A field, or the list of conditions, that cannot be understood."""
+    """A field, or the list of conditions, that cannot be parsed."""
 
     error: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found(lookup.Found):
-    """A provider's object, its fields read by the contract that it follows.
+    """A provider's object, read by its contract.
 
-    `ready` is `provisioned` of infrastructure or `initialized` of a control plane; a field that is missing is false.
+    `ready` is `provisioned` of infrastructure or `initialized` of a control plane; a missing field is false.
     """
 
     conditions: tuple[Condition, ...] | Garbled
@@ -56,13 +56,13 @@ class Found(lookup.Found):
 
 Role = Literal["infrastructure", "controlPlane"]
 Lookup = NotReferenced | Missing | Unreadable | Found
-"""What came of reading a referenced object; exactly one holds."""
+"""The result of reading a referenced object; exactly one variant holds."""
 
 
 def understand(found: lookup.Lookup, role: Role) -> Lookup:
-    """Return what was found as the tables need it.
+    """Return the fields of a found object that the tables read.
 
-    An object whose failureReason or failureMessage has a wrong type counts as unreadable, as if it could not be made ours.
+    An object whose failureReason or failureMessage has a wrong type counts as unreadable, like one that cannot be adopted.
     """
     if not isinstance(found, lookup.Found):
         return found
@@ -107,7 +107,7 @@ def _conditions(obj: Unstructured) -> tuple[Condition, ...] | Garbled:
 
 
 def _with_defaults(obj: Unstructured, domains: tuple[FailureDomain, ...] | Garbled) -> tuple[FailureDomain, ...] | Garbled:
-    """Return a failure domain that does not say so is not for control planes; names must be such that the Cluster can hold them."""
+    """Return failure domains with their defaults: not for control planes. The name must be valid for the Cluster."""
     if isinstance(domains, Garbled):
         return domains
     names = {d.name for d in domains}
@@ -117,7 +117,7 @@ def _with_defaults(obj: Unstructured, domains: tuple[FailureDomain, ...] | Garbl
 
 
 def control_plane_counters(found: Found, before: ReplicaCounters) -> ReplicaCounters:
-    """Return the replica counters of a control-plane object; what it does not report, or not as a number, stays as it was before."""
+    """Return the replica counters of a control-plane object; a counter that is missing or not a number keeps its value."""
     paths = CONTRACTS[found.contract].control_plane
     now = replace(
         before,
@@ -138,6 +138,6 @@ def control_plane_counters(found: Found, before: ReplicaCounters) -> ReplicaCoun
 
 
 def _count(found: Found, path: Path[int] | None, otherwise: int | None = None) -> int | None:
-    """Return the number at a path, or another one if the object has no 32-bit number there."""
+    """Return the number at a path; the default if the object has no 32-bit number there."""
     read = path.read(found.object.json) if path else ABSENT
     return read.value if isinstance(read, Value) and -(2**31) <= read.value < 2**31 else otherwise

@@ -1,4 +1,4 @@
-"""The Cluster's own steps of a pass: what is read, what is done, in the order that the seeds demand."""
+"""The Cluster's own steps of a pass: read, act, conclude, in the order of the seeds."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def make(deps: Dependencies) -> Reconciler:
 
 
 class Clusters(Kind[Cluster, Unowned, ClusterSnapshot, ClusterDone]):
-    """Brings one Cluster nearer to its spec."""
+    """Reconciles one Cluster."""
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
@@ -48,7 +48,7 @@ class Clusters(Kind[Cluster, Unowned, ClusterSnapshot, ClusterDone]):
             raise ValueError("remote-connection-grace-period must be a positive duration")
 
     def forget(self, key: ObjectKey) -> None:
-        """The Cluster is gone."""
+        """Forget a Cluster that is gone."""
         self._providers.forget(key)
 
     async def owner(self, obj: Cluster) -> Unowned:
@@ -58,7 +58,7 @@ class Clusters(Kind[Cluster, Unowned, ClusterSnapshot, ClusterDone]):
     # --------------------------------------------------------------------------------------------- observe
 
     async def observe(self, obj: Cluster, owner: Unowned) -> ClusterSnapshot:
-        """Everything; what references name is made ours on the way, but while the topology is not there yet, only looked at."""
+        """Read everything and adopt referenced objects; while the topology is incomplete, do not adopt."""
         deps = self._deps
         cluster_class = await find_cluster_class(deps.client, obj)
         seen = ClusterSnapshot(
@@ -84,7 +84,7 @@ class Clusters(Kind[Cluster, Unowned, ClusterSnapshot, ClusterDone]):
     # ------------------------------------------------------------------------------------------------- act
 
     async def act(self, run: ClusterPass) -> None:
-        """Take over what providers say; then delete, or see to the kubeconfig."""
+        """Copy values from provider objects; then delete, or maintain the kubeconfig."""
         if run.seen.listing.error:
             run.fail(run.seen.listing.error)
         if run.done.waiting_for_topology:
@@ -125,7 +125,7 @@ class Clusters(Kind[Cluster, Unowned, ClusterSnapshot, ClusterDone]):
     # -------------------------------------------------------------------------------------------- conclude
 
     def conclude(self, run: ClusterPass) -> None:
-        """Every condition, the counters and the phase as this pass leaves them, and the Events of what changed."""
+        """Set every condition, the counters and the phase at the end of the pass, and record Events for changes."""
         was_initialized = is_true(run.done.conditions, "ControlPlaneInitialized")
         run.conclude(*TABLES)
         run.conclude(*((V1BETA1_READY,) if run.done.waiting_for_topology else V1BETA1_TABLES))

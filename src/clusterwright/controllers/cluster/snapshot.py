@@ -1,4 +1,4 @@
-"""What one pass sees of a Cluster's world, frozen; and the reads that make it."""
+"""The frozen snapshot of one pass over a Cluster, and the reads that make it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _LABELS = frozenset({CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, MACHINE_POOL_NAME_
 
 
 class MachineFacts(Machine):
-    """The facts of a Machine that a Cluster counts: a Machine with nothing else in it. Its version is that of its kubelet, if known."""
+    """The facts of a Machine that a Cluster counts. The version is the kubelet's, if known."""
 
     @staticmethod
     def of(machine: Machine) -> MachineFacts:
@@ -84,7 +84,7 @@ class ClassFacts:
 
 @dataclass(frozen=True)
 class Descendants:
-    """Everything that carries the Cluster's name label in its namespace, by name. Pool Machines are among the workers."""
+    """Every object that carries the Cluster's name label in its namespace, by name. Machines of pools are workers."""
 
     machine_deployments: tuple[MachineDeployment, ...] = ()
     machine_sets: tuple[MachineSet, ...] = ()
@@ -94,24 +94,24 @@ class Descendants:
 
     @cached_property
     def own_worker_machines(self) -> tuple[MachineFacts, ...]:
-        """Worker Machines that no MachinePool speaks for."""
+        """Return worker Machines that do not belong to a MachinePool."""
         return tuple(m for m in self.worker_machines if MACHINE_POOL_NAME_LABEL not in m.metadata.labels)
 
     @cached_property
     def unhealthy_machines(self) -> tuple[MachineFacts, ...]:
-        """Machines that a health check found unhealthy; pool Machines are their pool's concern."""
+        """Return Machines that a health check found unhealthy, without those of pools."""
         machines = (m for m in (*self.control_plane_machines, *self.worker_machines) if MACHINE_POOL_NAME_LABEL not in m.metadata.labels)
         return tuple(m for m in machines if is_false(m.status.conditions, "HealthCheckSucceeded"))
 
     @cached_property
     def machines_to_be_remediated(self) -> tuple[MachineFacts, ...]:
-        """Unhealthy Machines that their owner must replace."""
+        """Return unhealthy Machines that their owner must replace."""
         return tuple(m for m in self.unhealthy_machines if is_false(m.status.conditions, "OwnerRemediated"))
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What came of listing: everything or an error; and the control-plane Machines, if those could be listed."""
+    """The result of listing: everything or an error; and the control-plane Machines, if those could be listed."""
 
     descendants: Descendants | None
     control_plane_machines: tuple[MachineFacts, ...] | None
@@ -120,7 +120,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """Who reports a condition, with which statuses, and whether there is anything to tell of them."""
+    """The reporters of a condition, with their statuses, and whether anything has to be reported."""
 
     reporters: Sequence[Reporter]
     statuses: frozenset[str]
@@ -129,7 +129,7 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSnapshot(Snapshot[Cluster]):
-    """A Cluster and all that its tables ask about."""
+    """A Cluster and all the facts that its tables read."""
 
     infrastructure: Lookup = NOT_REFERENCED
     control_plane: Lookup = NOT_REFERENCED
@@ -139,7 +139,7 @@ class ClusterSnapshot(Snapshot[Cluster]):
     connection_grace: timedelta = timedelta(seconds=50)
     features: Mapping[str, bool] = field(default_factory=dict)
     gathered: dict[str, Gathered] = field(default_factory=dict, compare=False, repr=False)
-    """The reports of the descendants by table, which several guards of a table ask for. It holds no fact: it may be empty."""
+    """A cache of the descendants' reports by table, shared by several guards of a table. It holds no fact of its own."""
 
     @property
     def cluster(self) -> Cluster:
@@ -148,17 +148,17 @@ class ClusterSnapshot(Snapshot[Cluster]):
 
     @property
     def descendants(self) -> Descendants | None:
-        """All that carries the Cluster's label; None: it could not be listed."""
+        """All objects that carry the Cluster's label; None: they could not be listed."""
         return self.listing.descendants
 
     @property
     def control_plane_machines(self) -> tuple[MachineFacts, ...] | None:
-        """Known even where other descendants could not be listed."""
+        """The control-plane Machines, known even if other descendants could not be listed."""
         return self.listing.control_plane_machines
 
     @property
     def waiting_for_topology(self) -> bool:
-        """The references of a managed topology are not there yet, so that no phase acts."""
+        """Whether the references of a managed topology are still missing, so that no phase acts."""
         spec = self.cluster.spec
         return (
             self.has_topology
@@ -168,7 +168,7 @@ class ClusterSnapshot(Snapshot[Cluster]):
 
     @property
     def has_topology(self) -> bool:
-        """The Cluster is managed by a ClusterClass."""
+        """Whether the Cluster has a ClusterClass."""
         return has_topology(self.cluster)
 
     @property
@@ -185,34 +185,34 @@ class ClusterSnapshot(Snapshot[Cluster]):
 
     @property
     def provisioned(self) -> bool:
-        """status.initialization.infrastructureProvisioned, which stays true."""
+        """status.initialization.infrastructureProvisioned, which never becomes false again."""
         initialization = self.cluster.status.initialization
         return bool(initialization and initialization.infrastructure_provisioned)
 
     @property
     def initialized(self) -> bool:
-        """status.initialization.controlPlaneInitialized, which stays true."""
+        """status.initialization.controlPlaneInitialized, which never becomes false again."""
         initialization = self.cluster.status.initialization
         return bool(initialization and initialization.control_plane_initialized)
 
     @property
     def endpoint_valid(self) -> bool:
-        """The API server's endpoint is known."""
+        """Whether the API server's endpoint is known."""
         return is_valid(self.cluster.spec.control_plane_endpoint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterDone(ClusterSnapshot):
-    """The Cluster as this pass leaves it, and how far its deletion came."""
+    """The Cluster at the end of the pass, and the progress of its deletion."""
 
     deletion: Decision | None = None
-    """The decision about the next step of the deletion; None: the Cluster is not being deleted."""
+    """The next step of the deletion; None: the Cluster is not being deleted."""
     delete_failed: bool = False
-    """A delete that it asked for failed."""
+    """Whether a deletion failed in this pass."""
 
 
 def has_topology(cluster: Cluster) -> bool:
-    """Return whether the Cluster is managed by a ClusterClass; an empty topology is none."""
+    """Return whether the Cluster is managed by a ClusterClass; an empty topology does not count."""
     return cluster.spec.topology is not None and cluster.spec.topology != Topology()
 
 
@@ -222,16 +222,16 @@ def is_valid(endpoint: APIEndpoint | None) -> bool:
 
 
 def is_child_of(metadata: ObjectMeta, cluster: Cluster) -> bool:
-    """Return whether the object belongs to the Cluster directly; raises ValueError where its ownerReferences cannot be understood."""
+    """Return whether the object belongs to the Cluster directly; raises ValueError for malformed ownerReferences."""
     for reference in metadata.owner_references:
         group_of(reference.api_version)
     return is_owned_by(metadata, CORE_GROUP, "Cluster", cluster.metadata.name)
 
 
 def owned_children(seen: ClusterSnapshot) -> tuple[Child, ...]:
-    """Return what belongs to the Cluster directly, in the order of deletion; control-plane Machines only where no control plane owns them.
+    """Return the direct children of the Cluster, in the order of deletion; control-plane Machines only if no control plane owns them.
 
-    Raises ValueError where an ownerReference cannot be understood.
+    Raises ValueError for malformed ownerReferences.
     """
     all_of = seen.descendants or Descendants()
     standalone = not names_anything(seen.cluster.spec.control_plane_ref)
@@ -244,7 +244,7 @@ def owned_children(seen: ClusterSnapshot) -> tuple[Child, ...]:
 
 
 async def list_descendants(reader: Reader, cluster: Cluster, *, machine_pools: bool) -> Listing:
-    """Return all that carries the Cluster's label; one list that fails makes all of it unknown."""
+    """Return all objects with the Cluster's label; if one list fails, all of it is unknown."""
     error = ""
 
     async def listed(kind: type[C]) -> tuple[C, ...]:
@@ -268,7 +268,7 @@ async def list_descendants(reader: Reader, cluster: Cluster, *, machine_pools: b
 
 
 def is_control_plane_machine(metadata: ObjectMeta, cluster: Cluster) -> bool:
-    """Labelled as one, or owned by the object that spec.controlPlaneRef names."""
+    """Return whether a Machine is labelled as control plane, or owned by the object that spec.controlPlaneRef names."""
     if CONTROL_PLANE_LABEL in metadata.labels:
         return True
     reference = cluster.spec.control_plane_ref
@@ -276,7 +276,7 @@ def is_control_plane_machine(metadata: ObjectMeta, cluster: Cluster) -> bool:
 
 
 async def find_cluster_class(reader: Reader, cluster: Cluster) -> ClassFacts | None:
-    """Return the facts of the class of a managed Cluster. A class that is gone must not keep a Cluster from being deleted; else raises."""
+    """Return the facts of a managed Cluster's class. A missing class does not block the deletion of the Cluster; else raise."""
     topology = cluster.spec.topology
     if topology is None or not has_topology(cluster):
         return None

@@ -1,4 +1,4 @@
-"""Phase and replica counters. Pure."""
+"""Compute phase and replica counters. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PHASES = frozenset({"Pending", "Provisioning", "Provisioned", "Deleting", "Faile
 
 
 def phase(c: Snapshot, *, was_initialized: bool) -> str:
-    """Return the phase, for people: the last of these that holds.
+    """Return the phase: the last of these that holds.
 
     Pending at first; Provisioning once a reference is set or infrastructure is provisioned; Provisioned with infrastructure
     provisioned and the control plane initialized; Failed on a terminal failure; Deleting. While references of a topology are
@@ -35,17 +35,17 @@ def phase(c: Snapshot, *, was_initialized: bool) -> str:
 
 
 def _has_failed(found: Lookup) -> bool:
-    """Return whether the object reports a terminal failure, which only the old contract knows."""
+    """Return whether the object reports a terminal failure, which exists only in the old contract."""
     return isinstance(found, Found) and found.contract == "v1beta1" and bool(found.failure_reason or found.failure_message)
 
 
 def known_phase(cluster: Cluster) -> str:
-    """Return the phase as read; anything that is none is Unknown."""
+    """Return the phase as read; Unknown for an unknown value."""
     return cluster.status.phase if cluster.status.phase in PHASES else "Unknown"
 
 
 def control_plane_replicas(c: Snapshot) -> ReplicaCounters:
-    """`status.controlPlane`: what the control plane reports, or what its stand-alone Machines add up to.
+    """Return `status.controlPlane`: the counters of the control plane, or the sums of its stand-alone Machines.
 
     A counter that the control plane does not report keeps its value; without the object, all are unknown.
     """
@@ -69,9 +69,9 @@ def control_plane_replicas(c: Snapshot) -> ReplicaCounters:
 
 
 def worker_replicas(c: Snapshot) -> ReplicaCounters:
-    """`status.workers`: MachineDeployments and MachinePools, and what else belongs to the Cluster directly.
+    """Return `status.workers`: sums over MachineDeployments, MachinePools and other direct children of the Cluster.
 
-    A counter that nobody reports is unknown, which is not zero. The upgrade plan is the topology's, and stays.
+    A counter that no object reports is unknown, not zero. The upgrade plan belongs to the topology and is kept.
     """
     before = c.cluster.status.workers or ReplicaCounters()
     if c.descendants is None:

@@ -1,4 +1,4 @@
-"""How the ClusterClass controller is wired: what it watches, and whom each change wakes."""
+"""Wire the ClusterClass controller: its watches, and the classes that each change reconciles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from clusterwright.runtime.reconcile import Watch
 
 
 async def classes_of_extension(config: ExtensionConfig, reader: Reader) -> Sequence[ObjectKey]:
-    """Return the classes with a patch whose variables the extension discovers, in Namespaces that it is meant for."""
+    """Return the classes that discover variables with the extension, in Namespaces that it serves."""
     selector = config.spec.namespace_selector
     if selector is None:
         return ()
@@ -39,7 +39,7 @@ async def classes_of_extension(config: ExtensionConfig, reader: Reader) -> Seque
 
 
 async def classes_of_crd(crd: CustomResourceDefinitionMeta, reader: Reader) -> Sequence[ObjectKey]:
-    """Return the classes that name a template of the kind: what its newest version is may have changed."""
+    """Return the classes that name a template of the kind: its newest version may have changed."""
     found = []
     for cluster_class in await reader.list(ClusterClass):
         kinds = (GroupVersionKind.of(r.api_version, r.kind) for r in references(cluster_class))

@@ -47,7 +47,7 @@ def make(deps: Dependencies) -> Reconciler:
 
 
 class _Refused(Exception):
-    """Variables could not be discovered. The text is that of the condition."""
+    """Variables could not be discovered. The text becomes the condition's message."""
 
 
 class ClusterClasses(Kind[ClusterClass, Unowned, Snapshot[ClusterClass], ClusterClassDone]):
@@ -63,22 +63,22 @@ class ClusterClasses(Kind[ClusterClass, Unowned, Snapshot[ClusterClass], Cluster
         return Unowned()
 
     def forget(self, key: ObjectKey) -> None:
-        """The class is gone."""
+        """Forget a class that is gone."""
         self._expectations.forget(key)
 
     async def observe(self, obj: ClusterClass, owner: Unowned) -> Snapshot[ClusterClass] | None:
-        """Return the class; one that is being deleted is left alone."""
+        """Return the class; skip one that is being deleted."""
         if obj.metadata.deletion_timestamp is not None:
             return None
         return Snapshot(object=obj, now=self._deps.clock.now())
 
     async def act(self, run: ClassPass) -> None:
-        """References, then variables; neither keeps the other from being done."""
+        """Reconcile references, then variables; a failure of one does not stop the other."""
         await self._reconcile_references(run)
         await self._reconcile_variables(run)
 
     def conclude(self, run: ClassPass) -> None:
-        """Both conditions, in both forms."""
+        """Set both conditions, in both forms."""
         run.conclude(*TABLES)
 
     # ------------------------------------------------------------------------------------------- references
@@ -99,7 +99,7 @@ class ClusterClasses(Kind[ClusterClass, Unowned, Snapshot[ClusterClass], Cluster
         run.done = replace(run.done, reference_errors=tuple(errors), outdated=tuple(outdated))
 
     async def _reconcile_reference(self, cluster_class: ClusterClass, reference: ClusterClassTemplateReference) -> str:
-        """Make the template ours; the newest version of its kind's contract. Raises ApiError, NoContract."""
+        """Adopt the template; return the newest version of its kind's contract. Raises ApiError, NoContract."""
         gvk = GroupVersionKind.of(reference.api_version, reference.kind)
         key = ObjectKey(cluster_class.metadata.namespace, reference.name)
         self._expectations.expect(cluster_class.key, Awaited(gvk.group, gvk.kind, key))
@@ -137,7 +137,7 @@ class ClusterClasses(Kind[ClusterClass, Unowned, Snapshot[ClusterClass], Cluster
         run.done = replace(run.done, variables_error=text)
 
     async def _discover(self, cluster_class: ClusterClass) -> list[tuple[str, Sequence[Json]]]:
-        """Return the variables of every patch that discovers some; raises _Refused with all that failed."""
+        """Return the variables that all patches discover; raises _Refused with all failures."""
         found: list[tuple[str, Sequence[Json]]] = []
         errors: list[str] = []
         subject = models.to_json(cluster_class)

@@ -1,4 +1,4 @@
-"""The outcome of a pass over a ClusterClass. It reads nothing but the class before it acts."""
+"""The outcome of a pass over a ClusterClass. It reads only the class before it acts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Outdated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterClassDone(Snapshot[ClusterClass]):
-    """The class as this pass leaves it, with the outcome of checking its references and of discovering its variables."""
+    """The class at the end of the pass, with the outcome of checking references and discovering variables."""
 
     reference_errors: tuple[str, ...] = ()
     outdated: tuple[Outdated, ...] = ()
@@ -30,7 +30,7 @@ class ClusterClassDone(Snapshot[ClusterClass]):
 
 
 def references(cluster_class: ClusterClass) -> Iterator[ClusterClassTemplateReference]:
-    """Yield the templates that a class names, each once, in the order in which people read them."""
+    """Yield the templates that a class names, each once, in reading order."""
     spec = cluster_class.spec
     machine = spec.control_plane.machine_infrastructure
     found: list[ClusterClassTemplateReference | None] = [

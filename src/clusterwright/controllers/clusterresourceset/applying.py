@@ -1,4 +1,4 @@
-"""The edge to the workload cluster: how an object gets there."""
+"""Apply objects to the workload cluster."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ FIELD_MANAGER: Final = "capi-clusterresourceset"
 
 
 async def apply_once(client: Client, obj: Json) -> None:
-    """Create the object; one that is there stays as it is."""
+    """Create the object; leave an existing one unchanged."""
     with suppress(AlreadyExists), _doing("creating", obj):
         await client.create(obj)
 
 
 async def reconcile(client: Client, obj: Json) -> None:
-    """Make the object what the manifest says, and leave alone what it does not speak of.
+    """Make the object match the manifest, and leave other fields alone.
 
-    Fields of an earlier manifest go, because we own them; what others own stays. The object is read first: one that we may not see is not
-    written over unseen.
+    Fields of an earlier manifest are removed, because we own them; fields of others stay. The object is read first, so that one we may not
+    read is not overwritten unseen.
     """
     unstructured = Unstructured(obj)
     with _doing("reading", obj):
@@ -37,7 +37,7 @@ STRATEGIES: Final[dict[str, Callable[[Client, Json], Awaitable[None]]]] = {"Appl
 
 
 async def apply_all(client: Client, strategy: str, objects: Iterable[Json]) -> list[tuple[int, ApiError]]:
-    """Apply objects one after the other, also after one that fails. Return the errors, each with the number of its object, from 1."""
+    """Apply objects one after the other, continuing after failures. Return the errors, each with the number of its object, from 1."""
     failed: list[tuple[int, ApiError]] = []
     for number, obj in enumerate(objects, start=1):
         if flaw := flaw_of(obj):
@@ -52,7 +52,7 @@ async def apply_all(client: Client, strategy: str, objects: Iterable[Json]) -> l
 
 @contextmanager
 def _doing(what: str, obj: Json) -> Iterator[None]:
-    """What fails inside says what was done, and to which object."""
+    """Add the operation and the object to errors raised inside."""
     try:
         yield
     except ApiError as error:
@@ -60,6 +60,6 @@ def _doing(what: str, obj: Json) -> Iterator[None]:
 
 
 def _intent(obj: Json) -> Json:
-    """Return the manifest without what only a server says of an object: nobody can own that."""
+    """Return the manifest without the fields that only the server sets: no client can own them."""
     of_the_server: tuple[Any, ...] = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "generation")
     return {**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k not in of_the_server}}

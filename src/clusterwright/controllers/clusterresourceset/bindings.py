@@ -1,4 +1,4 @@
-"""A Cluster's binding: which resources of which set have been applied to it. Pure, on JSON, so that what we do not know stays."""
+"""A Cluster's binding: which resources of which set have been applied to it. Pure, on JSON, so that unknown fields survive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KIND = "ClusterResourceSet"
 
 
 def new_binding(resource_set: ClusterResourceSet, cluster: ObjectKey) -> Json:
-    """Return the binding of a Cluster that has none yet."""
+    """Return a new binding of a Cluster."""
     return {
         "apiVersion": resource_set.api_version,
         "kind": ClusterResourceSetBinding.__name__,
@@ -32,7 +32,7 @@ def new_binding(resource_set: ClusterResourceSet, cluster: ObjectKey) -> Json:
 
 
 class Binding:
-    """A binding that is being changed. `patch` is what has to be sent in the end."""
+    """A binding under change. `patch` is the change to send."""
 
     def __init__(self, json: Json, resource_set: ClusterResourceSet) -> None:
         self._before = Unstructured(json)
@@ -40,17 +40,17 @@ class Binding:
         self._entries: list[Json] = deepcopy(list(self._before.at("spec", "bindings") or []))
 
     def ensure_entry(self) -> None:
-        """The set has an entry, if only an empty one."""
+        """Add an entry for the set, unless it has one."""
         if self._entry() is None:
             self._entries.append({"clusterResourceSetName": self._set.metadata.name})
 
     def resource(self, reference: ResourceRef) -> Json:
-        """Return what is known of a resource of the set; empty: nothing."""
+        """Return the record of a resource of the set; empty if there is none."""
         found = (r for r in (self._entry() or {}).get("resources") or [] if _names(r, reference))
         return next(found, {})
 
     def note(self, reference: ResourceRef, *, applied: bool, digest: str, now: datetime) -> None:
-        """A resource was applied now, or not."""
+        """Record whether a resource was applied now."""
         entry = self._entry()
         assert entry is not None, "ensure_entry comes first"
         noted: Json = {"kind": reference.kind, "name": reference.name, "applied": applied}
@@ -75,14 +75,14 @@ class Binding:
 
 
 def concerns(binding: Unstructured, resource_set: ClusterResourceSet) -> bool:
-    """Return whether the binding has anything of the set: an entry, or its reference."""
+    """Return whether the binding has an entry of the set, or its reference."""
     name = resource_set.metadata.name
     entries = binding.at("spec", "bindings") or []
     return any(e.get("clusterResourceSetName") == name for e in entries) or any(_is_of(r, name) for r in binding.metadata.owner_references)
 
 
 def without(binding: Unstructured, resource_set: ClusterResourceSet) -> Json | None:
-    """Return a merge patch after which the binding has nothing of the set; None if it has no entry of any set then, and shall go."""
+    """Return a merge patch that removes the set from the binding; None if no entry would be left: then delete it."""
     name = resource_set.metadata.name
     kept = [e for e in binding.at("spec", "bindings") or [] if e.get("clusterResourceSetName") != name]
     if not kept:

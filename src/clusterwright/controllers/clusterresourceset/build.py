@@ -1,4 +1,4 @@
-"""How the ClusterResourceSet controller is wired: what it watches, and whom each change wakes."""
+"""Wire the ClusterResourceSet controller: its watches, and the sets that each change reconciles."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from clusterwright.runtime.reconcile import Watch
 
 
 async def sets_of_cluster(cluster: Cluster, reader: Reader) -> Sequence[ObjectKey]:
-    """Return the sets whose selector matches the Cluster; one whose selector is none is passed over."""
+    """Return the sets whose selector matches the Cluster; skip a set with an invalid selector."""
     return tuple(
         s.key for s in await reader.list(ClusterResourceSet, namespace=cluster.metadata.namespace) if _matches(s, cluster.metadata.labels)
     )
@@ -35,7 +35,7 @@ def _matches(resource_set: ClusterResourceSet, labels: Any) -> bool:
 
 
 async def sets_of_resource(resource: ConfigMap | Secret, reader: Reader) -> Sequence[ObjectKey]:
-    """Return the sets that own the resource; if there is none, those that list it."""
+    """Return the sets that own the resource; if none does, those that list it."""
     namespace, name = resource.key
     owners = tuple(ObjectKey(namespace, r.name) for r in resource.metadata.owner_references if r.kind == "ClusterResourceSet")
     if owners:
@@ -52,7 +52,7 @@ _resource_changed = appeared_or_changed(_content)
 
 
 def _resource_secret_changed(old: Secret | None, new: Secret | None) -> bool:
-    """Of the Secrets only those that may be applied, or were: there are many others."""
+    """Return whether a Secret may be applied, or was: there are many others."""
     return any(s is not None and s.type == RESOURCE_SET_SECRET_TYPE for s in (old, new)) and _resource_changed(old, new)
 
 

@@ -1,4 +1,4 @@
-"""The condition of a ClusterResourceSet: one for all Clusters, the worst wins."""
+"""The condition of a ClusterResourceSet: one for all Clusters; the worst outcome wins."""
 
 from __future__ import annotations
 

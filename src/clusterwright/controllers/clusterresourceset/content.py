@@ -1,4 +1,4 @@
-"""What is in a ConfigMap or Secret: objects, in the order in which they are applied, and a hash over all of it. Pure."""
+"""The content of a ConfigMap or Secret: objects, in the order of application, and a hash over all of it. Pure."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ _FIRST: Final = (
     "ReplicaSet",
     "Endpoint",
 )
-"""Kinds that others need are made first, in this order."""
+"""Kinds that others need; they are created first, in this order."""
 _RANK: Final = {kind: rank for rank, kind in enumerate(_FIRST)}
 _SEPARATOR: Final = re.compile(r"(?m)^---[ \t]*\r?$")
 _LOOKED_AT: Final = 32
-"""A list shows itself within so many bytes."""
+"""How many bytes are searched for the start of a list."""
 
 
 class BadContent(ValueError):
-    """The resource holds something that cannot be applied; the text says what, and quotes nothing of a Secret."""
+    """The resource holds something that cannot be applied; the text says what, and never quotes a Secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a resource holds."""
+    """The content of a resource."""
 
     objects: tuple[Json, ...]
     hash: str
 
 
 def content_of(resource: ConfigMap | Secret) -> Content:
-    """Return the objects of a resource; raises BadContent. Values follow each other by key; binaryData is not looked at."""
+    """Return the objects of a resource; raises BadContent. Values are in the order of their keys; binaryData is ignored."""
     data: Mapping[str, str | bytes] = resource.data
     if not data:
         raise BadContent(f"failed to get data field from resource {resource.key}")
@@ -95,14 +95,14 @@ def _of_stream(text: str) -> Iterator[Json]:
 
 
 def _checked(found: Any, place: str) -> Json:
-    """Return what was decoded if it is an object; raises BadContent."""
+    """Return a decoded value if it is an object; raises BadContent."""
     if not isinstance(found, dict):
         raise _bad(place, "it is not an object")
     return found
 
 
 def flaw_of(obj: Json) -> str:
-    """Return why an object cannot be sent to any server; empty if it can."""
+    """Return why an object cannot be sent to any server; empty if it can be."""
     for field in ("apiVersion", "kind"):
         if not isinstance(obj.get(field), str) or not obj[field]:
             return f"{field} is missing"

@@ -78,7 +78,7 @@ class ResourceSets(Kind[ClusterResourceSet, Unowned, ResourceSetSnapshot, Resour
         return replace(seen, clusters=tuple(c for c in clusters if not c.deleting and selector.matches(c.labels)))
 
     async def act(self, run: SetPass) -> None:
-        """Apply to every Cluster, or let go of every binding."""
+        """Apply to every Cluster, or remove the set from every binding."""
         if run.seen.match_error:
             run.fail(run.seen.match_error)
         elif run.object.metadata.deletion_timestamp is not None:
@@ -97,7 +97,7 @@ class ResourceSets(Kind[ClusterResourceSet, Unowned, ResourceSetSnapshot, Resour
             self._judge(run)
 
     def conclude(self, run: SetPass) -> None:
-        """The condition, in both forms. Applied with a resource missing: of which generation that is true must be told."""
+        """Set the condition, in both forms. With a missing resource, name the generation for which Applied holds."""
         run.conclude(RESOURCES_APPLIED)
         if run.done.is_missing and run.done.complete and not run.errors:
             status = replace(run.object.status, observed_generation=run.object.metadata.generation)
@@ -105,7 +105,7 @@ class ResourceSets(Kind[ClusterResourceSet, Unowned, ResourceSetSnapshot, Resour
 
     @staticmethod
     def _judge(run: SetPass) -> None:
-        """Who merely lost races tries again soon; everything else that failed is an error."""
+        """Requeue soon if only write conflicts happened; fail on any other error."""
         failures = run.done.failures
         if failures and all(f.is_contention for f in failures):
             run.vote(AFTER_CONFLICT)
@@ -116,9 +116,9 @@ class ResourceSets(Kind[ClusterResourceSet, Unowned, ResourceSetSnapshot, Resour
     # --------------------------------------------------------------------------------------------- deletion
 
     async def _delete(self, run: SetPass) -> None:
-        """Let go of every binding that has something of the set, whatever Clusters match now.
+        """Remove the set from every binding that has it, whatever Clusters match now.
 
-        One that has nothing else, of a Cluster that does not match, is left to the garbage collector: it goes with its last owner.
+        A binding without other entries, of a Cluster that does not match, is left to the garbage collector: it goes with its last owner.
         """
         resource_set = run.object
         try:
@@ -153,7 +153,7 @@ class ResourceSets(Kind[ClusterResourceSet, Unowned, ResourceSetSnapshot, Resour
 
 
 class _Application:
-    """What one pass does for one Cluster."""
+    """The work of one pass for one Cluster."""
 
     def __init__(self, deps: Dependencies, seen: ResourceSetSnapshot, cluster: ObjectKey) -> None:
         self._deps = deps
@@ -165,7 +165,7 @@ class _Application:
         self.is_missing = False
 
     async def run(self) -> list[Failure]:
-        """Own the resources, bind, apply; what failed."""
+        """Own the resources, bind, apply; return the failures."""
         resources = await self._owned_resources()
         if self._failures:
             return self._failures
@@ -199,7 +199,7 @@ class _Application:
     # -------------------------------------------------------------------------------------------- resources
 
     async def _owned_resources(self) -> list[tuple[ResourceRef, Resource]]:
-        """Return the resources that there are, made the set's own; one that is missing is applied when it appears."""
+        """Adopt the existing resources and return them; a missing one is applied when it appears."""
         found = []
         for reference in self._set.spec.resources:
             kind = KINDS.get(reference.kind)
@@ -235,7 +235,7 @@ class _Application:
     # ---------------------------------------------------------------------------------------------- binding
 
     async def _bound(self) -> Json:
-        """Return the Cluster's binding, made if need be."""
+        """Return the Cluster's binding; create it if needed."""
         original = await self._client.read(ClusterResourceSetBinding, self._cluster)
         if original is None:
             try:
@@ -270,7 +270,7 @@ class _Application:
 
 
 def _told(resource: Resource, number: int, failed: ApiError) -> str:
-    """Return what is said of an object that could not be applied; of one in a Secret neither its name nor what the server quotes of it."""
+    """Return the message about an object that could not be applied; for one in a Secret, without its name and the server's quotes."""
     if not isinstance(resource, Secret):
         return str(failed)
     return f"failed to apply the {ordinal(number)} object in Secret {resource.key}: {type(failed).__name__} (code {failed.code})"

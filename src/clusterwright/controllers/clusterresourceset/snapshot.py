@@ -14,7 +14,7 @@ from clusterwright.runtime.errors import Conflict
 
 
 class Trouble(Enum):
-    """At what a Cluster failed."""
+    """The step that failed for a Cluster."""
 
     SECRET_TYPE = "a Secret is of another type"  # noqa: S105
     RESOURCE = "a resource cannot be read"
@@ -27,7 +27,7 @@ class Trouble(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Something failed for one Cluster. `resource` is the resource at fault, if it is one."""
+    """A failure for one Cluster. `resource` is the resource at fault, if any."""
 
     trouble: Trouble
     cluster: ObjectKey
@@ -37,13 +37,13 @@ class Failure:
 
     @property
     def is_contention(self) -> bool:
-        """Somebody else wrote the same object: nothing is wrong, it is only to be done again."""
+        """Return whether the error is a write conflict, which only needs another try."""
         return isinstance(self.cause, Conflict)
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """The facts of a Cluster that decide whether a set is for it."""
+    """The facts of a Cluster that decide whether a set matches it."""
 
     key: ObjectKey
     labels: Mapping[str, str]
@@ -57,7 +57,7 @@ class ClusterFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceSetSnapshot(Snapshot[ClusterResourceSet]):
-    """A set and the Clusters that it is for."""
+    """A set and the Clusters that it matches."""
 
     clusters: tuple[ClusterFacts, ...] = ()
     match_error: str = ""
@@ -65,14 +65,14 @@ class ResourceSetSnapshot(Snapshot[ClusterResourceSet]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceSetDone(ResourceSetSnapshot):
-    """The set as this pass leaves it, and the outcome for each Cluster."""
+    """The set at the end of the pass, and the outcome for each Cluster."""
 
     failures: tuple[Failure, ...] = ()
     complete: tuple[ObjectKey, ...] = ()
-    """The Clusters that have everything there is."""
+    """The Clusters to which every existing resource is applied."""
     is_missing: bool = False
-    """A resource is not there yet."""
+    """Whether a resource does not exist yet."""
 
     def troubles(self, *kinds: Trouble) -> tuple[Failure, ...]:
-        """Return what failed in one of these ways, mere contention left out."""
+        """Return the failures of these steps, without write conflicts."""
         return tuple(f for f in self.failures if f.trouble in kinds and not f.is_contention)

@@ -1,4 +1,4 @@
-"""What becomes of a binding. Pure."""
+"""The decision about a binding. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clusterwright.tables import KEEP, OTHERWISE, Row, Table, guard
 
 
 class Fate(Enum):
-    """What becomes of a binding."""
+    """What to do with a binding."""
 
     STAYS = "nothing"
     GOES = "delete the binding"
@@ -24,13 +24,13 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindingSnapshot(Snapshot[ClusterResourceSetBinding]):
-    """A binding with the Cluster of this name."""
+    """A binding and its Cluster."""
 
     name: str
     cluster: Cluster | None
-    """None: it does not exist."""
+    """The Cluster; None: it does not exist."""
     has_hooks: bool
-    """Whether hooks may keep a Cluster with a topology from being deleted."""
+    """Whether hooks may block the deletion of a Cluster with a topology."""
 
 
 @guard("the Cluster does not exist")
@@ -60,7 +60,7 @@ FATE: Table[BindingSnapshot] = Table(
 
 
 def cluster_name(binding: ClusterResourceSetBinding) -> str:
-    """Return the name of a binding's Cluster; older bindings have it in their owner references alone. Raises ValueError."""
+    """Return the name of a binding's Cluster; old bindings have it only in their owner references. Raises ValueError."""
     if binding.spec.cluster_name:
         return binding.spec.cluster_name
     owners = (r for r in binding.metadata.owner_references if r.kind == "Cluster" and r.api_version.partition("/")[0] == CORE_GROUP)
@@ -73,7 +73,7 @@ def cluster_name(binding: ClusterResourceSetBinding) -> str:
 
 
 def modern(binding: ClusterResourceSetBinding, cluster: str) -> ClusterResourceSetBinding:
-    """Return the binding with the Cluster in its spec instead of its owner references, where old versions had it."""
+    """Return the binding with the Cluster in its spec, if an old version had it only in owner references."""
     metadata = binding.metadata
     owners = tuple(r for r in metadata.owner_references if not refers_to(r, CORE_GROUP, "Cluster", cluster))
     return replace(binding, metadata=replace(metadata, owner_references=owners), spec=replace(binding.spec, cluster_name=cluster))

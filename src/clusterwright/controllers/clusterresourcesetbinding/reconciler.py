@@ -26,7 +26,7 @@ def make(deps: Dependencies) -> Reconciler:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """The Cluster that a binding names. It never pauses the binding."""
+    """The Cluster of a binding. It never pauses the binding."""
 
     key: ObjectKey
     paused: bool = False
@@ -41,7 +41,7 @@ class Bindings(Kind[ClusterResourceSetBinding, Named, BindingSnapshot, BindingSn
         self._has_hooks = deps.features["RuntimeSDK"] and deps.features["ClusterTopology"]
 
     async def owner(self, obj: ClusterResourceSetBinding) -> Named:
-        """Return the key of the Cluster, which need not exist any more. Raises PassFailed."""
+        """Return the key of the Cluster, which need not exist. Raises PassFailed."""
         try:
             return Named(ObjectKey(obj.metadata.namespace, cluster_name(obj)))
         except ValueError as error:
@@ -53,7 +53,7 @@ class Bindings(Kind[ClusterResourceSetBinding, Named, BindingSnapshot, BindingSn
         return BindingSnapshot(object=obj, now=self._deps.clock.now(), name=owner.key.name, cluster=cluster, has_hooks=self._has_hooks)
 
     async def act(self, run: Pass[ClusterResourceSetBinding, BindingSnapshot, BindingSnapshot]) -> None:
-        """Delete the binding, or let its spec name the Cluster."""
+        """Delete the binding, or write the Cluster into its spec."""
         match run.decide(FATE).chosen(Fate):
             case Fate.GOES:
                 with suppress(NotFound):

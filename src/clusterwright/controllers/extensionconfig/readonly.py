@@ -1,4 +1,4 @@
-"""ExtensionConfigs in a second manager: another manager discovers them, this one registers what that one wrote. It writes nothing."""
+"""ExtensionConfigs in a second manager: another manager discovers them, this one registers the result. It writes nothing."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def make(tools: PassTools, registry: Registry) -> Reconciler:
 
 
 class DiscoveredConfigs(RegisteredConfigs):
-    """Registers what was discovered."""
+    """Registers discovered extensions."""
 
     async def owner(self, obj: ExtensionConfig) -> Unowned:
-        """Return an owner that is paused if the manager that discovers has paused the config: then it stays registered as it was."""
+        """Return a paused owner if the discovering manager has paused the config: then its registration stays."""
         return Unowned(is_true(obj.status.conditions, "Paused"))
 
     async def act(self, run: ConfigPass) -> None:
-        """Register the handlers, if what was written about them is complete. Raises PassFailed."""
+        """Register the handlers, if their record is complete. Raises PassFailed."""
         config = msgspec.json.decode(run.original.raw)
         if problem := undiscovered(config):
             raise PassFailed(f"failed to validate ExtensionConfig: {problem}")
         register(self.registry, config)
 
     def conclude(self, run: ConfigPass) -> None:
-        """Set nothing: the manager that discovers writes the status."""
+        """Set nothing: the discovering manager writes the status."""
         return

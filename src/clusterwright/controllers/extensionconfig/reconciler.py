@@ -34,7 +34,7 @@ ConfigPass = Pass[ExtensionConfig, Snapshot[ExtensionConfig], ExtensionConfigDon
 INJECT_ANNOTATION: Final = "runtime.cluster.x-k8s.io/inject-ca-from-secret"
 CA_KEY: Final = "ca.crt"
 RESYNC: Final = timedelta(minutes=10)
-"""Every extension is asked at least this often."""
+"""How often every extension is discovered again."""
 
 SHAPE = Shape(kind=ExtensionConfig, done=ExtensionConfigDone, owned=("Paused", DISCOVERED.name), owned_v1beta1=(DISCOVERED.name,))
 
@@ -58,7 +58,7 @@ def register(registry: Registry, config: Json) -> None:
 
 
 class RegisteredConfigs(Kind[ExtensionConfig, Unowned, Snapshot[ExtensionConfig], ExtensionConfigDone]):
-    """What every controller of ExtensionConfigs does: it waits for the registry, and removes from it what is deleted."""
+    """The common steps of all ExtensionConfig controllers: wait for the registry, and remove deleted configs from it."""
 
     def __init__(self, tools: PassTools, registry: Registry) -> None:
         self._client = tools.client
@@ -66,16 +66,16 @@ class RegisteredConfigs(Kind[ExtensionConfig, Unowned, Snapshot[ExtensionConfig]
         self.registry = registry
 
     def unready(self) -> Decision | None:
-        """Return the row that waits for the registry, if it is cold."""
+        """Return the row that waits for the registry while it is incomplete."""
         decision = REGISTRY.decide(self.registry)
         return decision if decision.act is Begin.WAIT else None
 
     def concerns(self, obj: ExtensionConfig) -> bool:
-        """Return whether the config is not being deleted; one that is counts as gone, paused or not."""
+        """Return whether the config is not being deleted; one that is counts as gone, even if paused."""
         return obj.metadata.deletion_timestamp is None
 
     def forget(self, key: ObjectKey) -> None:
-        """Remove its handlers."""
+        """Remove the handlers of the config."""
         self.registry.remove(key.name)
 
     async def owner(self, obj: ExtensionConfig) -> Unowned:
@@ -88,7 +88,7 @@ class RegisteredConfigs(Kind[ExtensionConfig, Unowned, Snapshot[ExtensionConfig]
 
 
 class ExtensionConfigs(RegisteredConfigs):
-    """Discovers extensions and registers what they answered."""
+    """Discovers extensions and registers their handlers."""
 
     def __init__(self, deps: Dependencies, runtime: RuntimeClient) -> None:
         super().__init__(deps, runtime.registry)
@@ -96,7 +96,7 @@ class ExtensionConfigs(RegisteredConfigs):
         self._runtime = runtime
 
     async def act(self, run: ConfigPass) -> None:
-        """Take the CA from its Secret, then ask the extension for its handlers."""
+        """Take the CA from its Secret, then call the extension for its handlers."""
         try:
             bundle = await self._injected(run.object)
         except BadInjection as error:
@@ -122,12 +122,12 @@ class ExtensionConfigs(RegisteredConfigs):
         run.become(replace(run.object, status=replace(run.object.status, handlers=handlers)))
 
     def conclude(self, run: ConfigPass) -> None:
-        """Set the condition in both forms, unless the CA could not be written: then no extension was asked."""
+        """Set the condition in both forms, unless the CA could not be written: then the extension was not called."""
         if run.done.error or not run.errors:
             run.conclude(DISCOVERED)
 
     async def written(self, run: ConfigPass) -> None:
-        """Register what was written, and ask again after a while. Raises PassFailed."""
+        """Register the written handlers, and discover again after a while. Raises PassFailed."""
         written = await self._client.read(ExtensionConfig, run.object.key)
         if written is not None:
             register(self.registry, msgspec.json.decode(written.raw))
@@ -159,7 +159,7 @@ class ExtensionConfigs(RegisteredConfigs):
         return secret.data[CA_KEY]
 
     async def _write_bundle(self, run: ConfigPass, bundle: bytes) -> None:
-        """Write the CA before asking, so that the conditions are of the generation that has it."""
+        """Write the CA before the call, so that the conditions belong to the generation that has it."""
         config = run.object
         spec = replace(config.spec, client_config=replace(config.spec.client_config, ca_bundle=bundle))
         changed = replace(run.original.object, spec=spec)

@@ -1,4 +1,4 @@
-"""The outcome of a pass over an ExtensionConfig. It reads nothing but the config before it acts."""
+"""The outcome of a pass over an ExtensionConfig. It reads only the config before it acts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from clusterwright.controllers.kit.snapshots import Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtensionConfigDone(Snapshot[ExtensionConfig]):
-    """The config as this pass leaves it, and why its extension could not be discovered; empty: it was."""
+    """The config at the end of the pass, and why discovery failed; empty: it succeeded."""
 
     error: str = ""

@@ -1,4 +1,4 @@
-"""Faults made visible: what Node, Pods, etcd and API server of a machine look like while something is broken."""
+"""Show faults: the state of a machine's Node, Pods, etcd and API server while it is broken."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from clusterwright.inmemory import etcd, faults, objects
 from clusterwright.runtime.errors import NotFound
 
 APPLIED_FAULTS = "inmemory.clusterwright.dev/applied-faults"
-"""On the Node: the faults that it shows, so that what a test breaks by hand is left alone."""
+"""The Node annotation with the faults that are shown, so that manual changes by tests are left alone."""
 
 
 async def show_faults(scene: Scene) -> None:
-    """Make the machine look as its faults demand; only when the demand has changed."""
+    """Make the machine show its faults; only when they have changed."""
     client, key = scene.simulated.client, ObjectKey("", scene.name)
     node = await client.find(Node, key)
     asked = scene.faults
@@ -25,7 +25,7 @@ async def show_faults(scene: Scene) -> None:
     is_dead = faults.NODE_DIES in asked
     is_silent = is_dead or faults.KUBELET_STOPS in asked
     if scene.is_control_plane:
-        is_etcd_down = is_dead or faults.ETCD_STOPS in asked
+        is_etcd_down = is_dead or bool(asked & {faults.ETCD_STOPS, faults.ETCD_UNNAMED})
         await _show_component(scene, "etcd", is_down=is_etcd_down)
         await _show_component(scene, "kube-apiserver", is_down=is_dead or faults.API_SERVER_STOPS in asked)
         alarms = [name for fault, name in ((faults.ETCD_CORRUPT, "CORRUPT"), (faults.ETCD_NO_SPACE, "NOSPACE")) if fault in asked]
@@ -35,6 +35,7 @@ async def show_faults(scene: Scene) -> None:
                 {
                     etcd.ALARMS: ",".join(alarms) or None,
                     etcd.STOPPED: "" if is_etcd_down else None,
+                    etcd.UNNAMED: "" if faults.ETCD_UNNAMED in asked else None,
                     etcd.LEARNER: "" if faults.ETCD_LEARNER in asked else None,
                 },
             )

@@ -1,4 +1,4 @@
-"""Wiring of the in-memory provider: what wakes it."""
+"""Wire the in-memory provider: what each change reconciles."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from clusterwright.runtime.predicates import changed
 from clusterwright.runtime.reconcile import Mapper, Watch
 
 NAMES = tuple(kind.__name__.lower() for family in (DEV, DOCKER) for kind in (family.cluster, family.machine, family.pool))
-"""What `controllers` makes, with `docker`."""
+"""The names of the controllers that `controllers` makes, with `docker`."""
 
 
 def declared() -> tuple[ControllerDefinition, ...]:
-    """Return the provider's controllers as they declare themselves, without a cloud to run on."""
+    """Return the definitions of the provider's controllers, without a cloud to run on."""
     nowhere: Any = None  # a cloud is asked for only when a controller is made
     return controllers(nowhere, docker=True)
 
 
 def controllers(cloud: Cloud, *, docker: bool = False, containers: bool = False) -> tuple[ControllerDefinition, ...]:
-    """Return the provider's controllers, on one cloud; with `docker`, it simulates the Docker kinds and backends, too.
+    """Return the provider's controllers, on one cloud; with `docker`, also for the Docker kinds and backends.
 
-    With `containers` those are another provider's, except for their pools.
+    With `containers`, another provider handles those, except for their pools.
     """
     simulated = Simulated(docker, containers)
     found = [one for family in simulated.families for one in _family(family, simulated, cloud)]
@@ -110,7 +110,7 @@ def pool_to_machines(family: Family) -> Mapper:
 
 
 def machine_to_infra_pool(family: Family) -> Mapper:
-    """Return the infrastructure pool whose machine a Machine stands for."""
+    """Return the infrastructure pool of the machine that a Machine represents."""
     infra_pool = pool_to_infra_pool(family)
 
     async def map(machine: Machine, reader: Reader) -> Sequence[ObjectKey]:

@@ -1,4 +1,4 @@
-"""The condition tables of DevMachine: how far a simulated machine has come. Pure."""
+"""The condition tables of DevMachine: the progress of a simulated machine. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clusterwright.tables import OTHERWISE, Row, Table, Transition, false, guard
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a machine has come in this pass. A stage whose `..._left` is None has had its time."""
+    """The progress of a machine in this pass. `..._left` is None for a stage that is over."""
 
     is_control_plane: bool = False
     cluster_infrastructure_provisioned: bool = True
@@ -27,11 +27,11 @@ class Progress:
     etcd_stopped: bool = False
     api_server_stopped: bool = False
     failed: str = ""
-    """The condition whose stage could not be worked on in this pass, because of an error."""
+    """The condition whose stage failed with an error in this pass."""
 
     @property
     def may_start(self) -> bool:
-        """Whether everything that the VM waits for is there."""
+        """Whether the VM has everything that it waits for."""
         return self.cluster_infrastructure_provisioned and self.has_bootstrap_data
 
     @property

@@ -26,7 +26,7 @@ from clusterwright.runtime.reconcile import Reconciler
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View(Snapshot[InfraCluster]):
-    """The object, and the Cluster that it belongs to, if that is left."""
+    """The object and its Cluster, if that still exists."""
 
     cluster: ClusterFacts | None
 
@@ -36,13 +36,13 @@ Owner = ClusterFacts | Unowned
 
 
 def make(deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> Reconciler:
-    """Return the reconciler of a family's clusters, on a cloud."""
+    """Return the reconciler of a family's cluster kind, on a cloud."""
     shape = Shape(kind=family.cluster, finalizer=DEV_CLUSTER_FINALIZER, owned=("Paused",))
     return KindReconciler(deps, shape, DevClusters(deps, cloud, family, simulated))
 
 
 class DevClusters(Kind[InfraCluster, Owner, View, View]):
-    """Brings workload clusters into being, or away."""
+    """Creates and removes workload clusters."""
 
     def __init__(self, deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> None:
         self._client = deps.client
@@ -56,17 +56,17 @@ class DevClusters(Kind[InfraCluster, Owner, View, View]):
         self._listeners: dict[ObjectKey, ObjectKey] = {}
 
     def concerns(self, obj: InfraCluster) -> bool:
-        """Return whether it is simulated, and nobody else manages it."""
+        """Return whether the object is simulated, and not managed externally."""
         return self._simulated.has_cluster(obj) and MANAGED_BY_ANNOTATION not in obj.metadata.annotations
 
     async def gone(self, key: ObjectKey) -> None:
-        """One that went without us, its finalizer taken away, was moved: the workload cluster is another plane's now."""
+        """Let go of a workload cluster whose finalizer was removed by a move: it belongs to another plane now."""
         self._refusals.pop(key, None)
         if (cluster := self._listeners.pop(key, None)) is not None:
             await self._cloud.delete(cluster)
 
     async def owner(self, obj: InfraCluster) -> Owner | None:
-        """Return the Cluster, which is waited for, unless the object is deleted."""
+        """Return the Cluster, waiting for it, unless the object is deleted."""
         await self._restore()
         cluster = await find_owner(self._client, obj, Cluster)
         if cluster is None:
@@ -74,13 +74,13 @@ class DevClusters(Kind[InfraCluster, Owner, View, View]):
         return ClusterFacts.of(cluster)
 
     async def observe(self, obj: InfraCluster, owner: Owner) -> View | None:
-        """Nothing more is to be seen; one that is deleted and not ours to clean up is left alone."""
+        """Return the view; skip a deleted object that is not ours to clean up."""
         if obj.metadata.deletion_timestamp is not None and DEV_CLUSTER_FINALIZER not in obj.metadata.finalizers:
             return None
         return View(object=obj, now=self._clock.now(), cluster=owner if isinstance(owner, ClusterFacts) else None)
 
     async def act(self, run: ClusterPass) -> None:
-        """Bring the workload cluster into being, or away."""
+        """Create or remove the workload cluster."""
         cluster = run.seen.cluster
         if cluster is None or run.object.metadata.deletion_timestamp is not None:
             await self._tear_down(run)
@@ -92,10 +92,10 @@ class DevClusters(Kind[InfraCluster, Owner, View, View]):
             raise Terminal(str(error)) from error
 
     def conclude(self, run: ClusterPass) -> None:
-        """All is said in what was provisioned."""
+        """Set nothing: provisioning has written the status."""
 
     async def _restore(self) -> None:
-        """Once, before anything else: give every cluster of an earlier life its endpoint back, so that no new one takes it."""
+        """Give every existing cluster its endpoint back once after a start, before a new cluster can take it."""
         async with self._restoring:
             if self._is_restored:
                 return
@@ -159,7 +159,7 @@ def _endpoint(obj: InfraCluster) -> tuple[str, int] | None:
 
 
 def _listener(obj: InfraCluster) -> ObjectKey:
-    """Return the Cluster whose listener it has; raises EndpointRefused."""
+    """Return the Cluster that has a listener; raises EndpointRefused."""
     namespace, slash, name = obj.metadata.annotations.get(IN_MEMORY_LISTENER_ANNOTATION, "").partition("/")
     if not slash or namespace != obj.metadata.namespace:
         raise EndpointRefused(f"annotation {IN_MEMORY_LISTENER_ANNOTATION} does not name a Cluster of this namespace")

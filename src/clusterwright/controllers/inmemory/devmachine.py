@@ -1,13 +1,14 @@
 """DevMachine and DockerMachine: a machine that boots from its bootstrap data and becomes a Node.
 
-A pass goes as far as time permits: each stage begins where the one before it ended, and the first that is not over says when to come
-back. With durations of zero a machine is up in one pass.
+A pass completes every stage whose time is over: each stage begins where the one before it ended, and the first unfinished one sets the
+requeue. With durations of zero a machine is up in one pass.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 
 from clusterwright import conditions
 from clusterwright.api.copying import replace
@@ -38,15 +39,15 @@ from clusterwright.runtime.finalizers import with_finalizer, without_finalizer
 from clusterwright.runtime.reconcile import Reconciler
 
 VM_STARTED = "inmemory.clusterwright.dev/vm-started"
-"""When the VM was asked for; only where it takes time to start."""
+"""When the VM was requested; only if it takes time to start."""
 RETRY = timedelta(seconds=10)
-"""The net below waiting for a cluster to answer, or to come back."""
+"""How long to wait for a cluster if no event arrives."""
 _OWNED = ("Ready", "VMProvisioned", "NodeProvisioned", "EtcdProvisioned", "APIServerProvisioned", "Paused")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View(Snapshot[InfraMachine]):
-    """A machine with its Cluster and everything around it. None for a machine that is being deleted."""
+    """A machine with its Cluster and surroundings. None for a machine that is being deleted."""
 
     cluster: ObjectKey
     scene: Scene | None = None
@@ -54,7 +55,7 @@ class View(Snapshot[InfraMachine]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineDone(View):
-    """The machine as this pass leaves it, and how far it came. None: it was not brought further."""
+    """The machine at the end of the pass, and its progress. None: no stage was run."""
 
     progress: Progress | None = None
     address: str = ""
@@ -65,18 +66,18 @@ MachinePass = Pass[InfraMachine, View, MachineDone]
 
 @dataclass(slots=True)
 class _Run:
-    """Stages under way."""
+    """The stages of one pass."""
 
     scene: Scene
     obj: InfraMachine
     progress: Progress
     address: str = ""
     stage: str = "VMProvisioned"
-    """The condition of the stage that is being worked on."""
+    """The condition of the current stage."""
 
 
 def make(deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> Reconciler:
-    """Return the reconciler of a family's machines, on a cloud."""
+    """Return the reconciler of a family's machine kind, on a cloud."""
     shape = Shape(
         kind=family.machine,
         done=MachineDone,
@@ -89,7 +90,7 @@ def make(deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated)
 
 
 class DevMachines(Kind[InfraMachine, Owners, View, MachineDone]):
-    """Takes machines as far as time permits, or away."""
+    """Advances machines through their stages, or removes them."""
 
     def __init__(self, deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> None:
         self._client = deps.client
@@ -105,15 +106,15 @@ class DevMachines(Kind[InfraMachine, Owners, View, MachineDone]):
         cloud.watch_nodes(family.machine.__name__.lower(), self._register_again)
 
     def forget(self, key: ObjectKey) -> None:
-        """The object is gone."""
+        """Forget a machine that is gone."""
         self._moments.pop(key, None)
 
     def concerns(self, obj: InfraMachine) -> bool:
-        """Return whether it is simulated: nobody here acts on others."""
+        """Return whether the machine is simulated: others are not handled here."""
         return self._simulated.has_machine(obj)
 
     async def owner(self, obj: InfraMachine) -> Owners | None:
-        """Return the Machine and its Cluster; both are waited for, unless the object is deleted."""
+        """Return the Machine and its Cluster, waiting for both, unless the object is deleted."""
         machine = await find_owner(self._client, obj, Machine)
         name = machine.spec.cluster_name if machine else obj.metadata.labels.get(CLUSTER_NAME_LABEL, "")
         key = ObjectKey(obj.metadata.namespace, name)
@@ -125,7 +126,7 @@ class DevMachines(Kind[InfraMachine, Owners, View, MachineDone]):
         return Owners(cluster=ClusterFacts.of(cluster), cluster_key=key, machine=MachineFacts.of(machine))
 
     async def observe(self, obj: InfraMachine, owner: Owners) -> View | None:
-        """Return the machine and the cluster that it is part of, which is waited for."""
+        """Return the machine and its cluster, waiting for the cluster."""
         now, key, cluster, machine = self._clock.now(), obj.key, owner.cluster, owner.machine
         if obj.metadata.deletion_timestamp is not None:
             return View(object=obj, now=now, cluster=owner.cluster_key) if DEV_MACHINE_FINALIZER in obj.metadata.finalizers else None
@@ -143,18 +144,18 @@ class DevMachines(Kind[InfraMachine, Owners, View, MachineDone]):
         return View(object=obj, now=now, cluster=owner.cluster_key, scene=scene)
 
     def _wake(self, cluster: ObjectKey) -> None:
-        """A cluster has come, or begins or ceases to answer: machines that wait for it look again."""
+        """Requeue the machines that wait for a cluster when it appears, or starts or stops to answer."""
         for machine in sorted(self._waiting.pop(cluster, ())):
             self._enqueue(machine, f"workload cluster of {cluster} changed")
 
     def _register_again(self, cluster: ObjectKey, node: str) -> None:
-        """A Node was deleted; where its machine lives on, so does its kubelet."""
+        """Requeue the machine of a deleted Node: its running kubelet registers again."""
         self._enqueue(ObjectKey(cluster.namespace, node), "its Node was deleted")
 
     # -------------------------------------------------------------------------------------------------- stages
 
     async def act(self, run: MachinePass) -> None:
-        """Go through the stages, or take the machine away."""
+        """Run the stages, or remove the machine."""
         scene = run.seen.scene
         if scene is None:
             await self._tear_down(run)
@@ -180,7 +181,7 @@ class DevMachines(Kind[InfraMachine, Owners, View, MachineDone]):
         run.done = replace(run.done, object=under_way.obj, progress=under_way.progress, address=under_way.address)
 
     def conclude(self, run: MachinePass) -> None:
-        """How far the machine has come; of one that goes nothing is said."""
+        """Set the machine's progress; nothing for one that is being removed."""
         scene, progress = run.seen.scene, run.done.progress
         if scene is None or progress is None:
             return
@@ -200,7 +201,7 @@ class DevMachines(Kind[InfraMachine, Owners, View, MachineDone]):
         )
 
     async def _stages(self, whole: MachinePass, run: _Run) -> timedelta | None:
-        """Go through the stages; how long the one takes yet that is not over."""
+        """Run the stages; return how long the unfinished one still takes."""
         if not run.progress.may_start:
             return None
         await self._start_vm(run)
@@ -241,12 +242,12 @@ class DevMachines(Kind[InfraMachine, Owners, View, MachineDone]):
         run.obj = addressed(run.obj, run.address)
 
     async def _machines_of(self, scene: Scene) -> list[InfraMachine]:
-        """Return all machines of the cluster, of whatever kind."""
+        """Return all machines of the cluster, of any kind."""
         namespace, labels = scene.obj.metadata.namespace, {CLUSTER_NAME_LABEL: scene.cluster.name}
         return [m for f in self._simulated.families for m in await self._client.list(f.machine, namespace=namespace, labels=labels)]
 
     async def _join(self, run: _Run) -> None:
-        """The Node stage: wait its time, run kubeadm on the bootstrap data, register the Node."""
+        """Run the Node stage: wait for its time, run kubeadm on the bootstrap data, register the Node."""
         scene = run.scene
         if scene.simulated.has("v1", "Node", "", scene.name):
             return
@@ -318,7 +319,7 @@ class DevMachines(Kind[InfraMachine, Owners, View, MachineDone]):
             simulated.ensure(objects.kube_proxy_pod(scene.name, version=scene.version, now=scene.now, daemon_set_uid=uid))
 
     async def _start_control_plane(self, run: _Run) -> timedelta | None:
-        """Start etcd, then the API server; both count from when the Node was there."""
+        """Start etcd, then the API server; both count from the registration of the Node."""
         scene, since = run.scene, run.scene.since("NodeProvisioned")
         run.stage = "EtcdProvisioned"
         etcd_left = stages.remaining(since, scene.delay("etcd"), scene.now)
@@ -346,6 +347,7 @@ class DevMachines(Kind[InfraMachine, Owners, View, MachineDone]):
         await simulated.add_etcd_certificate(scene.name, authority)
         if not simulated.has("v1", "Pod", "kube-system", f"etcd-{scene.name}"):
             annotations = etcd.new_member(simulated.members(), self._random, scene.now)
+            annotations |= {mark: "" for fault, mark in _BORN_WITH.items() if fault in scene.faults}
             simulated.ensure(objects.static_pod("etcd", scene.name, version=scene.version, now=scene.now, annotations=annotations))
             await simulated.settle()
 
@@ -369,7 +371,7 @@ class DevMachines(Kind[InfraMachine, Owners, View, MachineDone]):
             await scene.simulated.start_api_server(scene.name, authority, names, version=scene.version)
 
     async def _keep_running(self, scene: Scene) -> None:
-        """The Machine goes: what runs on it runs on, after a restart of ours too, but nothing new begins."""
+        """Keep a deleted machine running, also after a restart of ours, but start nothing new."""
         if scene.is_control_plane and scene.simulated.has("v1", "Pod", "kube-system", f"kube-apiserver-{scene.name}"):
             await self._start_etcd(scene)
             await self._start_api_server(scene)
@@ -384,7 +386,7 @@ class DevMachines(Kind[InfraMachine, Owners, View, MachineDone]):
     # ---------------------------------------------------------------------------------------------------- end
 
     async def _tear_down(self, run: MachinePass) -> None:
-        """Take the machine away, with all that ran on it."""
+        """Remove the machine, with all that ran on it."""
         cluster = run.seen.cluster
         if self._cloud.expects(cluster):  # after a restart; its objects are to go as well
             self._waiting.setdefault(cluster, set()).add(run.object.key)
@@ -394,6 +396,14 @@ class DevMachines(Kind[InfraMachine, Owners, View, MachineDone]):
         if simulated is not None:
             await _remove_machine(simulated, run.object.metadata.name)
         run.become(without_finalizer(run.object, DEV_MACHINE_FINALIZER))
+
+
+_BORN_WITH: Final = {
+    faults.ETCD_UNNAMED: etcd.UNNAMED,
+    faults.ETCD_LEARNER: etcd.LEARNER,
+    faults.ETCD_STOPS: etcd.STOPPED,
+}
+"""Faults that a member shows from its first moment."""
 
 
 async def _remove_machine(simulated: SimulatedCluster, name: str) -> None:
@@ -409,7 +419,7 @@ async def _remove_machine(simulated: SimulatedCluster, name: str) -> None:
 
 
 async def _certificate_names(simulated: SimulatedCluster) -> tuple[str, ...]:
-    """Further names for the API server's certificate, from what `kubeadm init` left in the cluster; read only when they are needed."""
+    """Return further names for the API server's certificate, from what `kubeadm init` left in the cluster; read on demand."""
     if simulated.serving is not None:
         return ()
     found = await simulated.client.find(ConfigMap, ObjectKey("kube-system", "kubeadm-config"))

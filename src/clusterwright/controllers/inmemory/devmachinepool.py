@@ -1,4 +1,4 @@
-"""DevMachinePool and DockerMachinePool: as many simulated machines as the MachinePool wants, each with a Machine of its own."""
+"""DevMachinePool and DockerMachinePool: as many simulated machines as the MachinePool wants, each with its own Machine."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ PoolPass = Pass[InfraMachinePool, PoolScene, PoolScene]
 
 
 def make(deps: Dependencies, family: Family, simulated: Simulated) -> Reconciler:
-    """Return the reconciler of a family's pools."""
+    """Return the reconciler of a family's pool kind."""
     shape = Shape(kind=family.pool, finalizer=DEV_MACHINE_POOL_FINALIZER, owned=("Ready", "Paused"))
     return KindReconciler(deps, shape, DevMachinePools(deps, family, simulated))
 
 
 class DevMachinePools(Kind[InfraMachinePool, Owners, PoolScene, PoolScene]):
-    """Makes and removes the machines of pools."""
+    """Creates and removes the machines of pools."""
 
     def __init__(self, deps: Dependencies, family: Family, simulated: Simulated) -> None:
         self._deps = deps
@@ -42,7 +42,7 @@ class DevMachinePools(Kind[InfraMachinePool, Owners, PoolScene, PoolScene]):
         self._client = deps.client
 
     async def owner(self, obj: InfraMachinePool) -> Owners | None:
-        """Return the MachinePool and its Cluster; both are waited for, unless the pool is deleted."""
+        """Return the MachinePool and its Cluster, waiting for both, unless the pool is deleted."""
         if not self._simulated.has_pool(obj):
             return None
         pool = await find_owner(self._client, obj, MachinePool)
@@ -58,7 +58,7 @@ class DevMachinePools(Kind[InfraMachinePool, Owners, PoolScene, PoolScene]):
         )
 
     async def observe(self, obj: InfraMachinePool, owner: Owners) -> PoolScene:
-        """Return the pool's machines, and the Machines that stand for them."""
+        """Return the pool's machines, and the Machines that represent them."""
         namespace = obj.metadata.namespace
         found = await self._client.list(self._machine, namespace=namespace, owner=obj.metadata.uid)
         machines: list[MachineFacts] = []
@@ -75,7 +75,7 @@ class DevMachinePools(Kind[InfraMachinePool, Owners, PoolScene, PoolScene]):
         )
 
     async def act(self, run: PoolPass) -> None:
-        """Make what is missing, or let go of what is too much. Raises ApiError."""
+        """Create missing machines, or remove surplus ones. Raises ApiError."""
         for stray in run.seen.strays:
             if await self._client.live.find(self._machine, ObjectKey(stray.metadata.namespace, stray.spec.infrastructure_ref.name)) is None:
                 with suppress(NotFound):
@@ -100,7 +100,7 @@ class DevMachinePools(Kind[InfraMachinePool, Owners, PoolScene, PoolScene]):
                 assert_never(never)
 
     async def _remove(self, run: PoolPass, instances: list[Instance]) -> None:
-        """By their Machines, so that Nodes are drained; one that has none yet goes at once."""
+        """Delete the Machines, so that Nodes are drained; a machine without one is deleted at once."""
         for instance in instances:
             kind, what = (Machine, instance.machine) if instance.machine is not None else (self._machine, instance.infra)
             try:
@@ -111,6 +111,6 @@ class DevMachinePools(Kind[InfraMachinePool, Owners, PoolScene, PoolScene]):
                 run.fail(f"failed to delete {what.kind} {what.key}: {error}", error)
 
     def conclude(self, run: PoolPass) -> None:
-        """What the pool tells of its machines."""
+        """Set the status of the pool from its machines."""
         run.become(plan.with_status(run.done))
         run.conclude(plan.READY)

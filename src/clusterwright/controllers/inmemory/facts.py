@@ -37,7 +37,7 @@ class ClusterFacts(owners.ClusterFacts):
 
 
 class MachineFacts(Machine):
-    """The facts of a Machine that its simulated machine depends on: a Machine with nothing else in it."""
+    """The facts of a Machine that its simulated machine depends on."""
 
     @staticmethod
     def of(machine: Machine) -> MachineFacts:
@@ -70,7 +70,7 @@ class PoolFacts(MachinePool):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owners:
-    """The objects that a simulated object belongs to. One that is being deleted may have outlived them."""
+    """The owners of a simulated object; None for owners that are gone, which happens during deletion."""
 
     cluster_key: ObjectKey
     cluster: ClusterFacts | None

@@ -12,7 +12,7 @@ GROUP = "infrastructure.cluster.x-k8s.io"
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Kinds that belong together: a pool makes machines of its family."""
+    """Kinds that belong together: the pool kind creates machines of its family."""
 
     cluster: type[InfraCluster]
     machine: type[InfraMachine]
@@ -25,7 +25,7 @@ DOCKER = Family(DockerCluster, DockerMachine, DockerMachinePool)
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """What is simulated: what asks for it, and with `docker` all that would be containers elsewhere.
+    """The kinds that are simulated; with `docker` also those whose real machines are containers.
 
     With `containers` those are real: another provider makes clusters and machines of them, and only their pools are ours.
     """
@@ -35,11 +35,11 @@ class Simulated:
 
     @property
     def families(self) -> tuple[Family, ...]:
-        """The kinds that are reconciled."""
+        """The families that are reconciled."""
         return (DEV, DOCKER) if self.docker or self.containers else (DEV,)
 
     def cluster_kind(self, kind: str) -> type[InfraCluster] | None:
-        """Return the cluster kind of this name; None: it is not simulated."""
+        """Return the cluster kind of this name; None if it is not simulated."""
         return next((f.cluster for f in self.families if f.cluster.__name__ == kind), None)
 
     def has_cluster(self, obj: InfraCluster) -> bool:
@@ -51,5 +51,5 @@ class Simulated:
         return self.docker or obj.in_memory is not None
 
     def has_pool(self, obj: InfraMachinePool) -> bool:
-        """Return whether a pool's machines are ours to order: simulated ones, and containers."""
+        """Return whether we manage the machines of a pool: simulated ones, and containers."""
         return self.docker or self.containers or obj.is_in_memory

@@ -1,4 +1,4 @@
-"""The kubelet of a simulated machine that is updated in place: an extension says that it did so, and nobody else changes the Node."""
+"""The kubelet of a simulated machine that is updated in place: an extension reports the update, but only we change the Node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clusterwright.kubeadm.reached import runs
 
 
 async def follow_machine(scene: Scene) -> None:
-    """Let the kubelet run the release of its Machine, once the update is over; what a Machine does not know of its Node is left alone."""
+    """Set the kubelet version to that of its Machine, once the update is over; leave other fields of the Node alone."""
     info = scene.machine.status.node_info
     if scene.pool is not None or info is None or not info.kubelet_version or is_updating(scene.machine):
         return

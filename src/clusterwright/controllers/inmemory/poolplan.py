@@ -1,7 +1,7 @@
 """How many machines a pool has, which are made and which go: pure choices, and the tables that make them.
 
-The machines are DevMachines or DockerMachines, for each of which the MachinePool makes a Machine; who wants one gone deletes the
-Machine, so that its Node is drained first.
+The machines are DevMachines or DockerMachines, for each of which the MachinePool makes a Machine; to remove a machine, delete its Machine,
+so that its Node is drained first.
 """
 
 from __future__ import annotations
@@ -28,38 +28,38 @@ from clusterwright.kubeadm.naming import label_value, shortened, suffix
 from clusterwright.tables import KEEP, OTHERWISE, Row, Table, false, guard, message, true
 
 VERSION_ANNOTATION = "inmemory.clusterwright.dev/version"
-"""The Kubernetes version that a machine of a pool was made for: one of another version is replaced."""
+"""The Kubernetes version that a pool's machine was made for: a machine with another version is replaced."""
 MACHINE_KIND = {family.pool.__name__: family.machine.__name__ for family in (DEV, DOCKER)}
-"""What the machines of a pool are, by its kind."""
+"""The kind of the machines of each pool kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A machine of the pool, and the Machine that stands for it, once there is one."""
+    """A machine of the pool, and the Machine that represents it, once it exists."""
 
     infra: InfraMachine
     machine: MachineFacts | None = None
 
     @property
     def name(self) -> str:
-        """The machine's."""
+        """The name of the machine."""
         return self.infra.metadata.name
 
     @property
     def leaves(self) -> bool:
-        """Whether it is on its way out."""
+        """Whether it is being removed."""
         gone = self.infra.metadata.deletion_timestamp is not None
         return gone or (self.machine is not None and self.machine.metadata.deletion_timestamp is not None)
 
     @property
     def is_ready(self) -> bool:
-        """Whether its Node is up."""
+        """Whether its Node is ready."""
         return is_true(self.infra.status.conditions, "NodeProvisioned")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolScene:
-    """The pool as this pass would leave it so far, and what it belongs to; both gone only while it is deleted."""
+    """The pool as this pass leaves it so far, and its owners; both are None only while the pool is deleted."""
 
     now: datetime
     object: InfraMachinePool
@@ -67,18 +67,18 @@ class PoolScene:
     cluster: ClusterFacts | None = None
     instances: tuple[Instance, ...] = ()
     strays: tuple[MachineFacts, ...] = ()
-    """Machines that seem to stand for none of them."""
+    """Machines that seem to represent no machine of the pool."""
 
     @property
     def wanted(self) -> int:
-        """How many machines there shall be."""
+        """The wanted number of machines."""
         if self.pool is None or self.object.metadata.deletion_timestamp is not None:
             return 0
         return 1 if self.pool.spec.replicas is None else self.pool.spec.replicas
 
     @property
     def missing(self) -> int:
-        """How many machines there are too few; negative if there are too many."""
+        """The number of missing machines; negative if there are too many."""
         return self.wanted - len(self.staying)
 
     @property
@@ -88,12 +88,12 @@ class PoolScene:
 
     @property
     def staying(self) -> tuple[Instance, ...]:
-        """The machines that are not on their way out, oldest first."""
+        """The machines that are not being removed, oldest first."""
         return tuple(sorted((i for i in self.instances if not i.leaves), key=_age))
 
     @property
     def outdated(self) -> tuple[Instance, ...]:
-        """Those of them that were made for another version."""
+        """The staying machines that were made for another version."""
         return tuple(i for i in self.staying if i.infra.metadata.annotations.get(VERSION_ANNOTATION, "") != self.version)
 
 
@@ -164,7 +164,7 @@ def so_many_up(s: PoolScene) -> str:
 
 
 class Act(Enum):
-    """What is done about the machines of a pool."""
+    """What to do about the machines of a pool."""
 
     CREATE = "create the machines that are missing"
     REMOVE = "delete the Machines that are too many"
@@ -206,9 +206,9 @@ READY: Table[PoolScene] = Table(
 
 
 def new_machines(s: PoolScene) -> list[Json]:
-    """Return the machines that this pass creates: those that are missing, as far as the budget goes.
+    """Return the machines that this pass creates: the missing ones, within the budget.
 
-    Names follow from the pool and a slot, so that a pass with a stale view creates the same machines again, which is refused.
+    Names are derived from the pool and a slot, so that a pass with a stale view creates the same names again, which is refused.
     """
     if s.pool is None:
         return []
@@ -217,7 +217,7 @@ def new_machines(s: PoolScene) -> list[Json]:
 
 
 def _free_names(s: PoolScene) -> Iterator[str]:
-    """Yield the names that no machine of the pool has, without end."""
+    """Yield the names that no machine of the pool has, endlessly."""
     used = {i.name for i in s.instances}
     for slot in count():
         random = suffix(s.object.metadata.uid, str(slot))
@@ -244,7 +244,7 @@ def _machine(s: PoolScene, pool: MachinePool, name: str) -> Json:
 
 
 def _machine_spec(pool: InfraMachinePool) -> Json:
-    """Return what a pool wants its machines to be made of."""
+    """Return the spec of a pool's machines."""
     match pool:
         case DevMachinePool(spec=spec) if spec.backend.in_memory is not None:
             return {"backend": {"inMemory": to_json(spec.backend.in_memory)}}
@@ -256,7 +256,7 @@ def _machine_spec(pool: InfraMachinePool) -> Json:
 
 
 def surplus(s: PoolScene) -> list[Instance]:
-    """Return the machines that go: those that a user marked first, then outdated ones, those that are not up, the youngest."""
+    """Return the machines to remove: user-marked ones first, then outdated ones, unready ones, the youngest."""
     outdated = {i.name for i in s.outdated}
 
     def order(instance: Instance) -> tuple[object, ...]:
@@ -268,7 +268,7 @@ def surplus(s: PoolScene) -> list[Instance]:
 
 
 def with_status(s: PoolScene) -> InfraMachinePool:
-    """Return the pool with what it tells of its machines; once it was up it counts as provisioned for good."""
+    """Return the pool with the status of its machines; once up, it stays provisioned."""
     obj = s.object
     started = [i for i in s.staying if i.infra.spec.provider_id]
     ids = tuple(sorted(i.infra.spec.provider_id for i in started))
@@ -294,13 +294,13 @@ def with_status(s: PoolScene) -> InfraMachinePool:
 
 
 def instances_of(machines: Sequence[InfraMachine], owners: Sequence[MachineFacts], kind: str) -> tuple[Instance, ...]:
-    """Return every machine with the Machine that stands for it."""
+    """Return every machine with its Machine."""
     by_name = {m.spec.infrastructure_ref.name: m for m in owners if m.spec.infrastructure_ref.kind == kind}
     return tuple(Instance(m, by_name.get(m.metadata.name)) for m in machines)
 
 
 def strays_of(machines: Sequence[InfraMachine], owners: Sequence[MachineFacts], kind: str) -> tuple[MachineFacts, ...]:
-    """Machines that were made for a machine just when that was let go: nothing will ever stand behind them."""
+    """Return Machines that were created for a machine while that was being removed: no machine will ever back them."""
     names = {m.metadata.name for m in machines}
     return tuple(
         m

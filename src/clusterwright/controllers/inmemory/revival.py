@@ -1,6 +1,6 @@
-"""Machines that come back: after a restart that kept nothing of their cluster, or with objects that were moved here.
+"""Machines that come back: after a restart that lost their cluster, or with objects that were moved here.
 
-A move takes spec and metadata along, not status. So the address of a machine is also written on it, with the first write that it gets.
+A move keeps spec and metadata, not status. So an annotation holds the address of a machine, from its first write on.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from clusterwright.kubeadm.yamltext import dump
 from clusterwright.runtime.client import Reader
 
 ADDRESS = "inmemory.clusterwright.dev/address"
-"""On a machine whose VM was started: its address."""
+"""The annotation with the address of a machine whose VM was started."""
 MOVED = "inmemory.clusterwright.dev/moved"
-"""On a machine that came here from elsewhere."""
+"""The annotation of a machine that was moved here."""
 
 
 def addressed(obj: InfraMachine, address: str) -> InfraMachine:
-    """Return the machine with its address written on it."""
+    """Return the machine with its address in an annotation."""
     return _annotated(obj, ADDRESS, address)
 
 
 def arrived(obj: InfraMachine, machine: Machine) -> InfraMachine:
-    """The machine, marked if it was moved here: it says nothing of its VM, though its Machine knows that it was provisioned."""
+    """Return the machine, marked if it was moved here: it has no VM status, though its Machine is provisioned."""
     is_silent = not conditions.has(obj.status.conditions, "VMProvisioned")
     return _annotated(obj, MOVED, "") if machine.spec.provider_id and is_silent else obj
 
 
 def has_booted(obj: InfraMachine) -> bool:
-    """Whether its Node has joined before, here or elsewhere: who has none is not moved. Machines boot from their bootstrap data once."""
+    """Return whether its Node has joined before, here or elsewhere. A machine boots from its bootstrap data only once."""
     return MOVED in obj.metadata.annotations or conditions.is_true(obj.status.conditions, "NodeProvisioned")
 
 
@@ -48,15 +48,15 @@ def _annotated(obj: InfraMachine, name: str, value: str) -> InfraMachine:
 
 
 def known_address(obj: InfraMachine) -> str:
-    """Return the address that the machine has had before, if any."""
+    """Return the previous address of the machine, if known."""
     said = next((a.address for a in obj.status.addresses if a.type == "InternalIP"), "")
     return said or obj.metadata.annotations.get(ADDRESS, "")
 
 
 async def refounded(reader: Reader, scene: Scene, booted: Boot, ca: KeyPair | None) -> Boot:
-    """Return a control plane machine that comes back to a cluster where nobody has ever run `kubeadm init`.
+    """Return a control plane machine that comes back to a cluster where `kubeadm init` never ran.
 
-    Where the machine that did is no longer there, it brings what that one had left, as far as it is still known.
+    If the machine that ran it is gone, this one restores what `kubeadm init` had created, as far as it is known.
     """
     if booted.founds or not booted.is_control_plane or scene.simulated.is_founded or await _has_founder(reader, scene):
         return booted
@@ -71,7 +71,7 @@ async def refounded(reader: Reader, scene: Scene, booted: Boot, ca: KeyPair | No
 
 
 async def _has_founder(reader: Reader, scene: Scene) -> bool:
-    """Return whether a machine is left that founded the cluster: it will do so again."""
+    """Return whether a machine is left that ran `kubeadm init`: it will run it again."""
     namespace = scene.cluster.namespace
     labels = {CLUSTER_NAME_LABEL: scene.cluster.name, CONTROL_PLANE_LABEL: ""}
     for machine in await reader.list(Machine, namespace=namespace, labels=labels):

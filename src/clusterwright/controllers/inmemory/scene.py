@@ -17,7 +17,7 @@ from clusterwright.inmemory.cluster import SimulatedCluster
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A machine, what it belongs to, and the cluster that it is part of. `obj` is the infrastructure machine as it was read."""
+    """A machine, its owners, and its cluster. `obj` is the infrastructure machine as it was read."""
 
     obj: InfraMachine
     machine: MachineFacts
@@ -25,37 +25,37 @@ class Scene:
     simulated: SimulatedCluster
     now: datetime
     moments: Mapping[str, datetime] = field(default_factory=dict)
-    """When stages were completed, by condition, as far as this process has seen it; conditions know it by the second only."""
+    """When stages were completed, by condition, as seen by this process; conditions only have full seconds."""
     pool: PoolFacts | None = None
-    """The pool that the Machine is of: it has what the Machine only stands for."""
+    """The pool of the Machine; it has the version and bootstrap data that such a Machine lacks."""
 
     @property
     def name(self) -> str:
-        """The machine's, and its Node's."""
+        """The name of the machine and of its Node."""
         return self.obj.metadata.name
 
     @property
     def is_control_plane(self) -> bool:
-        """Whether it is to run the control plane."""
+        """Whether the machine runs the control plane."""
         return CONTROL_PLANE_LABEL in self.machine.metadata.labels
 
     @property
     def version(self) -> str:
-        """The Kubernetes version that it runs."""
+        """The Kubernetes version of the machine."""
         if self.pool is not None:
             return self.obj.metadata.annotations.get(VERSION_ANNOTATION, "") or self.pool.spec.template.spec.version
         return self.machine.spec.version
 
     @property
     def data_secret_name(self) -> str | None:
-        """The Secret with the bootstrap data; None: not yet."""
+        """The Secret with the bootstrap data; None: it does not exist yet."""
         if self.pool is not None:
             return self.pool.spec.template.spec.bootstrap.data_secret_name
         return self.machine.spec.bootstrap.data_secret_name
 
     @property
     def faults(self) -> frozenset[str]:
-        """The faults that are asked for; raises UnknownFault."""
+        """The requested faults; raises UnknownFault."""
         return faults.requested(self.obj.metadata.annotations, faults.MACHINE_FAULTS)
 
     def had(self, type_: str) -> bool:
@@ -63,7 +63,7 @@ class Scene:
         return conditions.is_true(self.obj.status.conditions, type_)
 
     def since(self, type_: str) -> datetime:
-        """When a stage was completed; now, if it is in this pass."""
+        """Return when a stage was completed; now, if in this pass."""
         condition = conditions.get(self.obj.status.conditions, type_)
         if condition is None or condition.status != "True" or condition.last_transition_time is None:
             return self.now

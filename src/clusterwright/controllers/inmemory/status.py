@@ -1,4 +1,4 @@
-"""What a machine says of itself at the end of a pass. Pure."""
+"""The status of a machine at the end of a pass. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Reads, watches and adopts the objects that objects of one kind refer to: one way for all.
+"""Reads, watches and adopts the objects that objects of one kind refer to: with the same code for all.
 
-The kind is watched and the object expected before it is looked for, so that one that appears later wakes the referrer. Adoption is a
-patch that is locked to what was read; who loses a race looks at what is there now.
+The kind is watched before the object is read, so that an object that appears later requeues the referrer. Adoption is a patch with the
+resourceVersion that was read; after a conflict, the object is read again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from clusterwright.runtime.errors import ApiError, Conflict, NotFound
 _TRIES = 3
 
 Adoption = Callable[[Unstructured], Json | None]
-"""The merge patch that makes an object ours, None if it is; may raise AlreadyControlled."""
+"""Return the merge patch that adopts an object, None if it is adopted; may raise AlreadyControlled."""
 
 
 class Providers:
@@ -29,11 +29,11 @@ class Providers:
         self._expectations = Expectations()
 
     def forget(self, referrer: ObjectKey) -> None:
-        """The referrer is gone."""
+        """Forget a referrer that is gone."""
         self._expectations.forget(referrer)
 
     async def look_up(self, referrer: ObjectKey, reference: Reference | None, adoption: Adoption | None = None) -> Lookup:
-        """What the reference names in the referrer's namespace, after `adoption` has made it ours; without one it is only looked at."""
+        """Return the object that a reference names in the referrer's namespace, adopted by `adoption`; without `adoption` only read."""
         if reference is None or not names_anything(reference):
             return NOT_REFERENCED
         key = ObjectKey(referrer.namespace, reference.name)
@@ -91,7 +91,7 @@ def owner_reference(owner: Object, *, controller: bool) -> OwnerReference:
 def owned_metadata(
     obj: Unstructured, owner: OwnerReference, labels: Mapping[str, str], *, drops: Callable[[OwnerReference], bool] | None = None
 ) -> Json | None:
-    """Return a merge patch after which the object has this owner and these labels; None if it has. Raises AlreadyControlled. Pure.
+    """Return a merge patch after which the object has this owner and these labels; None if it has them. Raises AlreadyControlled. Pure.
 
     References that `drops` names go; all others are kept, with fields that we do not know.
     """

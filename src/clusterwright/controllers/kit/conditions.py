@@ -1,4 +1,4 @@
-"""The one way from what a table decided to a condition of any kind, in both forms. Pure.
+"""Turn the outcome of a table into a condition of any kind, in both forms. Pure.
 
 Every condition is made to fit the limits of the API (`conditions.limits`): a reason outside the pattern, which some provider
 reported, would otherwise make the API server refuse the whole status, forever.
@@ -19,13 +19,13 @@ from clusterwright.runtime.models import status_type
 from clusterwright.tables import Decision, Outcome, Table
 
 CHECK_LOGS = "Please check controller logs for errors"
-"""What a condition says of an internal error, everywhere."""
+"""The message about internal errors in all conditions."""
 
 T = TypeVar("T", bound=Object)
 
 
 def decided(obj: T, table: Table[Any], decision: Decision, now: datetime) -> T:
-    """Return the object with the condition that the table is named for, and its v1beta1 twin, as decided."""
+    """Return the object with the condition of the table's name, and its v1beta1 twin, as decided."""
     if table.v1beta1:
         return with_v1beta1_outcome(obj, table.v1beta1, decision.outcome, now)
     obj = with_outcome(obj, table.name, decision.outcome, now)

@@ -1,4 +1,4 @@
-"""Fields of providers' objects, by the contract that they follow. Pure, and suspicious: any field may have any type."""
+"""Fields of providers' objects, by their contract. Pure, and defensive: any field may have any type."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read_or_none(lookup: Lookup, read: Callable[[Found], V]) -> V | None:
 
 
 def data_secret_created(config: Found) -> bool:
-    """Return whether a bootstrap config reports that the data is there. Raises MalformedField."""
+    """Return whether a bootstrap config reports that the data exists. Raises MalformedField."""
     return field_of(config, CONTRACTS[config.contract].bootstrap_config.data_secret_created) is True
 
 
@@ -53,12 +53,12 @@ def data_secret_name(config: Found) -> str:
 
 
 def failure(found: Found) -> tuple[str, str]:
-    """Reason and message of the terminal failure that the object reports; empty where it reports none. Raises MalformedField."""
+    """Return reason and message of the terminal failure of the object; empty if it reports none. Raises MalformedField."""
     return field_of(found, FAILURE_REASON) or "", field_of(found, FAILURE_MESSAGE) or ""
 
 
 def repeated_failure(lookup: Lookup) -> tuple[str, str]:
-    """Reason and message of the terminal failure that the object reports, as its owner repeats them; what cannot be read is left out."""
+    """Return reason and message of the terminal failure of the object, as its owner copies them; unreadable ones are left out."""
     if not isinstance(lookup, Found):
         return "", ""
     obj = lookup.object
@@ -69,7 +69,7 @@ def repeated_failure(lookup: Lookup) -> tuple[str, str]:
 
 
 def mirrored_ready(lookup: Lookup, *, holds: bool, waiting: str) -> Outcome:
-    """Ready of a provider's object as a deprecated condition; not reported: by the flag of the contract."""
+    """Return Ready of a provider's object as a deprecated condition; if missing, derived from the contract's flag."""
     fallback = V1Beta1Condition(status="True") if holds else V1Beta1Condition(status="False", severity="Info", reason=waiting)
     source = v1beta1.of_foreign(lookup.object) if isinstance(lookup, Found) else ()
     found = v1beta1.mirror(source, "Ready", fallback) or fallback

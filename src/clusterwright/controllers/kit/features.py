@@ -1,4 +1,4 @@
-"""Feature gates: which there are, and which are on where nobody says otherwise."""
+"""Feature gates: their names and defaults."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ DEFAULT_FEATURES: Mapping[str, bool] = {
 
 
 EMBEDDED_FEATURES: Mapping[str, bool] = {**DEFAULT_FEATURES, "ClusterTopology": True}
-"""What is on in a management plane of our own, where nobody else's webhooks have to agree."""
+"""The features that are on in an embedded management plane, where no other webhooks are involved."""
 
 
 class UnknownFeature(ValueError):
-    """A text that names no feature gate, or no state of one."""
+    """A text does not name a feature gate or a state of one."""
 
 
 def parse_features(text: str) -> dict[str, bool]:
@@ -41,6 +41,6 @@ def parse_features(text: str) -> dict[str, bool]:
 
 
 def check_features(features: Mapping[str, bool]) -> None:
-    """Refuse gates that make no sense without each other; raises UnknownFeature."""
+    """Refuse gates that need each other; raises UnknownFeature."""
     if features.get("InPlaceUpdates") and not features.get("RuntimeSDK"):
         raise UnknownFeature("InPlaceUpdates needs RuntimeSDK: Machines are updated in place by runtime extensions")

@@ -1,4 +1,4 @@
-"""Objects of other providers, found by reference: what came of looking, as a closed union. Exactly one holds."""
+"""Provider objects, found by reference: the result as a closed union. Exactly one variant holds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Whether it exists could not be found out, or it could not be made ours: nothing is known of it."""
+    """The API server did not say whether the object exists, or adopting it failed: nothing is known about it."""
 
     error: str
     cause: Exception | None = field(default=None, compare=False)
@@ -36,7 +36,7 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The object, and the contract that its kind follows."""
+    """The object, and the contract of its kind."""
 
     object: Unstructured
     contract: ContractVersion = "v1beta2"
@@ -53,12 +53,12 @@ NOT_REFERENCED = NotReferenced()
 
 
 def names_anything(reference: Reference | None) -> bool:
-    """Return whether a reference names anything."""
+    """Return whether the reference names an object."""
     return reference is not None and bool(reference.kind or reference.name or reference.api_group)
 
 
 def subject(reference: Reference | None, namespace: str) -> tuple[Subject, ...]:
-    """Return what a reference names, for the `about` of a guard."""
+    """Return the object that a reference names, for the `about` of a guard."""
     return () if reference is None else (Subject(reference.api_group, reference.kind, namespace, reference.name),)
 
 
@@ -68,7 +68,7 @@ def core_subject(kind: str, key: ObjectKey) -> Subject:
 
 
 class Awaited(NamedTuple):
-    """An object that is referred to, in whatever version."""
+    """An object that is referred to, in any version."""
 
     group: str
     kind: str
@@ -76,31 +76,31 @@ class Awaited(NamedTuple):
 
 
 class Expectations:
-    """Who refers to which object that nobody owns yet: its creation concerns them, although no owner reference tells so.
+    """References to objects that have no owner yet: a created object concerns its referrers although it has no owner reference.
 
-    Held in memory only: after a restart everything is looked at once, which is as good.
+    The references are kept in memory only: after a restart every object is reconciled once anyway.
     """
 
     def __init__(self) -> None:
         self._awaited: dict[Awaited, set[ObjectKey]] = {}
 
     def expect(self, referrer: ObjectKey, what: Awaited) -> None:
-        """The referrer may be waiting for the object. To be said before it is looked for, so that no change is missed."""
+        """Record that the referrer may wait for the object. Call this before reading the object, so that no change is missed."""
         self._awaited.setdefault(what, set()).add(referrer)
 
     def met(self, referrer: ObjectKey, what: Awaited) -> None:
-        """The object is there, and its owner reference tells whom it concerns."""
+        """Forget the references to an object that exists: its owner reference names the objects that it concerns."""
         referrers = self._awaited.get(what, set())
         referrers.discard(referrer)
         if not referrers:
             self._awaited.pop(what, None)
 
     def forget(self, referrer: ObjectKey) -> None:
-        """The referrer is gone."""
+        """Forget a referrer that is gone."""
         for what in [w for w, referrers in self._awaited.items() if referrer in referrers]:
             self.met(referrer, what)
 
     async def referrers(self, obj: Unstructured, _reader: Reader) -> Sequence[ObjectKey]:
-        """Return who waits for the object: a mapper for watches on kinds learned at run time."""
+        """Return the objects that wait for the object: a mapper for watches on kinds learned at run time."""
         gvk = obj.gvk
         return tuple(self._awaited.get(Awaited(gvk.group, gvk.kind, obj.key), ()))

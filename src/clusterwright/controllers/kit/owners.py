@@ -1,4 +1,4 @@
-"""The owners of an object: what it belongs to, and whether that is paused."""
+"""The owners of an object, and whether they are paused."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ T = TypeVar("T", bound=Object)
 
 
 class Owner(Protocol):
-    """The owner of an object, mostly its Cluster."""
+    """The owner of an object, usually its Cluster."""
 
     @property
     def paused(self) -> bool:
-        """Whether the objects that belong to it must be left alone."""
+        """Whether the owned objects must be left alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unowned:
-    """The owner of an object that belongs to nothing; `paused`: the object pauses itself by a field."""
+    """The owner of an object that has none; `paused`: the object has a pause field of its own."""
 
     paused: bool = False
 
@@ -67,6 +67,6 @@ def owner_key(obj: Object, kind: str) -> ObjectKey | None:
 
 
 async def find_owner(reader: Reader, obj: Object, kind: type[T]) -> T | None:
-    """Return the owner, or None where there is none (yet, or any more)."""
+    """Return the owner, or None if it does not exist."""
     key = owner_key(obj, kind.__name__)
     return None if key is None else await reader.find(kind, key)

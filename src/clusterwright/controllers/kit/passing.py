@@ -1,4 +1,4 @@
-"""One pass under way: what it has read, done, decided and failed at so far; and the one way in which a pass fails."""
+"""One running pass: what it has read, done, decided and failed at so far; and how passes fail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from clusterwright.tables import Decision, Table
 from clusterwright.workload.access import NotConnected
 
 CONNECTION_RETRY = 20.0
-"""Seconds after which a pass that failed only for want of a connection is run again: the connection itself wakes it sooner."""
+"""Seconds until a pass that failed only because a connection is missing runs again; the connection itself requeues it sooner."""
 
 T = TypeVar("T", bound=Object)
 T_co = TypeVar("T_co", bound=Object, covariant=True)
@@ -27,11 +27,11 @@ X = TypeVar("X")
 
 
 class PassFailed(ApiError):
-    """A pass could not do all that it should. Foreseen: it is logged without a stack trace and counts as no panic."""
+    """A pass failed in an expected way: it is logged without a stack trace and does not count as a panic."""
 
 
 class Seen(Protocol[T_co]):
-    """What every snapshot has: the object, and the moment of the pass. Frozen."""
+    """The fields of every snapshot: the object, and the time of the pass. Frozen."""
 
     @property
     def object(self) -> T_co: ...  # noqa: D102
@@ -45,7 +45,7 @@ D = TypeVar("D", bound=Seen[Any])
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A Kubernetes Event of the object, recorded when the pass has written what it tells."""
+    """A Kubernetes Event of the object, recorded after the patch that it is about."""
 
     type: str
     reason: str
@@ -53,7 +53,7 @@ class Event:
 
 
 class Pass(Generic[T, S, D]):
-    """A pass under way: what it has read, and what it has done with it so far.
+    """A running pass: what it has read, and what it has done so far.
 
     `seen` is made once and stays as it was read. `done` begins as `seen` and is replaced by each step that has an outcome. Its type derives
     from that of `seen`, so that a table on what was read may also be asked at the end, but a table on what was done not at the beginning.
@@ -76,7 +76,7 @@ class Pass(Generic[T, S, D]):
         self.errors: list[Exception] = []
         self.events: list[Event] = []
         self.reports: list[Report] = []
-        """Writes to other objects that are left for a moment."""
+        """Writes to other objects that are delayed, because they only report state."""
 
     @property
     def seen(self) -> S:
@@ -85,12 +85,12 @@ class Pass(Generic[T, S, D]):
 
     @property
     def object(self) -> T:
-        """The object as this pass would leave it so far."""
+        """The object as the pass leaves it so far."""
         obj: T = self.done.object
         return obj
 
     def become(self, obj: T) -> None:
-        """Replace the object as this pass would leave it."""
+        """Replace the object that the pass will write."""
         if obj is not self.done.object:
             done: Any = self.done
             self.done = replace(done, object=obj)
@@ -98,7 +98,7 @@ class Pass(Generic[T, S, D]):
     # ------------------------------------------------------------------------------------------------- decisions
 
     def decide(self, table: Table[D], cause: Exception | None = None) -> Decision:
-        """Let a table decide on what was read and done. Its row, vote and error are noted; `cause` is the cause of its error."""
+        """Let a table decide on what was read and done. Record its row, requeue vote and error; `cause` is the cause of its error."""
         return self.decide_on(table, self.done, cause)
 
     def decide_on(self, table: Table[X], facts: X, cause: Exception | None = None) -> Decision:
@@ -111,7 +111,7 @@ class Pass(Generic[T, S, D]):
         return decision
 
     def conclude(self, *tables: Table[D], together: bool = False, cause: Exception | None = None) -> None:
-        """Let tables decide their conditions, each seeing what those before it decided; `together`: none sees the others.
+        """Let tables decide their conditions, each after the ones before it; `together`: on the same input.
 
         `cause` is the cause of their errors.
         """
@@ -127,21 +127,21 @@ class Pass(Generic[T, S, D]):
         self.become(conditions.with_v1beta1(self.object, condition, self._seen.now))
 
     def vote(self, delay: timedelta | None) -> None:
-        """Look again after this time at the latest; None is no vote."""
+        """Requeue after this time at the latest; None does nothing."""
         if delay:
             self.votes.append(delay)
 
     # -------------------------------------------------------------------------------------------------- failures
 
     def fail(self, error: Exception | str, cause: Exception | None = None) -> None:
-        """Let the pass end in this error, after its remaining steps; a text becomes a PassFailed with that cause."""
+        """Let the pass end in this error after its remaining steps; a text becomes a PassFailed with that cause."""
         if isinstance(error, str):
             error = PassFailed(error)
             error.__cause__ = cause
         self.errors.append(error)
 
     async def delete(self, client: Client, obj: Object) -> None:
-        """Delete an object that belongs to this one, and record it. One that is gone already is not a failure."""
+        """Delete an object that belongs to this one, and record it. An object that is gone already is not a failure."""
         name = obj.metadata.name
         try:
             await client.delete(type(obj), obj.key, uid=obj.metadata.uid)
@@ -154,20 +154,20 @@ class Pass(Generic[T, S, D]):
         self.record("Normal", "SuccessfulDelete", f"Deleted {obj.kind} {name}")
 
     def record(self, type: str, reason: str, message: str) -> None:
-        """Record an Event of the object when the pass has written what it concluded."""
+        """Record an Event of the object after the final patch of the pass."""
         self.events.append(Event(type, reason, message))
 
     # ---------------------------------------------------------------------------------------------------- writing
 
     def rebase(self, latest: Original[T]) -> None:
-        """Go on from the object as it is now: this pass has changed it by a write of another form, or others have."""
+        """Continue from a newer state of the object, which this pass or another client has written in another way."""
         self.original = latest
         self.become(latest.object)
 
     async def save(self, obj: T) -> None:
-        """Write now what must not be lost, whatever comes; the patch at the end is then a change of what was written.
+        """Write data now that must not be lost if the pass fails; the final patch is then relative to it.
 
-        What the object is to become stays as it is, and the pass speaks for the generation that it read.
+        The object that the pass will write stays unchanged, and observedGeneration is that of the read object.
         """
         answer = await self.write(self.original, obj)
         if answer is not None:
@@ -175,9 +175,9 @@ class Pass(Generic[T, S, D]):
 
 
 def failure(errors: Sequence[Exception]) -> PassFailed | Terminal:
-    """Return all that failed in a pass, as one error: Terminal if no part of it can be mended by a retry.
+    """Return all failures of a pass as one error: Terminal if a retry cannot fix any part of it.
 
-    It is not in a hurry if only the connection to a workload cluster is missing, nor where an API server asked for patience.
+    Its retry is not urgent if only the connection to a workload cluster is missing, or if an API server asked to wait.
     """
     text = "; ".join(dict.fromkeys(str(e) or type(e).__name__ for e in errors))
     if all(isinstance(e, Terminal) for e in errors):

@@ -1,4 +1,4 @@
-"""The pass, once for all kinds: read, owner, finalizer, pause, observe, act, conclude, patch, trace, result.
+"""The pass, the same for all kinds: read, owner, finalizer, pause, observe, act, conclude, patch, trace, result.
 
 A kind says what it is (`Shape`) and fills in the steps that are its own (`Kind`); the order, the early exits, the one patch, the
 Events, the trace and the way of failing are here and the same for all.
@@ -32,7 +32,7 @@ S = TypeVar("S", bound=Seen[Any])
 D = TypeVar("D", bound=Seen[Any])
 
 STEP = "reconcile"
-"""The name under which traces tell how far a pass came."""
+"""The name under which traces show where a pass ended early."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,60 +41,63 @@ class Shape(Generic[T]):
 
     kind: type[T]
     finalizer: str = ""
-    """Empty: there is nothing to clean up."""
+    """The finalizer; empty: there is nothing to clean up."""
     finalizer_in_act: bool = False
-    """It is not added in a pass of its own: the kind does it (`Pass.save`), with what else it writes, before it makes anything."""
+    """Whether the kind adds its finalizer itself (`Pass.save`) with another write, before it creates anything."""
     owned: tuple[str, ...]
-    """The types of conditions that only this controller sets; in a conflict they win."""
+    """The types of conditions that only this controller sets; it wins conflicts over them."""
     owned_v1beta1: tuple[str, ...] = ()
     done: type[Any] | None = None
-    """The type of what a pass does; it derives from the snapshot's. None: the tables ask only what was read and what the object becomes."""
+    """The type of the pass's outcome, derived from the snapshot type. None: tables read only the snapshot and the changed object."""
     main: bool = True
     """Whether this is the kind's main controller: the one that writes the condition Paused and `status.observedGeneration`.
 
-    Any other controller of the kind, and the controller of a kind without status, writes neither; only a paused owner ends its passes.
+    Other controllers of the kind, and controllers of kinds without status, write neither; only a paused owner ends their passes.
     """
 
 
 class Kind(Protocol[T, O, S, D]):
-    """The steps of a pass that are a kind's own. Derive from it: the optional ones have defaults."""
+    """The steps of a pass that a kind defines. Derive from it: the optional ones have defaults."""
 
     async def owner(self, obj: T) -> O | Decision | None:
-        """Return the facts of what the object belongs to, mostly its Cluster. A paused owner ends the pass.
+        """Return the facts of the owner, usually the Cluster. A paused owner ends the pass.
 
-        None, or the decision that says why, ends the pass: the owner does not exist yet, and its creation starts the next pass.
+        None, or the decision that gives the reason, ends the pass: the owner does not exist yet, and its creation starts the next pass.
         """
 
     async def observe(self, obj: T, owner: O) -> S | Decision | None:
-        """Read everything that decisions need into one frozen snapshot. What cannot be read is a value there, for the tables.
+        """Read everything that decisions need into one frozen snapshot. A failed read is a value in it, which tables handle.
 
-        None, or the decision that says why, ends the pass: there is nothing to do for this object now.
+        None, or the decision that gives the reason, ends the pass: there is nothing to do for this object now.
         """
 
     async def act(self, run: Pass[T, S, D]) -> None:
-        """Do what the tables say. An ApiError (PassFailed is one) or Terminal ends this step, not the pass: it concludes, then fails."""
+        """Carry out what the tables decide.
+
+        An ApiError (such as PassFailed) or Terminal ends this step; `conclude` still runs, then the pass fails.
+        """
 
     def conclude(self, run: Pass[T, S, D]) -> None:
         """Let the condition tables decide, and set the rest of the status. Pure."""
 
     async def written(self, run: Pass[T, S, D]) -> None:
-        """Do what may only follow the patch. It is not called after a failure."""
+        """Carry out actions that must follow the patch. This is not called after a failure."""
         return
 
     def unready(self) -> Decision | None:
-        """Return the decision that keeps every pass of this kind waiting now, or None."""
+        """Return the decision that makes every pass of this kind wait now, or None."""
         return None
 
     def concerns(self, obj: T) -> bool:
-        """Return whether the object is this controller's at all; one that is not is left alone wholly."""
+        """Return whether this controller handles the object at all; otherwise it is left alone completely."""
         return True
 
     def forget(self, key: ObjectKey) -> None:
-        """The object is gone: drop what is kept about it."""
+        """Drop the state that is kept about an object that is gone."""
         return
 
     async def gone(self, key: ObjectKey) -> None:
-        """The object was not there any more when a pass began."""
+        """Handle an object that no longer existed when its pass began."""
         self.forget(key)
 
 
@@ -139,7 +142,7 @@ class KindReconciler(Generic[T, O, S, D]):
         return Result.soonest(*run.votes)
 
     async def _begin(self, original: Original[T]) -> Pass[T, S, D] | Result:
-        """Return whether and on what there is to act."""
+        """Return the object and its owner if there is something to do, else the result."""
         deps, key, shape = self._deps, original.object.key, self._shape
         if not self._kind.concerns(original.object):
             deps.reports.leave(key)
@@ -166,7 +169,7 @@ class KindReconciler(Generic[T, O, S, D]):
         return Pass(original, seen, self._begun(seen), self._patch, {STEP: step, **rows})
 
     def _begun(self, seen: S) -> D:
-        """Return what a pass has done that has done nothing yet: it holds what was read."""
+        """Return the initial outcome of a pass: what was read."""
         done: Any = seen
         if self._shape.done is not None:
             done = self._shape.done(**{field.name: getattr(seen, field.name) for field in fields(done)})
@@ -178,17 +181,17 @@ class KindReconciler(Generic[T, O, S, D]):
         return bool(finalizer) and await ensure_finalizer(self._patcher, original, finalizer) is Finalization.ADDED
 
     def _end(self, key: ObjectKey, step: str, rows: Mapping[str, str] | None = None) -> Result:
-        """Return the pass ends at a step before it acts."""
+        """End the pass at a step before it acts."""
         self._deps.trace(key, {STEP: step, **(rows or {})})
         return Result.await_change()
 
     def _halt(self, key: ObjectKey, decision: Decision, rows: Mapping[str, str] | None = None) -> Result:
-        """End the pass before it acts, as a table has decided."""
+        """End the pass before it acts, as a table decided."""
         self._deps.trace(key, {STEP: decision.row, **(rows or {}), decision.table: decision.row})
         return Result.soonest(decision.requeue)
 
     async def _write(self, run: Pass[T, S, D]) -> None:
-        """One patch; then the Events, whether or not it could be written."""
+        """Write the patch; then record the Events, even if the patch failed."""
         before, after = run.original.object, run.object
         failed = bool(run.errors)
         complete = not failed
@@ -222,7 +225,7 @@ class KindReconciler(Generic[T, O, S, D]):
             raise
 
     def _tell(self, obj: T, errors: Sequence[Exception]) -> None:
-        """What failed, also where nothing else can be written: that may be what failed."""
+        """Record failures as Events, even if nothing else can be written."""
         for text in dict.fromkeys(str(e) or type(e).__name__ for e in errors if not is_expected(e)):
             self._deps.events.record(obj, "Warning", "ReconcileError", text)
 

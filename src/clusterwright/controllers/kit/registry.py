@@ -1,4 +1,4 @@
-"""Which controllers there are. A kind may have several: `topology/cluster` beside `cluster`."""
+"""The list of controllers. A kind may have several, for example `cluster` and `topology/cluster`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clusterwright.controllers.wiring import ControllerDefinition
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A controller: its name, the kind that it reconciles, and the package whose build module has it as CONTROLLER."""
+    """A controller: its name, the kind that it reconciles, and the package whose build module defines CONTROLLER."""
 
     name: str
     kind: str
@@ -41,17 +41,17 @@ KINDS: tuple[str, ...] = tuple(dict.fromkeys(e.kind for e in ENTRIES))
 
 
 def find(kind: str, name: str = "") -> Entry | None:
-    """Return the entry of the controller of this name and kind, or of the kind's first; None where there is none."""
+    """Return the entry of the controller of this name and kind, or of the kind's first; None if there is none."""
     return next((e for e in ENTRIES if e.kind == kind and name in {"", e.name}), None)
 
 
 @cache
 def definition(entry: Entry) -> ControllerDefinition:
-    """Return the controller itself; its package is imported only now."""
+    """Return the controller's definition, importing its package now."""
     found: ControllerDefinition = import_module(f"clusterwright.controllers.{entry.package}.build").CONTROLLER
     return found
 
 
 def controllers() -> tuple[ControllerDefinition, ...]:
-    """Return all of them."""
+    """Return the definitions of all controllers."""
     return tuple(definition(entry) for entry in ENTRIES)

@@ -15,7 +15,7 @@ T = TypeVar("T", bound=Object)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot(Generic[T]):
-    """An object as it was read, and the moment of the pass. Derive from it, and add the facts that tables ask for.
+    """An object as it was read, and the moment of the pass. Derive from it, and add the facts that tables read.
 
     A type for what a pass does derives from that again, with the outcome of each step; `object` is then the object as the pass leaves it.
     """
@@ -25,33 +25,33 @@ class Snapshot(Generic[T]):
 
     @property
     def key(self) -> ObjectKey:
-        """Its namespace and name."""
+        """The object's namespace and name."""
         return self.object.key
 
     @property
     def metadata(self) -> ObjectMeta:
-        """Its metadata."""
+        """The object's metadata."""
         return self.object.metadata
 
     @property
     def deleting(self) -> bool:
-        """Whether it is being deleted."""
+        """Whether the object is being deleted."""
         return self.object.metadata.deletion_timestamp is not None
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Its conditions."""
+        """The object's conditions."""
         obj: Any = self.object
         found: tuple[Condition, ...] = obj.status.conditions
         return found
 
     @property
     def v1beta1_conditions(self) -> tuple[V1Beta1Condition, ...]:
-        """Its deprecated conditions."""
+        """The object's deprecated conditions."""
         return v1beta1_conditions(self.object)
 
     def condition(self, type: str) -> Condition | None:
-        """Return its condition of this type."""
+        """Return the condition of this type."""
         return get(self.conditions, type)
 
 
@@ -68,5 +68,5 @@ class ScaledSnapshot(Snapshot[T]):
 
     @property
     def desired(self) -> int:
-        """How many there must be; none while deleting."""
+        """The desired number of replicas; none while deleting."""
         return 0 if self.deleting else self.replicas or 0

@@ -1,7 +1,7 @@
-"""From a change to the keys that it concerns, by name; and which changes count.
+"""Map a change to the keys to reconcile, and decide which changes count.
 
-What counts is what is read: a predicate is `changed(Facts.of)`, where `Facts` is the type that the snapshot holds, so that the
-predicate cannot drift from what the tables read.
+A change counts if it affects what is read: a predicate is `changed(Facts.of)`, where `Facts` is the type that the snapshot holds, so that
+the predicate cannot drift from what the tables read.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from clusterwright.runtime.mapping import owners
 from clusterwright.runtime.reconcile import Mapper
 
 SETTLE = 0.25
-"""Seconds that whoever sums up the objects below it waits for more of them to change."""
+"""Seconds to collect changes of children before an object that aggregates them is reconciled."""
 
 
 async def cluster(obj: Any, _reader: Reader) -> Sequence[ObjectKey]:
-    """Return the Cluster that the object says it belongs to: by `spec.clusterName`, else by its label."""
+    """Return the Cluster that the object belongs to: by `spec.clusterName`, else by its label."""
     name = getattr(obj.spec, "cluster_name", "") or obj.metadata.labels.get(CLUSTER_NAME_LABEL, "")
     return (ObjectKey(obj.metadata.namespace, name),) if name else ()
 
 
 def of_cluster(kind: type[Object], *, having: str = "") -> Mapper:
-    """Return the objects of a kind that carry the label of the changed Cluster; `having`: and this label, too."""
+    """Return the objects of a kind that carry the label of the changed Cluster; `having`: that also carry this label."""
 
     async def map(obj: Any, reader: Reader) -> Sequence[ObjectKey]:
         selector = f"{CLUSTER_NAME_LABEL}={obj.metadata.name}" + (f",{having}" if having else "")
@@ -37,7 +37,7 @@ def of_cluster(kind: type[Object], *, having: str = "") -> Mapper:
 
 
 def same_cluster(labels: Mapping[str, str]) -> str:
-    """A selector of what is of the same Cluster as an object with these labels; of everything, if it has none. Admission sets the label."""
+    """Return a selector for objects of the same Cluster as an object with these labels; for all, without one. Admission sets the label."""
     name = labels.get(CLUSTER_NAME_LABEL, "")
     return f"{CLUSTER_NAME_LABEL}={name}" if name else ""
 
@@ -62,7 +62,7 @@ def by_reference(group: str, kind: str, references: Callable[[Any], Iterable[Ref
 
 
 def referrers(kind: type[Object], refers: Callable[[Any, Any], bool]) -> Mapper:
-    """Return the objects of a kind, in any namespace, that refer to the changed object: `refers(one, changed)` tells."""
+    """Return the objects of a kind, in any namespace, for which `refers(one, changed)` is true."""
 
     async def map(obj: Any, reader: Reader) -> Sequence[ObjectKey]:
         return tuple(o.key for o in await reader.list(kind) if refers(o, obj))
@@ -71,7 +71,7 @@ def referrers(kind: type[Object], refers: Callable[[Any, Any], bool]) -> Mapper:
 
 
 def controller_or_selecting(kind: type[Object], selects: Callable[[Any, Mapping[str, str]], bool]) -> Mapper:
-    """Return the controller of the changed object, if it is of this kind; for an orphan all of the kind that select its labels."""
+    """Return the controller of the changed object, if it is of this kind; for an orphan, all of the kind that select its labels."""
 
     async def map(obj: Any, reader: Reader) -> Sequence[ObjectKey]:
         metadata = obj.metadata

@@ -6,5 +6,5 @@
     owns        conditions Ready, DataSecretAvailable, CertificatesAvailable, Paused and their v1beta1 form; the Secret with the
                 data, the init lock, bootstrap tokens on the workload cluster; certificates of a stand-alone control plane
 
-One pass is a short script (`reconciler.py`) whose every choice is a table (`plan.py`, `conditions.py`) or a pure function of `kubeadm/`.
+One pass is a short script (`reconciler.py`) in which every choice is a table (`plan.py`, `conditions.py`) or a pure function of `kubeadm/`.
 """

@@ -1,8 +1,8 @@
-"""How the KubeadmConfig controller is wired: what it watches, and which configs each change starts a pass for.
+"""Wire the KubeadmConfig controller: its watches, and the configs that each change reconciles.
 
 Everything that a pass waits for is watched: the Cluster's infrastructure, endpoint and first control-plane node, the init lock, the
-certificates, Secrets that files and passwords come from, the connection to the workload cluster. The requeues of the tables are only
-needed if an event is lost.
+certificates, Secrets that files and passwords come from, the connection to the workload cluster. The requeues of the tables are only needed
+if an event is lost.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _sources(config: KubeadmConfig) -> set[str]:
 async def lock_to_configs(lock: ConfigMap, reader: Reader) -> Sequence[ObjectKey]:
     """Return the configs of the other control-plane Machines, which may wait for the init lock.
 
-    A pass that fails releases the lock that it took. If that woke the same config, it would fail again at once, without backoff.
+    A pass that fails releases the lock that it took. If that requeued the same config, it would fail again at once, without backoff.
     """
     name, held = lock.metadata.labels.get(CLUSTER_NAME_LABEL, ""), read_information(lock)
     holder = held.machine_name if held is not None else ""
@@ -75,7 +75,7 @@ async def lock_to_configs(lock: ConfigMap, reader: Reader) -> Sequence[ObjectKey
 
 
 async def gone_to_configs(machine: Machine, reader: Reader) -> Sequence[ObjectKey]:
-    """Return the configs of the other control-plane Machines: one that is gone may have held the init lock."""
+    """Return the configs of the other control-plane Machines: a deleted Machine may have held the init lock."""
     return await _configs(reader, machine.metadata.namespace, machine.spec.cluster_name, f",{CONTROL_PLANE_LABEL}")
 
 
@@ -98,12 +98,12 @@ def is_control_plane_gone(old: Machine | None, new: Machine | None) -> bool:
 
 
 def is_lock(old: ConfigMap | None, new: ConfigMap | None) -> bool:
-    """Return whether an init lock was released or changed; that one was taken does not matter."""
+    """Return whether an init lock was released or changed; taking it does not count."""
     return old is not None and old.metadata.name.endswith(NAME_SUFFIX)
 
 
 def _cluster_of(secret: Secret) -> str:
-    """Return the Cluster whose certificate a Secret has by its name, because users' own Secrets need no label; else an empty string."""
+    """Return the Cluster whose certificate a Secret holds, from its name, because users' Secrets need no label; else an empty string."""
     name = secret.metadata.name
     client = f"-{Purpose.API_SERVER_ETCD_CLIENT}"
     if name.endswith(client):
@@ -121,7 +121,7 @@ def is_certificate(old: Secret | None, new: Secret | None) -> bool:
 
 
 def is_content(old: Secret | None, new: Secret | None) -> bool:
-    """Return whether a user's Secret appeared or changed; Secrets that programs keep have no contents for files."""
+    """Return whether a user's Secret appeared or changed; skip types of Secrets that cannot contain files."""
     return new is not None and new.type not in _MADE_BY_PROGRAMS and (old is None or old.data != new.data)
 
 

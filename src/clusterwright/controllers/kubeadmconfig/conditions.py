@@ -1,4 +1,4 @@
-"""What the conditions of a KubeadmConfig say, in both forms, after what a pass has found. Pure.
+"""The conditions of a KubeadmConfig, in both forms, at the end of a pass. Pure.
 
 Rows of failures come before rows of success, because a pass that fails late has often succeeded in part. They end the pass in its error.
 """

@@ -1,4 +1,4 @@
-"""How a joining node finds its cluster. What the spec leaves open is filled from the Cluster and its CA. Pure."""
+"""Find how a joining node reaches its cluster: fill gaps in the spec from the Cluster and its CA. Pure."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from clusterwright.kubeadm.tokens import DEFAULT_TTL
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """The spec with what could be filled in, and what is still missing or wrong. `ttl` is the lifetime of bootstrap tokens."""
+    """The spec with its gaps filled, and what is still missing or wrong. `ttl` is the lifetime of bootstrap tokens."""
 
     spec: KubeadmConfigSpec
     needs_endpoint: bool = False
     needs_token: bool = False
     by_file: bool = False
     misplaced: bool = False
-    """Whether a worker has settings that only a control-plane node may have; then nothing was filled in."""
+    """Whether a worker has settings that only control-plane nodes may have; then nothing was filled in."""
     ttl: timedelta = DEFAULT_TTL
 
 

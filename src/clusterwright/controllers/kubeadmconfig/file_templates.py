@@ -1,4 +1,4 @@
-"""Files whose content is a Go template: rendered with the version of the control plane, which may be ahead of the node's."""
+"""Render files whose content is a Go template with the version of the control plane, which may be ahead of the node's."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from clusterwright.runtime.errors import ApiError
 
 TEMPLATE: Final = "Template"
 MOST_BYTES: Final = 1 << 20
-"""The longest file that a template may make."""
+"""The longest file that a template may produce."""
 MOST_STEPS: Final = 120_000
-"""The highest cost of all templates of a config: about 200 milliseconds, and other work has its turn between two files."""
+"""The highest cost of all templates of a config: about 200 milliseconds; other tasks run between two files."""
 _HIDDEN: Final = "its content comes from a Secret, so that the error is not shown"
 
 
@@ -47,12 +47,12 @@ async def prepare_files(client: Client, namespace: str, files: Sequence[File], c
 
 
 def template_data(version: str) -> dict[str, Any]:
-    """Return what templates see. The key `controlPlane` is absent where no version is known, so that `{{ if .controlPlane }}` works."""
+    """Return the data for templates. The key `controlPlane` is absent without a known version, so that `{{ if .controlPlane }}` works."""
     return {"controlPlane": {"version": version}} if version else {}
 
 
 def rendered(file: File, data: Mapping[str, Any], budget: Budget, *, is_secret: bool = False) -> File:
-    """Return the file as it is written on the node. Raises MaterialFailed, which quotes nothing of a Secret."""
+    """Return the file as it is written on the node. Raises MaterialFailed, which never quotes a Secret."""
     if file.content_format != TEMPLATE:
         return file
     path = quote(file.path)
@@ -72,7 +72,7 @@ def rendered(file: File, data: Mapping[str, Any], budget: Budget, *, is_secret: 
 
 
 async def _control_plane_version(client: Client, cluster: ClusterFacts) -> str:
-    """Return the version that the control plane wants, with all its parts; empty where there is none. Raises MaterialFailed."""
+    """Return the full version that the control plane wants; empty if there is none. Raises MaterialFailed."""
     if cluster.control_plane_ref is None:
         return ""
     try:

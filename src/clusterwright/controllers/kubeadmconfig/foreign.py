@@ -1,4 +1,4 @@
-"""Whether a Secret with the name of a config is its bootstrap data, or somebody else's and must not be touched. Pure."""
+"""Decide whether a Secret with the name of a config is its bootstrap data, or another Secret that must not be touched. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clusterwright.controllers.kubeadmconfig.snapshot import ClusterFacts
 from clusterwright.kubeadm.certificates import SECRET_TYPE
 
 DATA_KEYS: Final = frozenset({"value", "format"})
-"""The keys of bootstrap data. A kubeconfig has no `format`, certificates have other keys."""
+"""The keys of bootstrap data. A kubeconfig has no `format`, and certificates have other keys."""
 _KEY_PAIR: Final = frozenset({"tls.crt", "tls.key"})
 
 

@@ -1,4 +1,4 @@
-"""The questions that the tables of a KubeadmConfig ask, in the order of the tables. Pure."""
+"""The guards of the KubeadmConfig tables, in the order of the tables. Pure."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def deleting(p: Presence) -> bool:
 
 
 def the_cluster(s: ConfigSnapshot) -> tuple[Subject, ...]:
-    """Return the Cluster as the subject of a question."""
+    """Return the Cluster as the subject of a guard."""
     return (core_subject("Cluster", s.cluster.key),)
 
 
 def the_owner(s: ConfigSnapshot) -> tuple[Subject, ...]:
-    """Return the owner as the subject of a question."""
+    """Return the owner as the subject of a guard."""
     return (core_subject(s.owner.kind, s.owner.key),)
 
 

@@ -1,4 +1,4 @@
-"""The init lock: a ConfigMap that says which Machine runs `kubeadm init`, so that no second one does.
+"""The init lock: a ConfigMap that names the Machine that runs `kubeadm init`, so that no other runs it.
 
     free      there is no ConfigMap: the Machine that creates it holds the lock
     held      it names a Machine: only that Machine may go on (as often as it needs, if its passes fail or the process dies)
@@ -32,7 +32,7 @@ log = get_logger("kubeadmconfig.initlock")
 
 
 class Lock(Enum):
-    """How the lock was found by the Machine that wants it. It has the lock after FREE, OURS and STALE."""
+    """The state in which a Machine found the lock. The Machine holds the lock after FREE, OURS and STALE."""
 
     FREE = "nobody held it"
     OURS = "the Machine held it before"
@@ -43,7 +43,7 @@ class Lock(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt to take the lock. `initialized`: the lock was only free because the control plane is up already."""
+    """An attempt to take the lock. `initialized`: the lock was free only because the control plane is already up."""
 
     lock: Lock
     initialized: bool = False

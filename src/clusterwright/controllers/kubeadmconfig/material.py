@@ -38,7 +38,7 @@ class OutcomeUnknown(MaterialFailed):
 
 
 class SecretInTheWay(MaterialFailed):
-    """The bootstrap data cannot be stored, because another Secret has its name. `advice` says so with the next step."""
+    """The bootstrap data cannot be stored, because another Secret has its name. `advice` gives the next step."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -175,7 +175,7 @@ def data_secret(config: KubeadmConfig, cluster: ClusterFacts, data: bytes) -> Js
 
 
 async def store(client: Client, config: KubeadmConfig, cluster: ClusterFacts, data: bytes) -> None:
-    """Create the Secret, or replace one that an earlier pass left. Raises MaterialFailed; SecretInTheWay if it is not ours."""
+    """Create the Secret, or replace one of an earlier pass. Raises MaterialFailed; SecretInTheWay if it is not ours."""
     secret, what = data_secret(config, cluster, data), "create"
     try:
         try:
@@ -197,7 +197,7 @@ async def store(client: Client, config: KubeadmConfig, cluster: ClusterFacts, da
 
 
 async def holds_other_token(client: Client, config: KubeadmConfig, token: str) -> bool:
-    """Return whether the stored data lets a node join with another token than this one. Raises ApiError.
+    """Return whether the stored data makes a node join with another token. Raises ApiError.
 
     A pass that created a token and then failed leaves such data: the spec has the new token, the data the old one.
     """
@@ -209,7 +209,7 @@ async def holds_other_token(client: Client, config: KubeadmConfig, token: str) -
 
 
 async def discard_unused(client: Client, config: KubeadmConfig) -> bool:
-    """Remove data that an earlier pass stored but did not put into the status; return whether nothing is left that a node could use."""
+    """Remove data that an earlier pass stored without recording it in the status; return whether no usable data is left."""
     try:
         secret = await client.live.find(Secret, config.key)
         if secret is None or not any(owner.uid == config.metadata.uid for owner in secret.metadata.owner_references):

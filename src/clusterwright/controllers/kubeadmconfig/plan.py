@@ -1,4 +1,4 @@
-"""What a pass over a KubeadmConfig does: its tables, in the order in which a pass asks them. Pure.
+"""The tables of a pass over a KubeadmConfig, in the order of evaluation. Pure.
 
     PRESENCE    are owner and Cluster there?            asked before the pass begins
     STEP        which step does the pass take?          asked once
@@ -58,7 +58,7 @@ ENDPOINT_POLL = timedelta(seconds=10)
 
 
 class Begin(Enum):
-    """Whether there is anything to do."""
+    """Whether a pass can begin."""
 
     AWAIT_OWNER = "wait for the owner reference to be set"
     AWAIT_CLUSTER = 'log "Cluster does not exist yet, waiting until it is created"'
@@ -67,7 +67,7 @@ class Begin(Enum):
 
 
 class Step(Enum):
-    """What a pass does."""
+    """The step of a pass."""
 
     AWAIT_INFRASTRUCTURE = "wait for the Cluster's infrastructure"
     RESTORE_STATUS = "take status from the owner"
@@ -80,7 +80,7 @@ class Step(Enum):
 
 
 class Locking(Enum):
-    """What follows an attempt to take the init lock."""
+    """The result of an attempt to take the init lock."""
 
     GENERATE = "generate data for kubeadm init and keep the lock"
     WAIT = 'log "A control plane is already being initialized"'
@@ -97,7 +97,7 @@ class Joining(Enum):
 
 
 class Keeping(Enum):
-    """What becomes of a bootstrap token."""
+    """What to do about a bootstrap token."""
 
     KEEP = "nothing, or generate the data again if it has another token"
     PROLONG = "extend the expiration of the token; generate the data again if it has another token"
@@ -106,13 +106,13 @@ class Keeping(Enum):
 
 @message("<error>")
 def token_error(t: TokenFound) -> str:
-    """Return what went wrong with the token."""
+    """Return the error about the token."""
     return t.detail
 
 
 @message("<error>; the machine was already created with this token and can no longer join: delete the Machine to replace it")
 def comes_too_late(t: TokenFound) -> str:
-    """Return why another token is of no use."""
+    """Return why another token would be useless."""
     return f"{t.detail}; the machine was already created with this token and can no longer join: delete the Machine to replace it"
 
 

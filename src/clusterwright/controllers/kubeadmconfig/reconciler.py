@@ -1,7 +1,7 @@
-"""The KubeadmConfig's own steps of a pass: what the tables of `plan` decide, done.
+"""The KubeadmConfig's own steps of a pass: carry out what the tables of `plan` decide.
 
-A missing owner or Cluster starts a pass when it is created. A failure is raised after the patch, so that what was filled into the spec
-is not lost.
+A missing owner or Cluster starts a pass when it is created. A failure is raised after the patch, so that values filled into the spec are
+not lost.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ ConfigPass = Pass[KubeadmConfig, ConfigSnapshot, ConfigDone]
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """The owner of a config and its Cluster. `chain` is what the owner belongs to, for the log."""
+    """The owner of a config and its Cluster. `chain` holds the owners of the owner, for the log."""
 
     owner: OwnerFacts
     cluster: ClusterFacts
@@ -78,7 +78,7 @@ def make(deps: Dependencies) -> Reconciler:
 
 
 class KubeadmConfigs(Kind[KubeadmConfig, Owners, ConfigSnapshot, ConfigDone]):
-    """Generates and keeps bootstrap data."""
+    """Generates and maintains bootstrap data."""
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
@@ -102,7 +102,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, ConfigSnapshot, ConfigDone]):
         return decision if owner is None or cluster is None else Owners(owner, cluster, chain)
 
     async def observe(self, obj: KubeadmConfig, owner: Owners) -> ConfigSnapshot | Decision:
-        """Return the config with its owner and Cluster, or the row that leaves a config alone that is being deleted."""
+        """Return the config with its owner and Cluster, or the row that skips a config under deletion."""
         presence = PRESENCE.decide(Presence(owner.owner, owner.cluster, obj.metadata.deletion_timestamp is not None))
         if presence.act is not Begin.GO_ON:
             return presence
@@ -116,7 +116,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, ConfigSnapshot, ConfigDone]):
         )
 
     async def act(self, run: ConfigPass) -> None:
-        """Take the step. A bad spec or certificate fails the pass as an error of an API server does."""
+        """Run the step. A bad spec or certificate fails the pass like an API server error."""
         with bound(owners=",".join(run.seen.chain)):
             try:
                 await self._step(run)
@@ -126,7 +126,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, ConfigSnapshot, ConfigDone]):
                 raise error if isinstance(error, ApiError) else PassFailed(str(error)) from error
 
     async def _own_secret(self, run: ConfigPass) -> None:
-        """Make the config the controller of its Secret. Raises MaterialFailed, and says so of a config that waits for its data."""
+        """Make the config the controller of its Secret. Raises MaterialFailed, and records it on a config that waits for its data."""
         try:
             await material.ensure_owner(self._client, run.object, run.seen.cluster)
         except material.SecretInTheWay as error:
@@ -165,7 +165,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, ConfigSnapshot, ConfigDone]):
                 assert_never(never)
 
     def conclude(self, run: ConfigPass) -> None:
-        """Set the conditions of what the pass came to, and Ready."""
+        """Set the conditions from the outcome of the pass, and Ready."""
         cause = run.done.cause
         origin = cause.__cause__ if isinstance(cause, PassFailed) else None
         run.conclude(*TABLES, cause=origin if isinstance(origin, Exception) else cause)
@@ -174,7 +174,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, ConfigSnapshot, ConfigDone]):
     # ------------------------------------------------------------------------------------------------- init
 
     async def _init(self, run: ConfigPass) -> None:
-        """Generate data for `kubeadm init` under the lock. It stays held after success: the control plane is not up yet."""
+        """Generate data for `kubeadm init` under the lock. It stays locked after success, because the control plane is not up yet."""
         cluster, machine = run.seen.cluster, run.seen.owner.key.name
         lock = await self._lock.acquire(cluster, machine)
         try:
@@ -204,7 +204,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, ConfigSnapshot, ConfigDone]):
             raise
 
     async def _initialized_meanwhile(self, cluster: ClusterFacts) -> bool:
-        """Return whether the Cluster that we know is out of date. The first join releases the lock, so a free lock proves nothing."""
+        """Return whether our view of the Cluster is out of date. The first join releases the lock, so a free lock proves nothing."""
         latest = await self._client.live.find(Cluster, cluster.key)
         return latest is None or ClusterFacts.of(latest).initialized
 
@@ -297,7 +297,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, ConfigSnapshot, ConfigDone]):
     # ----------------------------------------------------------------------------------------------- tokens
 
     async def _keep_token(self, run: ConfigPass, *, rotate: bool) -> None:
-        """Keep the token alive until the node has joined; with `rotate`, replace a pool's token in time for nodes that may still come."""
+        """Keep the token alive until the node has joined; with `rotate`, replace a pool's token in time for later nodes."""
         remote = await self._remote(run, Token.UNREADABLE)
         if remote is None:
             return
@@ -328,7 +328,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, ConfigSnapshot, ConfigDone]):
             await self._join(run)
 
     async def _new_token(self, run: ConfigPass) -> bool:
-        """Create a token and write it into the spec at once: a token that is not written down cannot be prolonged."""
+        """Create a token and write it into the spec at once: an unrecorded token cannot be prolonged."""
         remote = await self._remote(run, Token.NOT_CREATED)
         if remote is None:
             return False
@@ -343,7 +343,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, ConfigSnapshot, ConfigDone]):
         return True
 
     async def _remote(self, run: ConfigPass, otherwise: Token) -> Client | None:
-        """Return a client of the workload cluster; None if it cannot be reached, which the table then says of the token."""
+        """Return a client of the workload cluster; None if it cannot be reached, which the token table then reports."""
         try:
             return await self._deps.workload.client(run.seen.cluster.key)
         except ApiError as error:
@@ -363,18 +363,18 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, ConfigSnapshot, ConfigDone]):
 
 
 def fill_in(run: ConfigPass, spec: KubeadmConfigSpec) -> None:
-    """Let the spec become this."""
+    """Set the spec of the config."""
     run.become(replace(run.object, spec=spec))
 
 
 def note(run: ConfigPass, **done: Any) -> None:
-    """Note how far the pass came: fields of `ConfigDone`."""
+    """Record progress: fields of `ConfigDone`."""
     run.done = replace(run.done, **done)
 
 
 @contextmanager
 def failing_as(run: ConfigPass, **done: Any) -> Iterator[None]:
-    """Note a failure of the block with these fields of `ConfigDone`, and let it end the step."""
+    """Record a failure inside the block in these fields of `ConfigDone`, and end the step."""
     try:
         yield
     except Exception as error:

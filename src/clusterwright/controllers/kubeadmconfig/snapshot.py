@@ -25,7 +25,7 @@ class BadOwnerReference(PassFailed):
 
 
 class Data(Enum):
-    """How far the pass came with the bootstrap data."""
+    """The progress with the bootstrap data."""
 
     UNTOUCHED = "untouched"
     INFRASTRUCTURE_NOT_PROVISIONED = "infrastructure-not-provisioned"
@@ -38,7 +38,7 @@ class Data(Enum):
 
 
 class Certificates(Enum):
-    """How far the pass came with the certificates."""
+    """The progress with the certificates."""
 
     UNTOUCHED = "untouched"
     GENERATION_FAILED = "generation-failed"
@@ -59,11 +59,11 @@ class OwnerFacts:
     is_control_plane: bool
     """Whether the node is part of the control plane; a pool never is, whatever its labels."""
     data_secret_name: str
-    """The Secret that a Machine has taken its data from; empty for pools, which keep it elsewhere."""
+    """The Secret from which a Machine has taken its data; empty for pools, which store it elsewhere."""
     has_node_refs: bool
-    """Whether every node that the data is for has joined."""
+    """Whether every node for which the data is meant has joined."""
     has_consumed_data: bool
-    """Whether the infrastructure of a Machine exists already: it was made with the data of that time."""
+    """Whether the infrastructure of a Machine exists already: it was created with the data of that time."""
 
     @staticmethod
     def of(obj: Machine | MachinePool) -> OwnerFacts:
@@ -94,7 +94,7 @@ class OwnerFacts:
 
     @property
     def is_machine_pool(self) -> bool:
-        """Whether many nodes come up with the same data."""
+        """Whether several nodes use the same data."""
         return self.kind == "MachinePool"
 
 
@@ -103,12 +103,12 @@ class ClusterFacts(owners.ClusterFacts):
     """The facts of its Cluster that a config waits for or writes into bootstrap data."""
 
     endpoint: str
-    """`host:port` of the control plane, or empty while it is not known."""
+    """`host:port` of the control plane, or empty while it is unknown."""
     provisioned: bool
     initialized: bool
-    """Whether the first control-plane node is up; only the condition says so."""
+    """Whether the first control-plane node is up; only the condition shows this."""
     control_plane_ref: ContractVersionedObjectReference | None
-    """The control-plane object; it makes the certificates."""
+    """The control-plane object; its controller creates the certificates."""
     network: ClusterNetwork | None
 
     @staticmethod
@@ -129,7 +129,7 @@ class ClusterFacts(owners.ClusterFacts):
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """Which of the objects that a pass needs exist, before anything is decided."""
+    """The existence of the objects that a pass needs."""
 
     owner: OwnerFacts | None
     cluster: ClusterFacts | None
@@ -154,19 +154,19 @@ class ConfigSnapshot(Snapshot[KubeadmConfig]):
 
     @property
     def data_secret_created(self) -> bool:
-        """Whether the data was generated already."""
+        """Whether the data already exists."""
         initialization = self.config.status.initialization
         return initialization is not None and initialization.data_secret_created is True
 
     @property
     def token_discovery(self) -> BootstrapTokenDiscovery | None:
-        """Discovery by token, if the spec says anything about it."""
+        """Discovery by token, if the spec sets any of it."""
         return token_discovery(self.config)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigDone(ConfigSnapshot):
-    """The config as this pass leaves it, and how far the pass came.
+    """The config at the end of the pass, and the progress of the pass.
 
     `detail` is the text of a failure for conditions; the pass ends in the error `cause`.
     """
@@ -178,7 +178,7 @@ class ConfigDone(ConfigSnapshot):
 
 
 def token_discovery(config: KubeadmConfig) -> BootstrapTokenDiscovery | None:
-    """Return the section on discovery by token, or None if the spec says nothing about it."""
+    """Return the section on discovery by token, or None if the spec has none."""
     join = config.spec.join_configuration
     return defined(join.discovery.bootstrap_token) if join is not None and join.discovery is not None else None
 

@@ -1,4 +1,4 @@
-"""The status at the end of a pass without the conditions of the tables: Ready as their summary, and the name of the Secret. Pure."""
+"""The rest of the status at the end of a pass: the summary Ready, and the name of the Secret. Pure."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def with_ready(config: KubeadmConfig, now: datetime) -> KubeadmConfig:
 
 
 def with_data_secret(config: KubeadmConfig, name: str) -> KubeadmConfig:
-    """Return the config with the name of the Secret that has the data, for its owner."""
+    """Return the config with the name of its data Secret, for its owner."""
     initialization = replace(config.status.initialization or KubeadmConfigInitializationStatus(), data_secret_created=True)
     return replace(config, status=replace(config.status, data_secret_name=name, initialization=initialization))

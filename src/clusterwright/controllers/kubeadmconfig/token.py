@@ -1,4 +1,4 @@
-"""Bootstrap tokens on the workload cluster: create, look at, prolong. The table `plan.TOKEN` decides on what was found."""
+"""Bootstrap tokens on the workload cluster: create, read, prolong. The table `plan.TOKEN` decides on the result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Token(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What a request about a token found. `detail` says what went wrong; it never quotes the token."""
+    """The result of a request about a token. `detail` describes a failure; it never quotes the token."""
 
     state: Token
     secret: Secret | None = None
@@ -38,15 +38,15 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenFound:
-    """A token as the table sees it, with the facts about its owner."""
+    """A token and the facts about its owner, for the table."""
 
     state: Token
     detail: str
     ttl: timedelta
     used: bool
-    """Whether the infrastructure was created with this token, so that another one comes too late."""
+    """Whether the infrastructure was created with this token, so that a new one is too late."""
     join_impossible: bool
-    """Whether no node can join now, so that a new token is of no use yet."""
+    """Whether no node can join now, so that a new token would be useless yet."""
 
 
 async def create_token(remote: Client, random: Random, now: datetime, ttl: timedelta) -> str:
@@ -78,7 +78,7 @@ async def look(remote: Client, token: str, now: datetime, ttl: timedelta, *, rot
 
 
 async def prolong(remote: Client, secret: Secret, now: datetime, ttl: timedelta) -> Look | None:
-    """Let the token of this Secret end at now + ttl; return what prevented it, or None."""
+    """Set the expiry of this Secret's token to now + ttl; return what prevented it, or None."""
     end = b64encode(tokens.new_expiration(now, ttl).encode()).decode()
     change: Json = {"metadata": {"resourceVersion": secret.metadata.resource_version}, "data": {tokens.EXPIRATION_KEY: end}}
     try:

@@ -1,4 +1,4 @@
-"""Settings that only workers get. Pure."""
+"""Settings for workers only. Pure."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ Owns the conditions Available, Initialized, CertificatesAvailable, EtcdClusterHe
 MachinesUpToDate, RollingOut, ScalingUp, ScalingDown, Remediating and Deleting of the control plane, and on its Machines UpToDate,
 the `*PodHealthy`, EtcdMemberHealthy, NodeKubeadmLabelsAndTaintsSet and, on the one it remediates, OwnerRemediated.
 
-A pass asks its tables in this order, and ends with the first that chooses an end:
+A pass evaluates its tables in this order, and ends with the first that decides to end it:
 
     plan.PREPARE        template, infrastructure, endpoint; certificates, kubeconfig, what Machines should be
     inspection.INSPECT  whether the workload cluster is looked at; then Nodes, static Pods, etcd

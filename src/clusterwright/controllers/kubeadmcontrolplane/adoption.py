@@ -1,4 +1,4 @@
-"""Adopting control plane Machines that stand alone, with the Secrets that their KubeadmConfigs made."""
+"""Adopt stand-alone control plane Machines, with the Secrets of their KubeadmConfigs."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from clusterwright.runtime.patch import Patcher
 
 
 def is_orphan(machine: Machine) -> bool:
-    """Return whether nobody controls the Machine."""
+    """Return whether the Machine has no controller."""
     return not any(r.controller for r in machine.metadata.owner_references)
 
 
 async def adopt(deps: Dependencies, patcher: Patcher, seen: ControlPlaneSnapshot, orphans: Sequence[Machine]) -> None:
     """Become the controller of stand-alone control plane Machines, and of the Secrets that their KubeadmConfigs made.
 
-    All or none: a Machine whose version is too far away stops the adoption with an Event. Raises PassFailed.
+    Adopt all or none: a Machine whose version is too different stops the adoption with an Event. Raises PassFailed.
     """
     key, wanted = seen.key, seen.object.spec.version
     try:

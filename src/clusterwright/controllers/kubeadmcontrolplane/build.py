@@ -1,4 +1,4 @@
-"""The wiring of the KubeadmControlPlane controller: what wakes it."""
+"""Wire the KubeadmControlPlane controller: the changes that reconcile a control plane."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from clusterwright.runtime.predicates import appeared_or_changed
 from clusterwright.runtime.reconcile import Watch
 
 ALARMS_EVERY = 300.0
-"""Seconds between looks at what no watch reports: etcd alarms, and certificates near their end."""
+"""Seconds between checks of what no watch reports: etcd alarms, and certificates near their expiry."""
 _KIND = "KubeadmControlPlane"
 
 
@@ -29,11 +29,11 @@ control_plane_of_machine = owners(CONTROL_PLANE_GROUP, _KIND, controller_only=Tr
 """Map a Machine to the control plane that controls it."""
 
 control_plane_of_cluster = by_reference(CONTROL_PLANE_GROUP, _KIND, lambda cluster: (cluster.spec.control_plane_ref,))
-"""The control plane that a Cluster refers to; the group counts too."""
+"""Map a Cluster to the control plane that it refers to; the group must match too."""
 
 
 async def control_plane_of_secret(secret: Secret, reader: Reader) -> Sequence[ObjectKey]:
-    """The control plane of the Cluster whose certificates or kubeconfig the Secret holds: what is gone or changed is looked after."""
+    """Return the control plane of the Cluster whose certificates or kubeconfig the Secret holds, to restore missing or changed ones."""
     try:
         name, _ = parse_secret_name(secret.metadata.name)
     except CertificateError:

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - tables are laid out to be read as such
-"""The cluster's certificates and its admin kubeconfig: looked up, made before the first Machine, never made again after that."""
+"""The cluster's certificates and its admin kubeconfig: looked up, created before the first Machine, never created again after that."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from clusterwright.runtime.errors import AlreadyExists, ApiError
 from clusterwright.tables import KEEP, OTHERWISE, Row, Table, false, guard, message, true, unknown
 
 _MAKERS = frozenset({"Cluster", "KubeadmControlPlane", "KubeadmConfig"})
-"""The kinds whose controllers make the Secrets of a cluster."""
+"""The kinds whose controllers create the Secrets of a cluster."""
 ROTATE_BEFORE = timedelta(hours=8760) / 2
 
 
@@ -38,7 +38,7 @@ ROTATE_BEFORE = timedelta(hours=8760) / 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CertificateFacts:
-    """What came of looking for the certificates: why that failed, which are missing for good, why they could not be made ours."""
+    """The result of looking up the certificates: the error, those missing for good, and why adopting them failed."""
 
     error: str = ""
     missing: tuple[str, ...] = ()
@@ -101,7 +101,7 @@ CERTIFICATES: Table[CertificateFacts] = Table(
 
 
 async def look_after_certificates(deps: Dependencies, run: Run) -> bool:
-    """Look up or make every certificate and own it; says so in CertificatesAvailable. False: the pass has failed."""
+    """Look up, create and adopt every certificate, and set CertificatesAvailable. Return False if the pass has failed."""
     cause: Exception | None = None
     try:
         facts = await _certificates(deps, run.done)
@@ -113,7 +113,7 @@ async def look_after_certificates(deps: Dependencies, run: Run) -> bool:
 
 
 async def _certificates(deps: Dependencies, seen: ControlPlaneSnapshot) -> CertificateFacts:
-    """Raises ApiError or CertificateError."""
+    """Return all certificates; raises ApiError or CertificateError."""
     slots = pki.control_plane_slots(external_etcd=None if seen.managed_etcd else pki.ExternalEtcd())
     found = {slot.purpose: await _find(deps, seen, slot) for slot in slots}
     missing = [slot for slot in slots if found[slot.purpose] is None]
@@ -133,7 +133,7 @@ async def _certificates(deps: Dependencies, seen: ControlPlaneSnapshot) -> Certi
 
 
 async def _find(deps: Dependencies, seen: ControlPlaneSnapshot, slot: Slot) -> Secret | None:
-    """Return the Secret; raises CertificateError where it holds no certificate, or is missing and the user's to provide."""
+    """Return the Secret; raises CertificateError if it holds no certificate, or if it is missing and the user must provide it."""
     name = pki.secret_name(seen.cluster.key.name, slot.purpose)
     secret = await _secret(deps, ObjectKey(seen.key.namespace, name))
     if secret is not None:
@@ -144,7 +144,7 @@ async def _find(deps: Dependencies, seen: ControlPlaneSnapshot, slot: Slot) -> S
 
 
 async def _secret(deps: Dependencies, key: ObjectKey) -> Secret | None:
-    """Return a Secret; raises ApiError, or CertificateError where its data cannot be read."""
+    """Return a Secret; raises ApiError, or CertificateError if its data cannot be read."""
     try:
         return await deps.client.find(Secret, key)
     except DecodeError:
@@ -173,7 +173,7 @@ async def _generate(deps: Dependencies, seen: ControlPlaneSnapshot, slot: Slot) 
 
 
 async def _own(deps: Dependencies, seen: ControlPlaneSnapshot, secret: Secret) -> None:
-    """Become the controller of the cluster's Secrets; leave those of other types, which users bring, and those of others."""
+    """Become the controller of the cluster's Secrets; skip those of other types, which users provide, and those of other owners."""
     if is_foreign(seen, secret):
         return
     references, owner = secret.metadata.owner_references, seen.owner.controller_reference
@@ -185,7 +185,7 @@ async def _own(deps: Dependencies, seen: ControlPlaneSnapshot, secret: Secret) -
 
 
 def is_foreign(seen: ControlPlaneSnapshot, secret: Secret) -> bool:
-    """Return whether a Secret belongs to another cluster, or to a kind that makes no certificates. The name alone proves nothing."""
+    """Return whether a Secret belongs to another cluster, or to a kind that creates no certificates. The name alone proves nothing."""
     if secret.metadata.labels.get(CLUSTER_NAME_LABEL, seen.cluster.key.name) != seen.cluster.key.name:
         return True
     controller = secret.metadata.controller
@@ -208,7 +208,7 @@ def _with_controller(references: Sequence[OwnerReference], owner: OwnerReference
 async def look_after_kubeconfig(deps: Dependencies, run: Run) -> bool:
     """Create the admin kubeconfig, own it, and renew its client certificate in time. Raises PassFailed.
 
-    False while the CA is missing: the pass ends, to look again.
+    Return False while the CA is missing: the pass ends and is requeued.
     """
     seen, cluster = run.done, run.seen.cluster
     key = ObjectKey(seen.key.namespace, pki.secret_name(cluster.key.name, Purpose.KUBECONFIG))
@@ -284,7 +284,7 @@ def _parse(secret: Secret) -> Document:
 
 
 def _expiry(document: Document) -> datetime | None:
-    """When the first of the kubeconfig's client certificates expires; None if it has no user. Raises CertificateError."""
+    """Return when the first of the kubeconfig's client certificates expires; None without a user. Raises CertificateError."""
     try:
         found = [pki.decode_certificate(data_of(user, "client-certificate")).not_valid_after_utc for user in document.users.values()]
     except ValueError as error:

@@ -144,9 +144,9 @@ INITIALIZED: Table[Snapshot] = Table(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthFacts:
-    """The Machines' health conditions of `types`, to be put together on the control plane.
+    """The Machines' health conditions of `types`, to be aggregated on the control plane.
 
-    `errors` are about nobody's Machine; `nodes_error` says why nothing could be looked at.
+    `errors` concern no Machine of ours; `nodes_error` says why nothing could be inspected.
     """
 
     types: tuple[str, ...]
@@ -196,7 +196,7 @@ def component_nodes_error(f: HealthFacts) -> str:
 
 
 def health_message(machines: Sequence[ControlPlaneMachine], types: Sequence[str], errors: Sequence[str]) -> str:
-    """Return what is not well, grouped by what Machines say; then what is about no Machine."""
+    """Return the problems, grouped by the Machines' messages; then those that concern no Machine."""
     groups: dict[str, list[str]] = {}
     for machine in sorted(machines, key=lambda m: m.name):
         found = [c for t in types if (c := machine.condition(t)) is not None]
@@ -238,13 +238,13 @@ ETCD_CLUSTER_HEALTHY: Table[HealthFacts] = Table(
 
 
 def component_facts(c: ControlPlaneDone) -> HealthFacts:
-    """Return what ControlPlaneComponentsHealthy is decided by."""
+    """Return the facts for ControlPlaneComponentsHealthy."""
     types = names.pod_conditions(managed_etcd=c.managed_etcd)
     return HealthFacts(types=types, machines=c.owned, errors=c.inspection.component_errors, nodes_error=c.inspection.nodes_error)
 
 
 def etcd_facts(c: ControlPlaneDone) -> HealthFacts:
-    """Return what EtcdClusterHealthy is decided by."""
+    """Return the facts for EtcdClusterHealthy."""
     return HealthFacts(types=(names.ETCD_MEMBER,), machines=c.owned, errors=c.inspection.etcd_errors, nodes_error=c.inspection.nodes_error)
 
 
@@ -384,7 +384,7 @@ CONCLUSIONS = (
     DELETING,
     AVAILABLE,
 )
-"""What is decided at the end of every pass, in this order: later tables read what earlier ones decided."""
+"""The tables at the end of every pass, in this order: later tables read the results of earlier ones."""
 
 TABLES = (*CONCLUSIONS, ETCD_CLUSTER_HEALTHY, COMPONENTS_HEALTHY)
 

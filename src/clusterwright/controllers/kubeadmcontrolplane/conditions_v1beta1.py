@@ -65,14 +65,14 @@ MACHINES_CREATED: Table[Snapshot] = Table(
 # fmt: on
 
 CONCLUSIONS_V1BETA1 = (RESIZED, MACHINES_CREATED)
-"""What is decided at the end of every pass."""
+"""The deprecated tables at the end of every pass."""
 
 
 # ------------------------------------------------------------------------------------------------ health
 
 
 def _reporting(f: HealthFacts, state: str) -> list[str]:
-    """Return the Machines that report a severity, or a status that has none."""
+    """Return the Machines that report a severity, or a status without one."""
     return sorted(
         m.name
         for m in f.machines
@@ -133,8 +133,8 @@ def mark(type: str, status: str, severity: str = "", reason: str = "", message: 
 def machines_ready(c: Snapshot) -> V1Beta1Condition | None:
     """Return the aggregate of the Machines' Ready.
 
-    Upstream's objects have lost their kind where they were patched and not applied, that is while they or the control plane
-    are deleting; the reason, which quotes it, is kept as its users know it.
+    Upstream's objects have lost their kind after a patch instead of an apply, that is while they or the control plane are deleted; the
+    reason, which quotes the kind, is kept as users know it.
     """
     reporters = [("" if c.deleting or m.deleting else "Machine", m.name, m.v1beta1_conditions) for m in c.owned]
     return v1beta1.aggregate(reporters, "MachinesReady", source_ref=True)

@@ -1,6 +1,6 @@
-"""When time alone will change a decision, although nothing happens: the next such moment. Pure.
+"""Find the next moment at which a decision changes only because time passes. Pure.
 
-Upstream looks at everything every ten minutes. We look when something changes, so that what depends on the clock must say when.
+Upstream reconciles everything every ten minutes. We reconcile when something changes, so decisions that depend on time must name it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneD
 from clusterwright.controllers.owned_machines import STALE_AFTER
 
 _INSTANT = timedelta(seconds=1)
-"""Bounds are exclusive and times have whole seconds: a second later it is certain."""
+"""A margin: bounds are exclusive and times have whole seconds, so a second later the bound has certainly passed."""
 
 
 def next_deadline(snapshot: ControlPlaneDone) -> datetime | None:
-    """Return the next moment at which a pass over the same world would decide otherwise; None if time does not matter."""
+    """Return the next moment at which a pass over the same state would decide otherwise; None if time does not matter."""
     moments = (m + _INSTANT for m in _deadlines(snapshot))
     return min((m for m in moments if m > snapshot.now), default=None)
 

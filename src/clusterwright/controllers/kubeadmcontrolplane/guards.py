@@ -1,4 +1,4 @@
-"""The questions that a control plane's tables ask."""
+"""The guards of a control plane's tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _template(c: Snapshot) -> tuple[Subject, ...]:
 
 
 def about(which: Callable[[Snapshot], Iterable[ControlPlaneMachine]]) -> Callable[[Snapshot], tuple[Subject, ...]]:
-    """Whom a guard asked: these Machines."""
+    """Return the Machines as the subjects of a guard."""
     return lambda c: subjects(which(c))
 
 
@@ -98,9 +98,9 @@ def not_too_many(c: Snapshot) -> bool:
 
 
 def stray_member(c: ControlPlaneDone) -> EtcdMember | None:
-    """Return the first etcd member of no Machine, while all Machines are known to have their Nodes and etcd is not healthy.
+    """Return the first etcd member without a Machine, if the Nodes of all Machines are known and etcd is not healthy.
 
-    A member without a name may be what kubeadm added for a Node that registered just now, whose etcd Pod has not started yet.
+    Skip a member without a name that kubeadm may have added for a new Node whose etcd Pod has not started yet.
     """
     members = c.inspection.members
     healthy = c.condition(names.ETCD_CLUSTER_HEALTHY)
@@ -137,7 +137,7 @@ def leaving(c: Snapshot) -> list[ControlPlaneMachine]:
 
 
 def first_to_leave(c: Snapshot) -> ControlPlaneMachine | None:
-    """Return the Machine whose deletion was asked for first."""
+    """Return the Machine whose deletion was requested first."""
     return min(leaving(c), key=lambda m: (m.deletion_timestamp, m.name), default=None)
 
 
@@ -152,7 +152,7 @@ def any_released(c: Snapshot) -> bool:
 
 
 def _waits_for_others(c: Snapshot) -> bool | None:
-    """Return whether other hooks come first, as they do in newer versions; None if the version cannot be read."""
+    """Return whether other hooks must finish first, as in newer versions; None if the version cannot be parsed."""
     try:
         return parse_version(c.object.spec.version).release >= _OTHER_HOOKS_FROM
     except ValueError:
@@ -209,9 +209,9 @@ def below_surge(c: Snapshot) -> bool:
 
 
 def max_surge(c: Snapshot) -> int:
-    """`maxSurge` as a number; it may be given as a string, which counts as 0 where it is none, and is 1 where it is absent.
+    """Return `maxSurge` as a number; an invalid string counts as 0, an absent value as 1.
 
-    Admission fills the strategy in; where it did not run, its defaults hold all the same.
+    Admission sets the strategy; the same defaults apply if admission did not run.
     """
     rollout = c.object.spec.rollout
     strategy = rollout.strategy if rollout is not None else None

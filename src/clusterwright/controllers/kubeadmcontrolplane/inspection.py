@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - tables are laid out to be read as such
-"""Looking into the workload cluster: whether we may, Nodes, static Pods, etcd; and what that means for conditions."""
+"""Inspect the workload cluster: whether that is possible, Nodes, static Pods, etcd; and the resulting conditions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _FAILURES_UNTIL_DOWN = 5
 
 
 class Look(Enum):
-    """What is done about the health conditions of the control plane and its Machines."""
+    """What to do about the health conditions of the control plane and its Machines."""
 
     NOT_YET = "say that health is unknown, and go on"
     KEEP = "say that health is unknown where nothing was said before, and end"
@@ -56,7 +56,7 @@ class Look(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionFacts:
-    """What decides whether the workload cluster is looked at. `initialized_since` is None where it is not initialized."""
+    """The facts that decide whether the workload cluster is inspected. `initialized_since` is None before initialization."""
 
     initialized: bool
     initialized_since: datetime | None = None
@@ -66,7 +66,7 @@ class ConnectionFacts:
     grace: timedelta
     connected: bool = False
     unusable: str = ""
-    """Why the workload cluster cannot be used, although there is a connection."""
+    """Why the workload cluster cannot be used despite a connection."""
 
 
 @guard("status.initialization.controlPlaneInitialized, and Initialized says so")
@@ -144,9 +144,9 @@ async def _connection(writer: MachineWriter, run: Run) -> tuple[ConnectionFacts,
 
 
 async def inspect(writer: MachineWriter, run: Run) -> bool:
-    """Refresh the health conditions of the control plane and its Machines, and write the Machines. False: the pass ends here.
+    """Refresh the health conditions of the control plane and its Machines, and write the Machines.
 
-    Raises PassFailed where the Machines cannot be written.
+    Return False if the pass must end. Raises PassFailed if the Machines cannot be written.
     """
     for machine in run.done.owned:
         say_decided(run, machine.name, names.UP_TO_DATE, UP_TO_DATE.decide(machine))
@@ -169,7 +169,7 @@ async def inspect(writer: MachineWriter, run: Run) -> bool:
 
 
 def say_unknown(run: Run, outcome: Outcome | None, *, only_unset: bool = False) -> None:
-    """Say on the control plane and all Machines that their health is unknown; `only_unset` spares a half that is known already."""
+    """Set unknown health on the control plane and all Machines; with `only_unset`, keep what is already known."""
     seen, now = run.done, run.seen.now
     etcd = seen.managed_etcd and not (only_unset and has(seen.conditions, names.ETCD_CLUSTER_HEALTHY))
     components = not (only_unset and has(seen.conditions, names.COMPONENTS_HEALTHY))
@@ -189,9 +189,9 @@ def say_unknown(run: Run, outcome: Outcome | None, *, only_unset: bool = False) 
 
 
 async def _inspect(writer: MachineWriter, run: Run, client: Client) -> None:
-    """Look at Nodes, Pods and etcd, and set every condition that follows.
+    """Inspect Nodes, Pods and etcd, and set every condition that follows.
 
-    Where what there was to find out stands in the conditions of the Machines already, they are taken as they are.
+    Conditions of Machines that are still valid are kept.
     """
     fresh = not writer.deps.workload.health(run.seen.cluster.key).inspected
     try:
@@ -278,7 +278,7 @@ def _say_members(run: Run, etcd: EtcdFacts, *, nodes_listed: bool) -> None:
 
 
 def _stray_nodes(machines: Sequence[ControlPlaneMachine], labelled: Sequence[Node]) -> tuple[str, ...]:
-    """Control plane Nodes of no Machine; while a Machine comes up, its Node is nobody's yet and that is no error."""
+    """Return control plane Nodes without a Machine; none while a Machine comes up, because its Node is not linked yet."""
     if any(not m.has_node and not m.deleting for m in machines):
         return ()
     owned = {m.node for m in machines}
@@ -287,7 +287,7 @@ def _stray_nodes(machines: Sequence[ControlPlaneMachine], labelled: Sequence[Nod
 
 
 def _put_together(run: Run, *, fresh: bool) -> None:
-    """The conditions of the control plane, from those of its Machines."""
+    """Set the conditions of the control plane from those of its Machines."""
     now, components = run.seen.now, component_facts(run.done)
     run.become(decided(run.object, COMPONENTS_HEALTHY, run.decide_on(COMPONENTS_HEALTHY, components), now))
     if fresh:
@@ -305,7 +305,7 @@ def _put_together(run: Run, *, fresh: bool) -> None:
 
 
 async def _ask_etcd(writer: MachineWriter, run: Run, nodes: Mapping[str, Node]) -> EtcdFacts:
-    """Status, members and alarms from one member: a healthy one if there is any; one that leaves only if all do."""
+    """Read status, members and alarms from one member: a healthy one if possible; one under deletion only if all are."""
     hosts = [m for m in run.done.owned if m.has_node]
     candidates = [m for m in [m for m in hosts if not m.deleting] or hosts if m.node in nodes]
     ordered = [m.node for m in sorted(candidates, key=lambda m: (not m.is_true(names.ETCD_MEMBER), m.name))]
@@ -330,7 +330,7 @@ async def _ask_etcd(writer: MachineWriter, run: Run, nodes: Mapping[str, Node]) 
 
 
 async def _silent(writer: MachineWriter, run: Run, machines: Sequence[ControlPlaneMachine]) -> dict[str, str]:
-    """Of the members whose Pods are not known to be healthy, those that do not answer: others list them for as long as they are members."""
+    """Return the members that do not answer, among those with unhealthy Pods: other members list them as long as they are members."""
     found: dict[str, str] = {}
     for machine in machines:
         if run.done.machine(machine.name).is_true(names.ETCD_POD):
@@ -348,7 +348,7 @@ def with_alarms(members: Sequence[EtcdMember], alarms: Sequence[tuple[str, str]]
 
 
 def root_cause(error: BaseException) -> str:
-    """Return the innermost failure's text."""
+    """Return the text of the innermost failure."""
     while error.__cause__ is not None and str(error.__cause__):
         error = error.__cause__
     return str(error) or type(error).__name__

@@ -1,4 +1,4 @@
-"""What acts on Machines share: a pass, what is said on Machines, and how that is written."""
+"""The functions that actions on Machines share: conditions to set on Machines, and their write."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def say_decided(run: Run, name: str, type: str, decision: Decision) -> None:
 
 
 def annotate(run: Run, annotations: Mapping[str, str | None]) -> None:
-    """Let the control plane have these annotations; None takes one away."""
+    """Set annotations of the control plane; None removes one."""
     metadata = run.object.metadata
     kept = {k: v for k, v in {**metadata.annotations, **annotations}.items() if v is not None}
     run.become(replace(run.object, metadata=replace(metadata, annotations=kept)))
@@ -51,7 +51,7 @@ def annotate(run: Run, annotations: Mapping[str, str | None]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class MachineWriter:
-    """Writes Machines of a control plane under way, and what belongs to them."""
+    """Writes the Machines of a control plane, and their dependent objects, during a pass."""
 
     deps: Dependencies
     patcher: Patcher
@@ -59,15 +59,15 @@ class MachineWriter:
     unconfirmed: Unconfirmed
 
     def replace_machine(self, run: Run, name: str, answer: Unstructured) -> None:
-        """A Machine is now as the API server answered; this pass's findings on it stay."""
+        """Replace a Machine by the API server's answer; the findings of this pass are kept."""
         raw = msgspec.json.encode(answer.json)
         original: Original[Machine] = Original(decode(Machine, raw), raw)
         run.done = run.done.with_machine(run.done.machine(name).answered(original))
 
     async def patch(self, run: Run, which: Iterable[str], owned: tuple[str, ...]) -> None:
-        """Write what was said on Machines; all are attempted, failures are raised together. One that is gone is no failure.
+        """Write the conditions that were set on Machines; try all, and raise the failures together. A deleted Machine is not a failure.
 
-        What is only a report is left for a moment, as that of the control plane itself is.
+        Writes that only report state are delayed, like those of the control plane itself.
         """
         failures: list[str] = []
         for name in which:
@@ -93,7 +93,7 @@ class MachineWriter:
             raise PassFailed("; ".join(failures))
 
     def membership(self, run: Run) -> Membership:
-        """Return the etcd cluster, through the Nodes that were found."""
+        """Return the etcd cluster, reached through the existing Nodes."""
         return Membership(self.deps.workload, run.seen.cluster.key, sorted(run.done.inspection.nodes))
 
 

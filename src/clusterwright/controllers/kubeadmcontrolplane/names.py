@@ -1,4 +1,4 @@
-"""Condition types, field managers and waits of a control plane."""
+"""Condition types, field managers and intervals of a control plane."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COMPONENTS: Final = {
     SCHEDULER_POD: "kube-scheduler",
     ETCD_POD: "etcd",
 }
-"""The static Pod that each condition is about."""
+"""The static Pod of each condition."""
 MACHINE_HEALTH: Final = (NODE_LABELS_AND_TAINTS, *COMPONENTS, ETCD_MEMBER)
 LEADER_UNKNOWN: Final = "unable to move etcd leadership, failed to detect etcd leader"
 NO_CANDIDATE: Final = "unable to move etcd leadership, no candidate machines for etcd leadership found"
@@ -53,10 +53,10 @@ REMOTE_CONDITIONS_GRACE: Final = timedelta(minutes=5)
 
 
 def pod_conditions(*, managed_etcd: bool) -> tuple[str, ...]:
-    """Return the static-pod conditions that a Machine carries, in the order in which they are reported."""
+    """Return the static-pod conditions of a Machine, in reporting order."""
     return (*KUBERNETES_PODS, ETCD_POD) if managed_etcd else KUBERNETES_PODS
 
 
 def health_conditions(*, managed_etcd: bool) -> tuple[str, ...]:
-    """Return the conditions that must all be True for a healthy control plane Machine."""
+    """Return the conditions that must all be True on a healthy control plane Machine."""
     return (*KUBERNETES_PODS, ETCD_MEMBER, ETCD_POD) if managed_etcd else KUBERNETES_PODS

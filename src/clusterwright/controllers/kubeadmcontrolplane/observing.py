@@ -1,4 +1,4 @@
-"""Reading what a pass needs from the management cluster."""
+"""Read the objects that a pass needs from the management cluster."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KUBEADM_CONFIG = GroupVersionKind("bootstrap.cluster.x-k8s.io", "v1beta2", "Kube
 
 
 async def owner_cluster(deps: Dependencies, control_plane: KubeadmControlPlane) -> ClusterFacts | None:
-    """Return the Cluster that owns the control plane; None before there is an owner. Raises PassFailed, also where it is gone."""
+    """Return the Cluster that owns the control plane; None without an owner. Raises PassFailed, also if the Cluster is gone."""
     for reference in control_plane.metadata.owner_references:
         if reference.kind == "Cluster" and reference.api_version.rpartition("/")[0] == CORE_GROUP:
             try:
@@ -44,16 +44,16 @@ async def owner_cluster(deps: Dependencies, control_plane: KubeadmControlPlane) 
 
 @dataclass(frozen=True, slots=True)
 class Observer:
-    """Reads the world of control planes."""
+    """Reads the objects of control planes."""
 
     deps: Dependencies
     providers: Providers
     patcher: Patcher
 
     async def observe(self, control_plane: KubeadmControlPlane, cluster: ClusterFacts) -> ControlPlaneSnapshot | None:
-        """Return all that is known before anything is done; None if stand-alone Machines were adopted instead.
+        """Return everything that is known before the pass acts; None if stand-alone Machines were adopted instead.
 
-        Raises PassFailed where the Machines, or what belongs to them, cannot be read or are not ours alone: then nothing can be said.
+        Raises PassFailed if the Machines or their dependent objects cannot be read, or have another controller.
         """
         seen = ControlPlaneSnapshot(
             now=self.deps.clock.now(),
@@ -78,7 +78,7 @@ class Observer:
         return self._compared(seen, template)
 
     async def _spec(self, key: ObjectKey) -> Mapping[str, Any]:
-        """Return the spec as stored, with fields that we do not know: what is made of it shall have them, too."""
+        """Return the spec as stored, with unknown fields: objects made from it must contain them."""
         original = await self.deps.client.read(KubeadmControlPlane, key)
         return msgspec.json.decode(original.raw).get("spec") or {} if original is not None else {}
 
@@ -113,7 +113,7 @@ class Observer:
         return ControlPlaneMachine(object=machine, original=original, infrastructure=infrastructure, config=config)
 
     async def _infrastructure(self, reference: Reference, namespace: str) -> Unstructured | None:
-        """Return an InfraMachine; its kind is watched from then on, so that the next read costs no request."""
+        """Return an InfraMachine, and watch its kind from now on, so that the next read costs no request."""
         if not reference.kind or not reference.name:
             return None
         try:
@@ -145,7 +145,7 @@ class Observer:
     # ------------------------------------------------------------------------------------------------ template
 
     async def _template(self, seen: ControlPlaneSnapshot) -> Lookup:
-        """Return the infrastructure template, owned by the Cluster; while we are deleted it is seldom needed, and not made ours."""
+        """Return the infrastructure template, owned by the Cluster; a control plane under deletion does not adopt it."""
         reference = seen.object.spec.machine_template.spec.infrastructure_ref
         if seen.deleting and not any(map(is_cloned, seen.owned)):
             return NOT_REFERENCED
@@ -154,7 +154,7 @@ class Observer:
         return await self.providers.look_up(seen.key, reference, adoption)
 
     def _compared(self, seen: ControlPlaneSnapshot, template: Lookup) -> ControlPlaneSnapshot:
-        """Return the snapshot with what differs on each Machine."""
+        """Return the snapshot with the differences of each Machine."""
         reference = seen.object.spec.machine_template.spec.infrastructure_ref
         if any(map(is_cloned, seen.owned)):
             if isinstance(template, Unreadable):

@@ -1,4 +1,4 @@
-"""What is done for a control plane: the tables of its acts, in the order in which a pass asks them. Pure."""
+"""The actions on a control plane as tables, in the order of evaluation. Pure."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from clusterwright.tables import KEEP, OTHERWISE, Row, Table, message, unknown
 
 
 class Preparation(Enum):
-    """What can be looked after before Machines are looked at."""
+    """What can be prepared before Machines are inspected."""
 
     NOTHING = "say that nothing can be looked at, and end"
     CERTIFICATES = "look after certificates; say that nothing can be looked at, and end"
@@ -76,7 +76,7 @@ PREPARE: Table[Snapshot] = Table(
 
 
 class MemberRemoval(Enum):
-    """What is done about who leaves the control plane; the pass ends with it."""
+    """What to do about members and Machines that leave; the pass ends with it."""
 
     REMOVE_MEMBER = "remove the etcd member, if those that stay and answer are a quorum"
     WAIT = "wait"
@@ -123,7 +123,7 @@ LEAVE: Table[ControlPlaneDone] = Table(
 
 
 class Scale(Enum):
-    """What brings the Machines nearer to what is wanted; the pass ends with it."""
+    """The next scaling step towards the spec; the pass ends with it."""
 
     WAIT = "wait"
     PREPARE_ROLLOUT = "prepare the workload cluster for what is rolled out"
@@ -157,7 +157,7 @@ SCALE: Table[Snapshot] = Table(
 
 
 class Deletion(Enum):
-    """What a control plane that goes does."""
+    """The next step of the deletion of a control plane."""
 
     RELEASE = "remove the finalizer"
     WAIT = "wait for the workers to go"

@@ -1,4 +1,4 @@
-"""May a Machine be added or taken away now? Pure."""
+"""Decide whether a Machine may be added or removed now. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from clusterwright.workload.access import EtcdMember
 
 
 class Blocker(Enum):
-    """What a change of the number of Machines waits for."""
+    """A reason to wait before the number of Machines changes."""
 
     TOPOLOGY = "wait for the version that the topology wants"
     CERTIFICATES = "wait for the certificates"
@@ -29,7 +29,7 @@ class Blocker(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Problems:
-    """What is not well, and whether that concerns components or etcd."""
+    """The problems found, and whether they concern components or etcd."""
 
     errors: tuple[str, ...] = ()
     components: bool = False
@@ -38,9 +38,9 @@ class Problems:
 
 @dataclass(frozen=True, kw_only=True)
 class PreflightFacts:
-    """What the preflight checks look at. `members` is None where etcd could not be asked.
+    """The facts of the preflight checks. `members` is None if etcd did not answer.
 
-    `adding`: a Machine shall join. Else one shall go; the health of the Machine called `excluding` does not matter.
+    `adding`: a Machine is to be added. Else one is to be removed; the health of the Machine called `excluding` does not matter.
     """
 
     machines: Sequence[ControlPlaneMachine]
@@ -69,7 +69,7 @@ class PreflightFacts:
 
     @cached_property
     def problems(self) -> Problems:
-        """What is not well on the Machines that count."""
+        """Return the problems of the Machines that count."""
         errors: list[str] = []
         components = etcd = False
         types = (*names.pod_conditions(managed_etcd=self.managed_etcd), *((names.ETCD_MEMBER,) if self.managed_etcd else ()))
@@ -94,7 +94,7 @@ class PreflightFacts:
 
     @cached_property
     def dangers(self) -> Problems:
-        """What a replacement that joins although not all is well could make worse."""
+        """Return the problems that a joining replacement could make worse."""
         errors: list[str] = []
         components = etcd = False
         if not control_plane_survives(self.machines, managed_etcd=self.managed_etcd, add=True):
@@ -110,7 +110,7 @@ class PreflightFacts:
 
 
 def _who(f: PreflightFacts) -> tuple[Subject, ...]:
-    """Return the Machines that are not well, or on their way out."""
+    """Return the Machines that are unhealthy or being deleted."""
     types = names.health_conditions(managed_etcd=f.managed_etcd)
     found = (m for m in f.machines if m.name != f.excluding and (m.deleting or not m.has_node or m.lacks_any(types)))
     return subjects(found)
@@ -185,7 +185,7 @@ PREFLIGHT: Table[PreflightFacts] = Table(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What came of the checks: what blocks, for the conditions; `complaint` is for an Event; `wait` until the next look."""
+    """The result of the checks: blockers for the conditions; `complaint` for an Event; `wait` until the next check."""
 
     blockers: Blockers = NO_BLOCKERS
     complaint: str = ""
@@ -193,12 +193,12 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing speaks against the change."""
+        """Whether nothing blocks the change."""
         return self.wait is None
 
 
 def verdict(facts: PreflightFacts, decision: Decision) -> Verdict:
-    """Return what PREFLIGHT decided on these facts."""
+    """Return the decision of PREFLIGHT on these facts."""
     complaint = decision.outcome.message if decision.outcome is not None else ""
     return Verdict(blockers=_blockers(facts, decision.chosen(Blocker)), complaint=complaint, wait=decision.requeue)
 

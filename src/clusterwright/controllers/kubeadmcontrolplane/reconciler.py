@@ -1,4 +1,4 @@
-"""The pass of the KubeadmControlPlane controller: tables choose, one after the other; what they choose is done here."""
+"""The pass of the KubeadmControlPlane controller: tables decide one after the other, and this module acts."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ SHAPE: Final = Shape(
 )
 _TRIED_BY_THEN: Final = timedelta(seconds=5)
 _LONGEST: Final = timedelta(days=1)
-"""Longer waits are taken in steps: no event loop keeps a timer of years exactly."""
+"""The longest timer; longer waits use several, because event loops do not keep timers of years exactly."""
 
 
 class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot, ControlPlaneDone]):
-    """The steps that are a control plane's own."""
+    """The control plane's own steps of a pass."""
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
@@ -87,9 +87,9 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
         return await owner_cluster(self._deps, obj)
 
     async def observe(self, obj: KubeadmControlPlane, owner: ClusterFacts) -> ControlPlaneSnapshot | None:
-        """Return all that the management cluster tells; the workload cluster is looked at when that is known.
+        """Return the state in the management cluster; the workload cluster is inspected later.
 
-        A control plane that is up is left alone until somebody has tried to reach it: before, it would seem to be down with every restart.
+        Skip an initialized control plane until a connection has been tried: otherwise it would seem to be down after every restart.
         """
         own = obj.status.initialization
         is_up = own is not None and own.control_plane_initialized is True and owner.infrastructure_provisioned
@@ -102,14 +102,14 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
         return seen
 
     def forget(self, key: ObjectKey) -> None:
-        """The control plane is gone."""
+        """Forget a control plane that is gone."""
         self._providers.forget(key)
         self._writer.applier.forget(key)
         self._writer.unconfirmed.forget(key)
         self._watches.forget(key)
 
     async def act(self, run: Run) -> None:
-        """What is to be done; then, whatever came of it, whether kubeadm has succeeded, and when time alone will change something."""
+        """Advance the control plane; then, after success or failure, detect initialization and set the next deadline."""
         try:
             await (self._delete(run) if run.seen.deleting else self._advance(run))
         except ApiError as error:
@@ -120,12 +120,12 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
             self._deps.enqueue_after(run.object.key, min(moment - run.seen.now, _LONGEST), "time has come")
 
     async def _advance(self, run: Run) -> None:
-        """Each step is a table; the first whose choice ends the pass is the last."""
+        """Evaluate each step's table; stop at the first decision that ends the pass."""
         if await self._prepare(run) and await inspect(self._writer, run) and await self._leave(run) and await self._remediate(run):
             await scale(self._writer, run)
 
     def conclude(self, run: Run) -> None:
-        """Conditions in both forms, counters; while components are not healthy, a look now and then."""
+        """Set conditions in both forms and counters; requeue regularly while components are unhealthy."""
         run.conclude(*CONCLUSIONS)
         last: RemediationData | None = None
         try:
@@ -193,7 +193,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
     # ---------------------------------------------------------------------------------------------- remediation
 
     async def _remediate(self, run: Run) -> bool:
-        """Delete one Machine that a health check found wanting, if that is safe, so that scaling up replaces it."""
+        """Delete one Machine that a health check found unhealthy, if that is safe, so that scaling up replaces it."""
         await self._forget_recovered(run)
         lock = run.done.remediation_in_progress
         try:
@@ -256,7 +256,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
         return facts, None
 
     async def _delete_unhealthy(self, run: Run, facts: RemediationFacts, machine: ControlPlaneMachine, remedy: Remedy) -> bool:
-        """Delete the Machine, and lock; what came of it is said on the Machine. False: the pass ends here."""
+        """Delete the Machine, set the lock, and record the outcome on the Machine. Return False to end the pass."""
         failure: PassFailed | None = None
         said = remediation.deleted()
         if remedy is Remedy.FORWARD_AND_DELETE:
@@ -330,9 +330,9 @@ class ControlPlanes(Kind[KubeadmControlPlane, ClusterFacts, ControlPlaneSnapshot
     # ----------------------------------------------------------------------------------------------- initialization
 
     async def _detect_initialization(self, run: Run) -> None:
-        """Latch `controlPlaneInitialized` once kubeadm's ConfigMap is there.
+        """Set `controlPlaneInitialized` for good once kubeadm's ConfigMap exists.
 
-        A single Machine that is about to be replaced is not asked: its cluster will not live.
+        A single Machine that is about to be replaced is skipped: its cluster will not survive.
         """
         seen = run.done
         is_untold = not seen.deleting and not v1beta1.is_true(seen.v1beta1_conditions, "Available")

@@ -1,4 +1,4 @@
-"""Rollout and scale: one Machine more, one less, or one updated where it is."""
+"""Rollout and scale: add a Machine, remove one, or update one in place."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PERMISSIONS_UNTIL: Final = (1, 38, 0)
 
 
 async def scale(writer: MachineWriter, run: Run) -> None:
-    """Do what SCALE chooses. Raises PassFailed."""
+    """Carry out the decision of SCALE. Raises PassFailed."""
     choice = run.decide(SCALE).chosen(Scale)
     is_settled = not run.done.outdated and not any(m.is_updating for m in run.done.owned)
     if is_settled and v1beta1.get(run.done.v1beta1_conditions, "MachinesSpecUpToDate") is not None:
@@ -60,7 +60,7 @@ async def scale(writer: MachineWriter, run: Run) -> None:
 
 
 async def _prepare_rollout(writer: MachineWriter, run: Run) -> bool:
-    """Let the workload cluster be ready for what is rolled out. False: there is no connection, and the pass ends."""
+    """Prepare the workload cluster for the rollout. Return False without a connection: the pass ends."""
     seen = run.done
     text = f"Rolling {len(seen.outdated)} replicas with outdated spec ({seen.up_to_date} replicas up to date)"
     run.mark(mark("MachinesSpecUpToDate", "False", "Warning", "RollingUpdateInProgress", text))
@@ -99,7 +99,7 @@ def _chosen(run: Run, outdated: tuple[ControlPlaneMachine, ...]) -> ControlPlane
 
 
 async def _replace(writer: MachineWriter, run: Run) -> None:
-    """Update the chosen Machine where it is, if that can be done, or delete it."""
+    """Update the chosen Machine in place if possible, or delete it."""
     seen, machine = run.done, _chosen(run, run.done.outdated)
     every, others = PreflightFacts.of(seen), PreflightFacts.of(seen, excluding=machine.name)
     found, without = verdict(every, PREFLIGHT.decide(every)), verdict(others, PREFLIGHT.decide(others))
@@ -123,7 +123,7 @@ async def _replace(writer: MachineWriter, run: Run) -> None:
 
 
 async def _delete_one(writer: MachineWriter, run: Run, machine: ControlPlaneMachine) -> None:
-    """Delete a Machine once the others are well and etcd has another leader. Raises PassFailed."""
+    """Delete a Machine once the others are healthy and etcd has another leader. Raises PassFailed."""
     facts = PreflightFacts.of(run.done, excluding=machine.name)
     if not _may_go_on(run, verdict(facts, run.decide_on(PREFLIGHT, facts))):
         return

@@ -37,7 +37,7 @@ class ClusterFacts(owners.ClusterFacts):
     upgrade_step: str = ""
     """The intermediate version of a chained upgrade."""
     failure_domains: tuple[str, ...] = ()
-    """Those that control plane Machines may be put in."""
+    """The failure domains for control plane Machines."""
 
     @staticmethod
     def of(cluster: Cluster) -> ClusterFacts:
@@ -57,16 +57,16 @@ class ClusterFacts(owners.ClusterFacts):
 
     @property
     def has_endpoint(self) -> bool:
-        """Whether it is known where the API server will be."""
+        """Whether the endpoint of the API server is known."""
         return bool(self.host and self.port)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
-    """The state of the workload cluster. The default: nothing is known of it.
+    """The state of the workload cluster. The default: nothing is known.
 
-    `nodes` are those of owned Machines; `nodes_error` says why Nodes could not be listed. `members` is None where etcd did not
-    tell them; `members_match` says whether members and Machines are the same set. The errors are about nobody's Machine.
+    `nodes` are those of owned Machines; `nodes_error` says why Nodes could not be listed. `members` is None if etcd did not list them;
+    `members_match` says whether members and Machines are the same set. `errors` concern no Machine of ours.
     """
 
     nodes: Mapping[str, Node] = field(default_factory=dict)
@@ -78,13 +78,13 @@ class Inspection:
 
     @property
     def leader(self) -> EtcdMember | None:
-        """The member that leads etcd; None where it is not known."""
+        """The member that leads etcd; None if unknown."""
         return next((m for m in self.members or () if m.is_leader), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blockers:
-    """What keeps the control plane from scaling; the ScalingUp and ScalingDown conditions quote it."""
+    """The reasons why the control plane cannot scale; the ScalingUp and ScalingDown conditions quote them."""
 
     topology_version_mismatch: bool = False
     has_deleting_machine: bool = False
@@ -98,7 +98,7 @@ NO_BLOCKERS = Blockers()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Descendants:
-    """What must be gone before the control plane may go."""
+    """The objects that must be gone before the control plane may go."""
 
     pools: tuple[str, ...] = ()
     workers: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ NO_DESCENDANTS = Descendants()
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many are healthy, unhealthy for long enough to be said, and unhealthy only just now (`pending`)."""
+    """The numbers of healthy components, of those unhealthy long enough to report, and of those unhealthy only recently (`pending`)."""
 
     healthy: int = 0
     surfaced: int = 0
@@ -120,7 +120,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class EtcdTally:
-    """The same for etcd members; `total` counts every member, `voting` and `learners` split it."""
+    """The same numbers for etcd members; `total` counts every member, `voting` and `learners` split it."""
 
     total: int = 0
     voting: int = 0
@@ -129,19 +129,19 @@ class EtcdTally:
 
     @property
     def quorum(self) -> int:
-        """How many healthy members the cluster needs."""
+        """The number of healthy members that the cluster needs."""
         return quorum(self.voting)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ControlPlaneSnapshot(ScaledSnapshot[KubeadmControlPlane]):
-    """A control plane, its Cluster and its Machines. `spec` is its spec as stored, with fields that we do not know."""
+    """A control plane, its Cluster and its Machines. `spec` is its spec as stored, with unknown fields."""
 
     spec: Mapping[str, Any] = field(default_factory=dict)
     cluster: ClusterFacts
     owned: tuple[ControlPlaneMachine, ...] = ()
     template: Lookup = NOT_REFERENCED
-    """The infrastructure template; not referenced: it was not looked for, because nobody needs it."""
+    """The infrastructure template; NotReferenced: it was not needed and not read."""
     descendants: Descendants | Unreadable = NO_DESCENDANTS
     """The objects that must be gone before a control plane that is being deleted may delete its Machines."""
     features: Mapping[str, bool] = field(default_factory=dict)
@@ -150,7 +150,7 @@ class ControlPlaneSnapshot(ScaledSnapshot[KubeadmControlPlane]):
 
     @property
     def initialized(self) -> bool:
-        """Whether kubeadm init has succeeded once."""
+        """Whether kubeadm init has ever succeeded."""
         found = self.object.status.initialization
         return found is not None and found.control_plane_initialized is True
 
@@ -164,7 +164,7 @@ class ControlPlaneSnapshot(ScaledSnapshot[KubeadmControlPlane]):
 
     @property
     def remediation_in_progress(self) -> str | None:
-        """What the lock of a remediation says; None: there is none."""
+        """The content of the remediation lock; None if there is none."""
         return self.object.metadata.annotations.get(REMEDIATION_IN_PROGRESS_ANNOTATION)
 
     @property
@@ -174,19 +174,19 @@ class ControlPlaneSnapshot(ScaledSnapshot[KubeadmControlPlane]):
 
     @property
     def awaited_version(self) -> str:
-        """The version that the topology will bring next; empty if `spec.version` is that of the topology or of the present upgrade step."""
+        """The version that the topology sets next; empty if `spec.version` is that of the topology or of the present upgrade step."""
         step = self.cluster.upgrade_step
         waits = bool(self.topology_version) and self.object.spec.version not in {self.topology_version, step}
         return (step or self.topology_version) if waits else ""
 
     @property
     def template_missing(self) -> bool:
-        """Whether the infrastructure template does not exist; who is deleted does not need it."""
+        """Whether the infrastructure template does not exist; a control plane under deletion does not need it."""
         return isinstance(self.template, Missing) and not self.deleting
 
     @cached_property
     def owner(self) -> Owner:
-        """The control plane as its objects see it."""
+        """The control plane as the owner of its objects."""
         metadata = self.object.metadata
         return Owner(
             name=metadata.name,
@@ -203,7 +203,7 @@ class ControlPlaneSnapshot(ScaledSnapshot[KubeadmControlPlane]):
 
     @property
     def machines(self) -> tuple[Machine, ...]:
-        """Its Machines, without what belongs to them."""
+        """Its Machines, without their dependent objects."""
         return tuple(m.object for m in self.owned)
 
     def machine(self, name: str) -> ControlPlaneMachine:
@@ -217,7 +217,7 @@ class ControlPlaneSnapshot(ScaledSnapshot[KubeadmControlPlane]):
 
     @property
     def up_to_date(self) -> int:
-        """How many Machines are what the spec asks for."""
+        """The number of Machines that match the spec."""
         return sum(not m.differences.any for m in self.owned)
 
     # ------------------------------------------------------------------------------------------------- counting
@@ -230,27 +230,27 @@ class ControlPlaneSnapshot(ScaledSnapshot[KubeadmControlPlane]):
 
     @cached_property
     def stale(self) -> str:
-        """Which Machines are in deletion for too long."""
+        """The Machines whose deletion takes too long."""
         return stale_text(self.machines, self.now)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ControlPlaneDone(ControlPlaneSnapshot):
-    """The control plane as this pass leaves it, with what the pass found in the workload cluster and what it came to.
+    """The control plane at the end of the pass, with the state of the workload cluster and the outcome of the pass.
 
     `owned` are its Machines as this pass changed them.
     """
 
     inspection: Inspection = field(default_factory=Inspection)
-    """The state of the workload cluster. It is a step of the pass: the certificates that it takes are made first."""
+    """The state of the workload cluster. It is part of the outcome, because the pass first creates the certificates that it needs."""
     blockers: Blockers = NO_BLOCKERS
     deletion_failed: bool = False
-    """Not everything that was to be deleted could be."""
+    """Whether some deletion failed."""
     renewal: datetime | None = None
-    """When the kubeconfig will have to be renewed; None: it is not known."""
+    """When the kubeconfig must be renewed; None if unknown."""
 
     def registered(self, machine: ControlPlaneMachine) -> datetime | None:
-        """Return when the Machine's Node was created; None if there is no Node, or it does not say."""
+        """Return when the Machine's Node was created; None without a Node or a time."""
         node = self.inspection.nodes.get(machine.node) if machine.has_node else None
         return node.metadata.creation_timestamp if node is not None else None
 
@@ -260,7 +260,7 @@ class ControlPlaneDone(ControlPlaneSnapshot):
 
     @cached_property
     def etcd(self) -> EtcdTally:
-        """The members' health, as the Machines' conditions have it."""
+        """The members' health, from the Machines' conditions."""
         return tally_members(self.inspection.members or (), self.owned, self.now)
 
 
@@ -284,8 +284,8 @@ def _sum(tallies: Sequence[Tally]) -> Tally:
 def tally_members(members: Sequence[EtcdMember], machines: Sequence[ControlPlaneMachine], now: datetime) -> EtcdTally:
     """Count members by the health of their Machines.
 
-    One without a name is starting: a healthy learner. A named one of no Machine belongs to the Machine that is provisioning, if
-    that is exactly one and not taken yet; else nobody answers for it, and that is said at once.
+    A member without a name is starting: a healthy learner. A named member without a Machine belongs to the provisioning Machine, if there
+    is exactly one without a member; else it counts as unhealthy at once.
     """
     by_node = {m.node: m for m in machines if m.has_node}
     provisioning = [m for m in machines if not m.has_node]

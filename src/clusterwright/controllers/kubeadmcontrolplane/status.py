@@ -16,7 +16,7 @@ from clusterwright.controllers.version_counts import of_machines
 
 
 def counted(c: ControlPlaneDone, last: RemediationData | None) -> KubeadmControlPlane:
-    """The control plane with its counters in both forms, its selector and version; zero is said. `last`: what is known of it stays."""
+    """Return the control plane with its counters in both forms, selector and version, including zeros. `last`: the previous status."""
     versions = of_machines(c.machines)
     changes: dict[str, Any] = {
         "selector": f"{CLUSTER_NAME_LABEL}={c.cluster.key.name},{CONTROL_PLANE_LABEL}",
@@ -40,6 +40,6 @@ def counted(c: ControlPlaneDone, last: RemediationData | None) -> KubeadmControl
 
 
 def ready_nodes(c: ControlPlaneDone) -> int:
-    """Return how many Nodes were seen Ready in this pass; none while deleting."""
+    """Return how many Nodes this pass saw Ready; none while deleting."""
     nodes = c.inspection.nodes
     return 0 if c.deleting else sum(node_ready_status(nodes.get(m.node)) == "True" for m in c.owned if m.has_node)

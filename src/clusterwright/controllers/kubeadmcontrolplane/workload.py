@@ -1,4 +1,4 @@
-"""The workload cluster as this controller reaches it: a client, provided that etcd's certificates are there too."""
+"""The connection to the workload cluster: a client, if the etcd certificates exist too."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class WorkloadUnavailable(Exception):
 
 
 async def workload_client(deps: Dependencies, cluster: ObjectKey) -> Client:
-    """Return a client of the workload cluster; raises NotConnected, or WorkloadUnavailable where etcd could not be spoken to.
+    """Return a client of the workload cluster; raises NotConnected, or WorkloadUnavailable if etcd cannot be reached.
 
-    What etcd needs is looked up before anything is done there, so that no operation ends half way.
+    The etcd certificates are read before anything is done there, so that no operation stops half way.
     """
     client = await deps.workload.client(cluster)
     await _require(deps, cluster, Purpose.ETCD_CA, key_required=False)

@@ -1,6 +1,6 @@
-"""What wakes a control plane beside objects of the management cluster: Nodes and static Pods whose health changed.
+"""Watches in the workload cluster that reconcile a control plane: Nodes and static Pods whose health changed.
 
-Without them a sick component of a settled control plane would go unnoticed until something else happens.
+Without them a failing component of a settled control plane would go unnoticed until something else happens.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Seen = dict[tuple[str, str], Any]
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What of a Node matters to a control plane; heartbeats do not."""
+    """The facts of a Node that matter to a control plane; heartbeats do not."""
 
     uid: str
     has_role: bool
@@ -47,7 +47,7 @@ class NodeFacts:
 
 @dataclass(frozen=True, slots=True)
 class PodHealth:
-    """What of a static Pod matters: its phase and its conditions."""
+    """The facts of a static Pod that matter: its phase and its conditions."""
 
     uid: str
     phase: str
@@ -73,11 +73,11 @@ class WorkloadWatches:
         self._seen: dict[ObjectKey, _Seen] = {}
 
     def forget(self, key: ObjectKey) -> None:
-        """The control plane is gone."""
+        """Forget a control plane that is gone."""
         self._seen.pop(key, None)
 
     async def ensure(self, seen: ControlPlaneSnapshot) -> None:
-        """Watch, if there is a connection; without one the connection wakes us, and we come here again."""
+        """Watch, if there is a connection; otherwise the new connection starts a pass, which calls this again."""
         if not seen.initialized or seen.deleting:
             return
         workload, cluster = self._deps.workload, seen.cluster.key

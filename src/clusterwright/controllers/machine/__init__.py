@@ -1,6 +1,6 @@
 """The Machine controller: one host, from the first reference to a bootstrap config until its Node and its machine are gone.
 
-A pass (`reconciler`) reads the objects that the Machine refers to and takes over what they say (`plan`), finds and syncs its Node
+A pass (`reconciler`) reads the objects that the Machine refers to and copies their values (`plan`), finds and syncs its Node
 (`node`, `remote`), works on deletion or on an in-place update (`inplace`), and concludes with the conditions (`conditions`) and the
 rest of the status (`status`). Deletion (`deletion`) goes in three tables: may the Node be touched (`node_access`); what runs on it
 goes (`node_shutdown`, with `drain` and `volumes`); then the host, what it was made from, and the Node itself (`host_deletion`).

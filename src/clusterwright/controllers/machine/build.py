@@ -1,4 +1,4 @@
-"""The wiring of the Machine controller."""
+"""Wire the Machine controller."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def machines_of_cluster(cluster: Cluster, reader: Reader) -> Sequence[Obje
 
 
 async def machines_of_deployment(deployment: MachineDeployment, reader: Reader) -> Sequence[ObjectKey]:
-    """Return every Machine that carries the name of a MachineDeployment."""
+    """Return every Machine with the label of a MachineDeployment."""
     labels = {MACHINE_DEPLOYMENT_NAME_LABEL: deployment.metadata.name}
     return [m.key for m in await reader.list(Machine, namespace=deployment.metadata.namespace, labels=labels)]
 

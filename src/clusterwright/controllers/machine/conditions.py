@@ -1,6 +1,6 @@
 """The v1beta2 conditions of a Machine, as tables in the order of the specification. Pure.
 
-Summaries come last and read what was decided before them.
+Summaries come last and read the conditions decided before them.
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ def _of_node(judge: Callable[[Node], Outcome]) -> Callable[[MachineDone], Outcom
 
 # fmt: off
 def _node_table(name: str, judge: Callable[[Node], Outcome], about: str) -> Table[MachineDone]:
-    """Return both conditions of the Node: they say the same, except for what the Node itself reports."""
+    """Return both conditions of the Node: they are the same except for the Node's own conditions."""
     return Table(
         name,
         Row("cluster-unprovisioned",     ~cluster_provisioned,             unknown("InspectionFailed", "Waiting for Cluster status.initialization.infrastructureProvisioned to be true")),
@@ -382,7 +382,7 @@ _GONE = {
     "InfrastructureReady": {"ObjectDeleted", "ObjectDoesNotExist"},
     "NodeHealthy": {"NodeDeleted", "NodeDoesNotExist"},
 }
-"""While a Machine is deleted, that these are gone is as it should be."""
+"""Conditions whose missing objects are normal while a Machine is deleted."""
 
 LONG_DELETION = timedelta(minutes=15)
 LONG_DRAIN = timedelta(minutes=5)
@@ -395,7 +395,7 @@ _DELAYS = (
 
 
 def deleting_in_short(s: MachineSnapshot) -> str:
-    """Return how far deletion is, in few different words, so that Machines that are equally far say the same."""
+    """Return the progress of the deletion in few distinct texts, so that Machines at the same stage have the same text."""
     found = get(s.machine.status.conditions, "Deleting")
     since = s.machine.metadata.deletion_timestamp
     if found is None or since is None:
@@ -460,9 +460,9 @@ AVAILABLE: Table[MachineSnapshot] = Table(
 
 STATES = (BOOTSTRAP_CONFIG_READY, INFRASTRUCTURE_READY)
 OF_THE_NODE = (NODE_READY, NODE_HEALTHY)
-"""Decided before either is written: each asks whether the other is reported."""
+"""Tables that decide before either condition is written: each checks whether the other is reported."""
 STAGES = (DELETING, UPDATING, UP_TO_DATE, READY)
 TABLES = (*STATES, *OF_THE_NODE, *STAGES, AVAILABLE)
 OWNED = ("Paused", *(t.name for t in TABLES if t is not UP_TO_DATE))
-"""Conditions that are ours alone. UpToDate is written here too, but also by the owners of Machines."""
+"""Conditions that only we write. UpToDate is written here too, but also by the owners of Machines."""
 OWNED_V1BETA1 = ("Ready", "BootstrapReady", "InfrastructureReady", "DrainingSucceeded")

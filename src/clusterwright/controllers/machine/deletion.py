@@ -1,6 +1,6 @@
-"""Takes a Machine down: what the tables of `node_access`, `node_shutdown` and `host_deletion` want done, done.
+"""Delete a Machine's host: carry out what the tables of `node_access`, `node_shutdown` and `host_deletion` decide.
 
-Nothing is decided here; what an act brought is given back to the table that asked for it.
+Nothing is decided here; the outcome of an action goes back to the table that decided it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MachinePass = Pass[Machine, MachineSnapshot, MachineDone]
 
 
 class Deletion:
-    """Works on the deletion of Machines."""
+    """Deletes Machines."""
 
     def __init__(self, deps: Dependencies, watches: NodeWatches) -> None:
         self._deps = deps
@@ -46,7 +46,7 @@ class Deletion:
         self._watches = watches
 
     async def advance(self, run: MachinePass) -> None:
-        """Work on the deletion until something must be waited for."""
+        """Continue the deletion until something must be waited for."""
         run.done = replace(run.done, deletion=node_access.STARTED)
         match await self._node_access(run):
             case None:
@@ -60,7 +60,7 @@ class Deletion:
                 assert_never(never)
 
     async def _node_access(self, run: MachinePass) -> Access | None:
-        """Return whether the Node may be touched; None if that could not be found out."""
+        """Return whether the Node may be touched; None if that is unknown."""
         cluster, machine = run.seen.cluster, run.object
         deleting = cluster.deleting
         if not deleting and machine.status.node_ref is None and (provider_id := _provider_id(run.done)):
@@ -94,7 +94,7 @@ class Deletion:
         return sum(CONTROL_PLANE_LABEL in m.metadata.labels and m.metadata.deletion_timestamp is None for m in machines)
 
     async def _shut_node_down(self, run: MachinePass) -> bool:
-        """Take the Node out of service; False if something must be waited for."""
+        """Take the Node out of service; return False if something must be waited for."""
         key, now = run.object.key, run.seen.now
         rest = self._watches.resting(key, now, _sight(run))
         resting = rest is not None and _may_rest(rest.stage, run)
@@ -132,7 +132,7 @@ class Deletion:
             return False
 
     async def _drain(self, run: MachinePass) -> node_access.Failed | drain.DrainProgress | node_access.Done:
-        """Cordon the Node and evict what must go now."""
+        """Cordon the Node and evict the Pods whose turn it is."""
         cluster, node_name = run.seen.cluster, _node_name(run)
         await self._start_drain(run)
         self._watches.learn(run.object, cluster.key)
@@ -155,7 +155,7 @@ class Deletion:
         return node_access.Done()
 
     async def _start_drain(self, run: MachinePass) -> None:
-        """Note when the drain starts, before anything is done: no crash shall start the clock again."""
+        """Record the start of the drain before it begins, so that a crash does not restart its clock."""
         if not _note_start(run, "node_drain_start_time"):
             return
         if v1beta1.get(v1beta1_conditions(run.object), "DrainingSucceeded") is None:
@@ -163,7 +163,7 @@ class Deletion:
         await run.save(with_v1beta1_ready(run.object, run.seen.now))
 
     async def _look_at_volumes(self, run: MachinePass) -> node_access.Failed | volumes.VolumeWait:
-        """Find out which volumes are attached to the Node."""
+        """Read which volumes are attached to the Node."""
         cluster, machine, node_name = run.seen.cluster, run.object, _node_name(run)
         _note_start(run, "wait_for_node_volume_detach_start_time")
         if v1beta1.get(v1beta1_conditions(machine), "VolumeDetachSucceeded") is None:
@@ -193,7 +193,7 @@ class Deletion:
         return wait
 
     async def _delete_host(self, run: MachinePass, *, handles_node: bool) -> None:
-        """Take the host away, as far as it goes."""
+        """Delete the host, as far as possible now."""
         self._watches.end_watches(run.object.key)
         state = host_deletion.HostSnapshot(
             machine=run.object,
@@ -232,7 +232,7 @@ class Deletion:
             return
 
     async def _delete_object(self, run: MachinePass, lookup: Lookup) -> host_deletion.Remains:
-        """Ask for the deletion of a provider's object."""
+        """Request the deletion of a provider's object."""
         if isinstance(lookup, Found):
             obj = lookup.object
             try:
@@ -251,7 +251,7 @@ class Deletion:
 
 
 def _note_start(run: MachinePass, field: str) -> bool:
-    """Write down when a part of the deletion began, unless that is known; return whether it begins now."""
+    """Record when a part of the deletion began, unless recorded; return whether it begins now."""
     status = run.object.status.deletion or MachineDeletionStatus()
     if getattr(status, field) is not None:
         return False
@@ -261,7 +261,7 @@ def _note_start(run: MachinePass, field: str) -> bool:
 
 
 def _may_rest(stage: Shutdown, run: MachinePass) -> bool:
-    """Return whether what the deletion rests in may still go on; a time limit may be over."""
+    """Return whether the deletion may keep waiting; a time limit may be over."""
     machine, now = run.object, run.seen.now
     if stage is Shutdown.AWAIT_PODS:
         return node_access.drain_is_allowed(machine, run.seen.infrastructure, now)
@@ -277,7 +277,7 @@ def _mark_what_is_gone(run: MachinePass, state: host_deletion.HostSnapshot) -> N
 
 
 def _stage(decision: Decision) -> Stage | None:
-    """Return how far deletion is, as a table has it."""
+    """Return the stage of the deletion that a table decided."""
     return None if decision.outcome is None else Stage(decision.outcome.reason, decision.outcome.message)
 
 
@@ -286,7 +286,7 @@ def _node_name(run: MachinePass) -> str:
 
 
 def _sight(run: MachinePass) -> tuple[str, bool, frozenset[str]]:
-    """Return what of a Node a drain and a wait for volumes go by, as far as it is known without asking the workload cluster again."""
+    """Return the facts of the Node that drain and volume wait depend on, from caches only."""
     found = run.done.node
     if not isinstance(found, NodeFound):
         return _node_name(run), False, frozenset()
@@ -294,5 +294,5 @@ def _sight(run: MachinePass) -> tuple[str, bool, frozenset[str]]:
 
 
 def _provider_id(s: MachineSnapshot) -> str:
-    """Return the providerID that the Machine knows, else the one that its infrastructure machine reports."""
+    """Return the Machine's providerID, else the one that its infrastructure machine reports."""
     return s.machine.spec.provider_id or read_or_none(s.infrastructure, reported_provider_id) or ""

@@ -1,4 +1,4 @@
-"""Whom to evict from a Node, in which order, and how far the drain is. Pure: the reads and evictions are in `deletion`.
+"""Decide which Pods to evict from a Node, in which order, and the progress of a drain. Pure: the reads and evictions are in `deletion`.
 
 A Pod is judged by an ordered chain, whose first Skip or WaitCompleted ends it (see `judge`). Of the Pods that have to go,
 only those of the lowest order are evicted now; the others wait until these have left the Node.
@@ -19,13 +19,13 @@ from clusterwright.api.wellknown import DRAIN_LABEL
 from clusterwright.runtime.errors import ApiError, Forbidden, NotFound, TooManyRequests
 
 RETRY = timedelta(seconds=20)
-"""A drain that is under way is looked at again after this time, if no Pod's change has called us before."""
+"""The interval of a running drain, if no change of a Pod starts a pass sooner."""
 
 EVICTION_TIMEOUT = timedelta(seconds=10)
-"""One pass triggers evictions for at most this long."""
+"""The longest time that one pass spends on evictions."""
 
 UNREACHABLE_GRACE_PERIOD_SECONDS = 1
-"""On an unreachable Node no kubelet ends a Pod: the API server is asked for the shortest grace, and no one waits for longer."""
+"""The grace period on an unreachable Node: no kubelet ends its Pods, so deletions use the shortest one, and nothing waits longer."""
 
 MIRROR_POD = "kubernetes.io/config.mirror"
 NAMES_SHOWN = 3
@@ -46,7 +46,7 @@ class DrainError(Exception):
 
 
 class Behavior(StrEnum):
-    """What becomes of a Pod while its Node is drained."""
+    """What to do with a Pod while its Node is drained."""
 
     DRAIN = "Drain"
     SKIP = "Skip"
@@ -55,7 +55,7 @@ class Behavior(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainPod:
-    """What a drain must know of a Pod. `daemon_set_exists` is None for a Pod that no DaemonSet controls, or that is finished."""
+    """The facts of a Pod for a drain. `daemon_set_exists` is None for a Pod without a DaemonSet, or that is finished."""
 
     key: ObjectKey
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class DrainPod:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What becomes of one Pod; `order` counts among those that are not skipped. `warnings` are for the log."""
+    """The decision about one Pod; `order` counts only for Pods that are not skipped. `warnings` are for the log."""
 
     pod: DrainPod
     behavior: Behavior
@@ -79,7 +79,7 @@ class Verdict:
 
 
 def daemon_set_of(pod: Pod) -> ObjectKey | None:
-    """Return the DaemonSet that controls an unfinished Pod, if one does: whether it still exists decides about the Pod."""
+    """Return the DaemonSet that controls an unfinished Pod, if any: its existence decides about the Pod."""
     controller = pod.metadata.controller
     if controller is None or controller.kind != "DaemonSet" or _finished(pod):
         return None
@@ -112,7 +112,10 @@ def _finished(pod: Pod) -> bool:
 def applicable_rules(
     rules: Iterable[MachineDrainRule], machine_labels: Mapping[str, str], cluster_labels: Mapping[str, str]
 ) -> tuple[MachineDrainRule, ...]:
-    """The rules for a Machine, by name. A selector that is invalid in any of them, for whatever Machine, is an error: no drain by half."""
+    """Return the rules for a Machine, by name.
+
+    An invalid selector in any rule is an error for every Machine, so that no drain is partial.
+    """
     ordered = sorted(rules, key=lambda r: r.metadata.name)
     for rule in ordered:
         for selector in _selectors(rule):
@@ -158,7 +161,7 @@ def judge(
     unreachable: bool,
     now: datetime,
 ) -> Verdict:
-    """Return what becomes of a Pod. `rules` are those of `applicable_rules`, `namespaces` the labels of every Namespace by name."""
+    """Return the decision about a Pod. `rules` are those of `applicable_rules`, `namespaces` the labels of every Namespace by name."""
     if unreachable and pod.deleted_at is not None and now - pod.deleted_at > timedelta(seconds=1):
         return Verdict(pod, Behavior.SKIP)
     if pod.daemon_set_exists or pod.mirror:
@@ -204,7 +207,7 @@ def judge_all(
     unreachable: bool,
     now: datetime,
 ) -> tuple[Verdict, ...]:
-    """Return every Pod's verdict, in the order of `namespace/name`; one Pod that cannot be judged fails the whole drain."""
+    """Return every Pod's decision, in the order of `namespace/name`; one Pod that cannot be judged fails the whole drain."""
     ordered = sorted(pods, key=lambda p: str(p.key))
     return tuple(judge(pod, rules=rules, namespaces=namespaces, unreachable=unreachable, now=now) for pod in ordered)
 
@@ -224,7 +227,7 @@ class DrainPlan:
 
 
 def plan(verdicts: Sequence[Verdict]) -> DrainPlan:
-    """Evict the Pods of the lowest order that is still there; Pods on their way out hold their order back too."""
+    """Return the plan to evict the Pods of the lowest order present; Pods that are terminating also hold later orders back."""
     going = [v for v in verdicts if v.behavior is not Behavior.SKIP]
     lowest = min((v.order for v in going), default=0)
     draining = [v for v in going if v.behavior is Behavior.DRAIN]
@@ -259,7 +262,7 @@ def eviction_body(key: ObjectKey, *, unreachable: bool) -> dict[str, object]:
 
 
 def eviction_failure(error: ApiError) -> str | None:
-    """Why an eviction failed, in the words of the progress message; None where the Pod is gone, which is as good as evicted."""
+    """Return why an eviction failed, for the progress message; None if the Pod is gone, which counts as evicted."""
     if isinstance(error, NotFound):
         return None
     details = error.status.get("details") or {}
@@ -274,13 +277,13 @@ def eviction_failure(error: ApiError) -> str | None:
 
 
 def timed_out() -> str:
-    """Return the failure of evictions that a pass had no time for."""
+    """Return the failure for evictions that the pass had no time for."""
     return f"eviction timeout of {int(EVICTION_TIMEOUT.total_seconds())}s reached, eviction will be retried"
 
 
 @dataclass(frozen=True, slots=True)
 class DrainProgress:
-    """Where a drain stands after a pass. `evicted` were asked to leave now; `failed` holds the Pods by what hindered them."""
+    """The state of a drain after a pass. `evicted` Pods were evicted now; `failed` holds Pods by the reason of failure."""
 
     plan: DrainPlan
     evicted: tuple[ObjectKey, ...] = ()
@@ -288,7 +291,7 @@ class DrainProgress:
 
     @property
     def completed(self) -> bool:
-        """Nothing is on its way out, hindered, waited for or queued."""
+        """Whether no Pod is terminating, blocked, waited for or queued."""
         left = self.plan
         return not (left.terminating or self.evicted or self.failed or left.evict_later or left.wait or left.wait_later)
 

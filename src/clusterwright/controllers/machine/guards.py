@@ -1,4 +1,4 @@
-"""The questions that the Machine's tables ask. Pure."""
+"""The guards of the Machine's tables. Pure."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from clusterwright.kubeadm.reached import runs
 from clusterwright.tables import Subject, guard
 
 PROBE_FAILURES = 5
-"""So many failed probes in a row mean that a cluster never reached is not merely slow."""
+"""The number of failed probes in a row after which a cluster that was never reached counts as unreachable."""
 
 
 def the_config(s: MachineSnapshot) -> tuple[Subject, ...]:
-    """Whom questions about the bootstrap config ask."""
+    """Return the bootstrap config as the subject of guards."""
     return subject(s.machine.spec.bootstrap.config_ref, s.machine.metadata.namespace)
 
 
 def the_infrastructure(s: MachineSnapshot) -> tuple[Subject, ...]:
-    """Whom questions about the infrastructure machine ask."""
+    """Return the infrastructure machine as the subject of guards."""
     return subject(s.machine.spec.infrastructure_ref, s.machine.metadata.namespace)
 
 
 def the_cluster(s: MachineSnapshot) -> tuple[Subject, ...]:
-    """Whom questions about the Cluster ask."""
+    """Return the Cluster as the subject of guards."""
     return (core_subject("Cluster", s.cluster.key),)
 
 
@@ -45,7 +45,7 @@ def deleting(s: MachineSnapshot) -> bool:
 
 
 def conditions_are_valid(lookup: Lookup) -> bool:
-    """Return whether the conditions of what was found can be understood."""
+    """Return whether the conditions of a found object can be parsed."""
     if not isinstance(lookup, Found):
         return True
     try:

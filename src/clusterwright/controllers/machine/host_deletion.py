@@ -1,4 +1,4 @@
-"""The order in which a machine that is deleted goes: hooks, infrastructure, bootstrap config, Node, finalizer. Pure.
+"""The order in which the parts of a deleted Machine are removed: hooks, infrastructure, bootstrap config, Node, finalizer. Pure.
 
 The table is asked again and again within a pass: a row that names an action has it done, and its outcome is in the next snapshot;
 any other row ends the pass.
@@ -18,7 +18,7 @@ from clusterwright.tables import KEEP, OTHERWISE, Guard, Row, Table, Transition,
 
 
 class Removal(Enum):
-    """What comes next. After a deletion the table is asked again, with what came of it."""
+    """The next action. After a deletion the table is evaluated again with its outcome."""
 
     AWAIT_HOOKS = "wait until the pre-terminate hooks are gone"
     DELETE_INFRASTRUCTURE = "delete the infrastructure machine"
@@ -30,7 +30,7 @@ class Removal(Enum):
 
 
 class Remains(Enum):
-    """What there still is of a provider's object."""
+    """The state of a provider's object during deletion."""
 
     NEVER = "is not referred to"
     ALIVE = "exists"
@@ -40,7 +40,7 @@ class Remains(Enum):
 
 
 def remains(lookup: Lookup) -> Remains:
-    """Return what there is of an object as it was found; one that cannot be read is waited for."""
+    """Return the state of an object from its lookup; an unreadable one is waited for."""
     match lookup:
         case NotReferenced():
             return Remains.NEVER
@@ -54,7 +54,7 @@ def remains(lookup: Lookup) -> Remains:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSnapshot:
-    """How far a machine is taken away."""
+    """The progress of removing a machine."""
 
     machine: Machine
     now: datetime

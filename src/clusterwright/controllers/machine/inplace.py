@@ -1,4 +1,4 @@
-"""In-place updates of a Machine: what to do next. Pure; the call of the extension is in the reconciler.
+"""In-place updates of a Machine: the next step. Pure; the call of the extension is in the reconciler.
 
 The owner marks the Machine, its infrastructure machine and its bootstrap config, and makes the hook `UpdateMachine` pending;
 then an extension updates the host, and the marks are taken away again.
@@ -28,7 +28,7 @@ HOOK_FAILED = Stage("InPlaceUpdateFailed", "UpdateMachine hook failed: please ch
 
 
 def in_progress(answer: Answer) -> Stage:
-    """Return the stage in which the extension works."""
+    """Return the stage during the extension's work."""
     return Stage("InPlaceUpdating", f"In-place update in progress: {answer.message}" if answer.message else "In-place update in progress")
 
 
@@ -62,7 +62,7 @@ def _is_marked(lookup: object) -> bool:
 
 
 class Update(Enum):
-    """What comes next."""
+    """The next step."""
 
     CLEAN_UP = "take the marks away"
     FAIL = "end the pass in an error: nothing can be updated"
@@ -86,7 +86,7 @@ IN_PLACE_UPDATE: Table[MachineSnapshot] = Table(
 
 
 def request(machine: Machine, seen: MachineSnapshot) -> Json:
-    """What the extension is to bring about: the objects as they are, for the owner has changed them; the Machine as this pass leaves it."""
+    """Return the request to the extension: the changed objects as stored, and the Machine as the pass leaves it."""
     objects = {"machine": models.to_json(machine)}
     for part, lookup in (("infrastructureMachine", seen.infrastructure), ("bootstrapConfig", seen.bootstrap)):
         if isinstance(lookup, Found):
@@ -95,12 +95,12 @@ def request(machine: Machine, seen: MachineSnapshot) -> Json:
 
 
 def without_mark(machine: Machine) -> Machine:
-    """Return the Machine without the mark: its update is over, and is not asked for again."""
+    """Return the Machine without the update mark, so that the update is not requested again."""
     return _annotated(machine, {k: v for k, v in machine.metadata.annotations.items() if k != UPDATE_IN_PROGRESS_ANNOTATION})
 
 
 def without_hook(machine: Machine) -> Machine:
-    """Return the Machine without the pending hook: nothing is left to clean up."""
+    """Return the Machine without the pending hook: no cleanup is left."""
     annotations = {k: v for k, v in machine.metadata.annotations.items() if k != PENDING_HOOKS_ANNOTATION}
     left = as_annotation(hook for hook in pending_hooks(machine) if hook != UPDATE_MACHINE_HOOK)
     return _annotated(machine, annotations if left is None else {**annotations, PENDING_HOOKS_ANNOTATION: left})

@@ -1,4 +1,4 @@
-"""What a Machine makes of its Node: which one it is, and the labels, annotations and taints that it carries over. Pure."""
+"""Find a Machine's Node, and compute the labels, annotations and taints that it gets. Pure."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from clusterwright.controllers.machine.snapshot import OwnerFacts
 from clusterwright.golang.numbers import atoi
 
 BOOKKEEPING = (CLUSTER_NAME_ANNOTATION, CLUSTER_NAMESPACE_ANNOTATION, MACHINE_ANNOTATION, OWNER_KIND_ANNOTATION, OWNER_NAME_ANNOTATION)
-"""Annotations that every Node of ours has; they are not listed among those that come from the Machine."""
+"""Annotations of every Node that we manage; they are not listed among those from the Machine."""
 
 UNINITIALIZED = Taint(key=UNINITIALIZED_TAINT, effect="NoSchedule")
 OUTDATED_REVISION = Taint(key=OUTDATED_REVISION_TAINT, effect="PreferNoSchedule")
 
 
 class NodeSyncError(Exception):
-    """What the Node should carry cannot be told."""
+    """The desired state of the Node cannot be computed."""
 
 
 class AmbiguousNode(Exception):
-    """Several Nodes claim one providerID."""
+    """Several Nodes have one providerID."""
 
 
 def node_with(provider_id: str, nodes: Iterable[Node]) -> Node | None:
-    """Return the Node of a providerID; it is compared letter for letter. Raises AmbiguousNode if there are several."""
+    """Return the Node with a providerID, compared exactly. Raises AmbiguousNode if there are several."""
     found = [node for node in nodes if node.spec.provider_id == provider_id]
     if len(found) > 1:
         raise AmbiguousNode(f"unexpectedly found more than one Node matching the providerID {provider_id}")
@@ -56,13 +56,13 @@ def node_with(provider_id: str, nodes: Iterable[Node]) -> Node | None:
 def is_of(node: Node, machine: Machine) -> bool:
     """Return whether a Node that was found by its name is still the Machine's: another host may have taken the name meanwhile.
 
-    Upstream goes by the name alone, and would drain and delete the newcomer.
+    Upstream compares the name alone, and would drain and delete the newcomer.
     """
     return not machine.spec.provider_id or node.spec.provider_id in {"", machine.spec.provider_id}
 
 
 def is_unreachable(node: Node) -> bool:
-    """Return whether the kubelet has stopped to report: Ready is Unknown."""
+    """Return whether the kubelet has stopped reporting: Ready is Unknown."""
     return any(c.type == "Ready" and c.status == "Unknown" for c in node.status.conditions)
 
 
@@ -70,13 +70,13 @@ def is_unreachable(node: Node) -> bool:
 
 
 def labels_for_node(machine: Machine, *, interruptible: bool, also: Sequence[re.Pattern[str]] = ()) -> dict[str, str]:
-    """Return the labels that the Node takes over: those of the node domains, those that `also` matches, and the interruptible mark."""
+    """Return the labels to copy to the Node: those of the node domains, those that `also` matches, and the interruptible mark."""
     found = {k: v for k, v in machine.metadata.labels.items() if _is_node_label(k) or any(p.search(k) for p in also)}
     return {**found, INTERRUPTIBLE_LABEL: ""} if interruptible else found
 
 
 def annotations_for_node(machine: Machine, *, also: Sequence[re.Pattern[str]] = ()) -> dict[str, str]:
-    """Return the annotations that the Node takes over, and the bookkeeping ones."""
+    """Return the annotations to copy to the Node, and the bookkeeping ones."""
     found = {k: v for k, v in machine.metadata.annotations.items() if _within(k, MANAGED_NODE_DOMAIN) or any(p.search(k) for p in also)}
     found |= {
         CLUSTER_NAME_ANNOTATION: machine.spec.cluster_name,
@@ -105,7 +105,7 @@ def _domain(key: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desired:
-    """What a Node should carry. `taints` is None where taints of Machines are not passed on; `outdated` None where nobody can tell."""
+    """The desired state of a Node. `taints` is None if taints are not propagated; `outdated` is None if unknown."""
 
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
@@ -114,10 +114,10 @@ class Desired:
 
 
 def node_patch(node: Node, desired: Desired) -> Json | None:
-    """Return a merge patch, guarded by the resourceVersion, that brings the Node in line; None if it is.
+    """Return a merge patch, with the resourceVersion, that updates the Node; None if it is up to date.
 
-    It holds metadata and taints only, whatever else the Node carries. Labels and annotations that came from the Machine
-    before and do so no more are removed; all others are left alone.
+    It holds only metadata and taints. Labels and annotations that came from the Machine and no longer do are removed; all others are left
+    alone.
     """
     old_labels, old_annotations = node.metadata.labels, node.metadata.annotations
     labels = _merged(old_labels, desired.labels, _items(old_annotations.get(LABELS_FROM_MACHINE_ANNOTATION, "")))
@@ -196,7 +196,7 @@ def ensured(taints: Sequence[Taint], taint: Taint) -> tuple[Taint, ...]:
 
 
 def without(taints: Sequence[Taint], taint: Taint) -> tuple[Taint, ...]:
-    """Return the taints but this one; another value does not make it another."""
+    """Return the taints without this one; a different value does not matter."""
     return tuple(t for t in taints if _identity(t) != _identity(taint))
 
 
@@ -214,7 +214,7 @@ def _taint_json(taint: Taint) -> Json:
 
 
 def is_outdated(machine_set: OwnerFacts | None, deployment: OwnerFacts | None) -> bool:
-    """Return whether the Machine's MachineSet is of an earlier revision than its MachineDeployment; a revision not set counts as 0."""
+    """Return whether the Machine's MachineSet has an earlier revision than its MachineDeployment; a missing revision counts as 0."""
     if machine_set is None or deployment is None:
         return False
     return _revision(machine_set) < _revision(deployment)
@@ -232,14 +232,14 @@ def _revision(owner: OwnerFacts) -> int:
 
 @dataclass(frozen=True, slots=True)
 class NodeHealth:
-    """A Node's four conditions in one status, with what is wrong."""
+    """A Node's four conditions combined into one status, with the problems."""
 
     status: str
     message: str
 
 
 def node_health(node: Node) -> NodeHealth:
-    """Return whether the Node is healthy: Ready, and under no pressure. What is not reported is unknown."""
+    """Return whether the Node is healthy: Ready, and under no pressure. An unreported condition is unknown."""
     found = {c.type: c for c in node.status.conditions}
     lines, texts, bad, unknown = [], [], False, False
     for type, good in (("Ready", "True"), ("MemoryPressure", "False"), ("DiskPressure", "False"), ("PIDPressure", "False")):
@@ -258,7 +258,7 @@ def node_health(node: Node) -> NodeHealth:
 
 
 def node_health_v1beta1(node: Node) -> NodeHealth:
-    """Return the older reading: unknown only if all four conditions are, and a condition that is absent does not count."""
+    """Return the deprecated form: unknown only if all four conditions are, and an absent condition does not count."""
     lines, bad, unknown = [], False, 0
     for condition in node.status.conditions:
         good = {"Ready": "True", "MemoryPressure": "False", "DiskPressure": "False", "PIDPressure": "False"}.get(condition.type)
@@ -274,7 +274,7 @@ def node_health_v1beta1(node: Node) -> NodeHealth:
 
 
 def belongs_to(node: Node, cluster: ObjectKey) -> bool:
-    """Return whether the Node is of this Cluster, by what it says itself; before the first sync it says nothing, and may be."""
+    """Return whether the Node belongs to this Cluster by its annotation; a Node without one, before the first sync, may."""
     annotations = node.metadata.annotations
     if CLUSTER_NAME_ANNOTATION not in annotations:
         return True

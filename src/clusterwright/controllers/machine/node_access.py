@@ -1,7 +1,7 @@
-"""Whether the deletion of a Machine may touch its Node, what holds it back, and when it gives up. Pure.
+"""Decide whether the deletion of a Machine may touch its Node, what blocks it, and its time limits. Pure.
 
-`NODE_HANDLING` says whether the Node is touched at all: never where no API server would be left to ask. The order in which things
-go is in `node_shutdown`, for what runs on the Node, and in `host_deletion`, for the host and what it was made from.
+`NODE_HANDLING` decides whether the Node is touched at all: never if no API server would be left. The order of the steps is in
+`node_shutdown`, for Pods and volumes, and in `host_deletion`, for the host and its templates.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ INTERNAL_ERROR = Stage("InternalError", CHECK_LOGS)
 
 NODE_DELETION_TRIES = 6
 NODE_DELETION_PAUSE = timedelta(seconds=2)
-"""A Node that cannot be deleted is tried again within the pass: so many times, with this pause between."""
+"""A failed deletion of a Node is retried within the pass: this many times, with this pause between."""
 
 
 def pre_drain_hooks(machine: Machine) -> tuple[str, ...]:
-    """Return the annotations that hold the drain back, sorted."""
+    """Return the annotations that block the drain, sorted."""
     return _hooks(machine, PRE_DRAIN_HOOK_PREFIX)
 
 
 def pre_terminate_hooks(machine: Machine) -> tuple[str, ...]:
-    """Return the annotations that hold the end of the machine back, sorted."""
+    """Return the annotations that block the termination of the machine, sorted."""
     return _hooks(machine, PRE_TERMINATE_HOOK_PREFIX)
 
 
@@ -48,7 +48,7 @@ def _hooks(machine: Machine, prefix: str) -> tuple[str, ...]:
 
 
 def drain_is_allowed(machine: Machine, host: Lookup, now: datetime) -> bool:
-    """Return whether the Node is to be drained: unless it is excluded, its time is over, or something later has begun."""
+    """Return whether to drain the Node: unless it is excluded, its time is over, or a later step has begun."""
     limit = machine.spec.deletion.node_drain_timeout_seconds if machine.spec.deletion else None
     started = machine.status.deletion.node_drain_start_time if machine.status.deletion else None
     return (
@@ -59,7 +59,7 @@ def drain_is_allowed(machine: Machine, host: Lookup, now: datetime) -> bool:
 
 
 def volume_wait_is_allowed(machine: Machine, host: Lookup, now: datetime) -> bool:
-    """Return whether to wait until volumes are detached: on the same terms."""
+    """Return whether to wait for volumes to detach, under the same conditions."""
     limit = machine.spec.deletion.node_volume_detach_timeout_seconds if machine.spec.deletion else None
     started = machine.status.deletion.wait_for_node_volume_detach_start_time if machine.status.deletion else None
     return (
@@ -70,22 +70,22 @@ def volume_wait_is_allowed(machine: Machine, host: Lookup, now: datetime) -> boo
 
 
 def is_over(started: datetime | None, limit_seconds: int | None, now: datetime) -> bool:
-    """Return whether a wait has lasted as long as it may; 0 or none is no limit, and the clock runs from the recorded start only."""
+    """Return whether a wait has exceeded its limit; 0 or None is no limit, and the clock runs from the recorded start."""
     return started is not None and bool(limit_seconds) and now - started >= timedelta(seconds=limit_seconds or 0)
 
 
 def node_may_stay(machine: Machine, now: datetime) -> bool:
-    """Return whether a Node that cannot be deleted is left behind: once the time for it, counted from the deletion, is over."""
+    """Return whether to give up deleting the Node: when its time limit, counted from the deletion of the Machine, is over."""
     limit = machine.spec.deletion.node_deletion_timeout_seconds if machine.spec.deletion else None
     deleted = machine.metadata.deletion_timestamp
     return bool(limit) and deleted is not None and now >= deleted + timedelta(seconds=limit or 0)
 
 
 def _is_past_the_node(machine: Machine, host: Lookup) -> bool:
-    """Return whether what comes after the Node has begun, so that nobody may be left to drain it or to detach its volumes.
+    """Return whether a step after the drain has begun, so that evictions and detaching may never finish.
 
-    Owners of pre-terminate hooks take the Machine out of the control plane: its API server may have stopped already. An infrastructure
-    machine that is being deleted, or gone, takes the kubelet with it.
+    Owners of pre-terminate hooks remove the Machine from the control plane: its API server may have stopped already. The kubelet stops with
+    an infrastructure machine that is being deleted or gone.
     """
     if machine.status.deletion is not None and machine.status.deletion.wait_for_pre_terminate_hook_start_time is not None:
         return True
@@ -97,9 +97,9 @@ def _is_past_the_node(machine: Machine, host: Lookup) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandlingSnapshot:
-    """What decides whether the Node of a Machine that is deleted may be touched.
+    """The facts that decide whether the Node of a deleted Machine may be touched.
 
-    `control_planes_left` counts control-plane Machines that stay; it is an error where they could not be listed.
+    `control_planes_left` counts control-plane Machines that stay; it is an error if they could not be listed.
     """
 
     cluster_deleting: bool = False
@@ -185,16 +185,16 @@ NODE_HANDLING: Table[HandlingSnapshot] = Table(
 
 @dataclass(frozen=True, slots=True)
 class Untried:
-    """Not tried in this pass."""
+    """The step was not tried in this pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """It could not be done."""
+    """The step failed."""
 
     error: Exception
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """It is done."""
+    """The step is done."""

@@ -1,4 +1,4 @@
-"""The order in which the Node of a Machine that is deleted goes out of service: hooks, drain, volumes. Pure.
+"""The order in which the Node of a deleted Machine is taken out of service: hooks, drain, volumes. Pure.
 
 The table is asked again and again within a pass: a row that names an action has it done, and its outcome is in the next snapshot;
 any other row ends the pass, but for the last.
@@ -20,7 +20,7 @@ from clusterwright.tables import KEEP, OTHERWISE, Row, Table, guard, message, tr
 
 
 class Shutdown(Enum):
-    """What comes next. After DRAIN and LOOK_AT_VOLUMES the table is asked again, with what came of them."""
+    """The next action. After DRAIN and LOOK_AT_VOLUMES the table is evaluated again with the outcome."""
 
     AWAIT_HOOKS = "wait until the pre-drain hooks are gone"
     REST = "wait until the last look is long enough ago"
@@ -34,9 +34,9 @@ class Shutdown(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShutdownSnapshot:
-    """How far a Node is out of service. `host` is the infrastructure machine.
+    """The progress of taking a Node out of service. `host` is the infrastructure machine.
 
-    `resting`: the last look is not long ago, and nothing has changed that we know of.
+    `resting`: the last check is recent, and no known fact has changed since.
     """
 
     machine: Machine

@@ -1,6 +1,6 @@
-"""Which Machine a change in a workload cluster concerns, and how long a Machine rests between two looks at a drain.
+"""Map a change in a workload cluster to Machines, and limit how often a drain is checked.
 
-Held in memory only: after a restart everything is looked at once, which is as good.
+State is kept in memory only: after a restart every Machine is reconciled once anyway.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from clusterwright.controllers.machine.node_shutdown import Shutdown
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a pass knew of a Machine's Node."""
+    """The facts of a Machine's Node from its last pass."""
 
     cluster: ObjectKey
     node_name: str
@@ -29,7 +29,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """At which stage of its deletion a Machine rests, until when, and what it saw: if that changes, there is something to do."""
+    """The wait of a Machine in deletion: its stage, its end, and the facts that it saw; a change of those ends it."""
 
     stage: Shutdown
     since: datetime
@@ -38,11 +38,11 @@ class Rest:
 
 
 SHORTEST_REST = timedelta(seconds=1)
-"""However much happens on a Node, a workload cluster is not asked more often about one drain."""
+"""The shortest interval between two checks of a drain, however much happens on a Node."""
 
 
 class NodeWatches:
-    """Finds Machines for Nodes, Pods and VolumeAttachments, and keeps drains from asking a workload cluster too often."""
+    """Finds Machines for Nodes, Pods and VolumeAttachments, and limits requests of drains to a workload cluster."""
 
     def __init__(self, enqueue: Callable[[ObjectKey, str], None], unwatch: Callable[[ObjectKey, str, type[Object]], None]) -> None:
         self._enqueue = enqueue
@@ -55,7 +55,7 @@ class NodeWatches:
         self._stirred: set[ObjectKey] = set()
 
     def learn(self, machine: Machine, cluster: ObjectKey) -> None:
-        """Remember which Node a Machine has or awaits. To be called before Nodes are read, so that no change is missed."""
+        """Remember which Node a Machine has or awaits. Call this before reading Nodes, so that no change is missed."""
         name = machine.status.node_ref.name if machine.status.node_ref else ""
         known = Known(cluster, name, machine.spec.provider_id)
         if self._known.get(machine.key) == known:
@@ -68,7 +68,7 @@ class NodeWatches:
             self._by_provider_id.setdefault((cluster, known.provider_id), set()).add(machine.key)
 
     def forget(self, machine: ObjectKey) -> None:
-        """The Machine is gone."""
+        """Forget a Machine that is gone."""
         self.end_watches(machine)
         self._unlink(machine)
         self._rests.pop(machine, None)
@@ -88,7 +88,7 @@ class NodeWatches:
     # ---------------------------------------------------------------------------------------------------- changes
 
     def node_changed(self, cluster: ObjectKey) -> Callable[[Object], None]:
-        """Return what to call for changes of Nodes of a cluster."""
+        """Return the handler for changes of Nodes in a cluster."""
 
         def notify(obj: Object) -> None:
             if isinstance(obj, Node) and belongs_to(obj, cluster):
@@ -98,7 +98,7 @@ class NodeWatches:
         return notify
 
     def pod_changed(self, cluster: ObjectKey) -> Callable[[Object], None]:
-        """Return what to call for changes of Pods of a cluster: one that leaves its Node, or has finished, moves a drain on."""
+        """Return the handler for changes of Pods in a cluster: a Pod that leaves its Node, or finishes, advances a drain."""
 
         def notify(obj: Object) -> None:
             if isinstance(obj, Pod) and obj.spec.node_name and _is_leaving(obj):
@@ -107,7 +107,7 @@ class NodeWatches:
         return notify
 
     def attachment_changed(self, cluster: ObjectKey) -> Callable[[Object], None]:
-        """Return what to call for changes of VolumeAttachments of a cluster."""
+        """Return the handler for changes of VolumeAttachments in a cluster."""
 
         def notify(obj: Object) -> None:
             if isinstance(obj, VolumeAttachment):
@@ -116,7 +116,7 @@ class NodeWatches:
         return notify
 
     def machines_of(self, cluster: ObjectKey, node_name: str, provider_id: str) -> tuple[ObjectKey, ...]:
-        """Return the Machine of a Node: by name, else by providerID; none where that is not exactly one."""
+        """Return the Machine of a Node: by name, else by providerID; none if that is ambiguous."""
         found = self._by_name.get((cluster, node_name)) or (
             self._by_provider_id.get((cluster, provider_id), set()) if provider_id else set()
         )
@@ -133,11 +133,11 @@ class NodeWatches:
     # -------------------------------------------------------------------------------- watches that a deletion needs
 
     def needs_watch(self, machine: ObjectKey, cluster: ObjectKey, watcher: str, kind: type[Object]) -> None:
-        """The Machine's deletion goes by what is watched: all Pods of a cluster are not kept in memory without need."""
+        """Record that the Machine's deletion needs a watch: the Pods of a cluster are cached only then."""
         self._watched.setdefault((cluster, watcher, kind), set()).add(machine)
 
     def end_watches(self, machine: ObjectKey) -> None:
-        """The Machine needs no such watch any more; one that nobody needs is ended."""
+        """Record that the Machine needs no such watch any more; end watches that no Machine needs."""
         for watch in [w for w, machines in self._watched.items() if machine in machines]:
             self._watched[watch].discard(machine)
             if not self._watched[watch]:
@@ -147,17 +147,17 @@ class NodeWatches:
     # ------------------------------------------------------------------------------------------------------- rests
 
     def begin_look(self, machine: ObjectKey) -> None:
-        """A look at the Machine's Node begins: what happens from now on may be missed by it."""
+        """Record the start of a check of the Machine's Node, which may miss later changes."""
         self._stirred.discard(machine)
 
     def rest(self, machine: ObjectKey, stage: Shutdown, now: datetime, usual: timedelta, seen: Any) -> timedelta:
-        """How long there is nothing to do for the Machine's Node: as usual, or hardly at all if something happened during the look."""
+        """Return how long the Machine can wait: the usual time, or a short one if something happened during the check."""
         length = SHORTEST_REST if machine in self._stirred else usual
         self._rests[machine] = Rest(stage, now, now + length, seen)
         return length
 
     def resting(self, machine: ObjectKey, now: datetime, seen: Any) -> Rest | None:
-        """Return the Machine's rest, if it lasts; what there is to see having changed makes it short."""
+        """Return the Machine's wait, if it lasts; a relevant change shortens it."""
         rest = self._rests.get(machine)
         if rest is not None and rest.seen != seen:
             rest = replace(rest, until=min(rest.until, rest.since + SHORTEST_REST))

@@ -1,7 +1,7 @@
-"""What the bootstrap config, the infrastructure machine and the Node do to a Machine, and to its v1beta1 conditions. Pure.
+"""The effect of bootstrap config, infrastructure machine and Node on a Machine, and on its v1beta1 conditions. Pure.
 
-Each table decides one phase of a pass: the v1beta1 condition, what the Machine takes over (`act`), when to look again, and whether
-the pass ends in an error. All phases run, whatever befalls the others.
+Each table decides one phase of a pass: the v1beta1 condition, the values to copy (`act`), the requeue, and whether the pass ends in an
+error. All phases run, even after a failure of another.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ from clusterwright.controllers.machine.status import failed, initialized, is_con
 from clusterwright.tables import KEEP, OTHERWISE, Outcome, Row, Table, Transition, computed, false, guard, message, true, unknown
 
 EXTERNAL_RETRY = timedelta(seconds=30)
-"""An object that is referenced but not there is looked for again after this time: nothing can be watched by its owner yet."""
+"""The interval of looking for a missing referenced object: its owner cannot watch anything yet."""
 
 _ADOPTED_LABELS = (MACHINE_SET_NAME_LABEL, MACHINE_POOL_NAME_LABEL, CONTROL_PLANE_NAME_LABEL)
 
 
 class Copy(Enum):
-    """What a Machine takes over, in memory."""
+    """The values that a Machine copies, in memory."""
 
     BOOTSTRAP_FLAG = "status.initialization.bootstrapDataSecretCreated"
     BOOTSTRAP_DATA = "spec.bootstrap.dataSecretName, status.initialization.bootstrapDataSecretCreated"
@@ -77,7 +77,7 @@ class Copy(Enum):
 
 
 def with_owner_and_label(s: MachineSnapshot) -> Machine:
-    """Return the Machine with the label of its Cluster; a stand-alone one is owned by the Cluster, so that it goes with it."""
+    """Return the Machine with the label of its Cluster; the Cluster owns a stand-alone one, so that both are deleted together."""
     machine = s.machine
     metadata = machine.metadata
     labels = {**metadata.labels, CLUSTER_NAME_LABEL: machine.spec.cluster_name}
@@ -90,7 +90,7 @@ def with_owner_and_label(s: MachineSnapshot) -> Machine:
 
 
 def is_stand_alone(machine: Machine) -> bool:
-    """Return whether nobody controls the Machine, and no label promises that somebody will."""
+    """Return whether the Machine has no controller, and no label that announces one."""
     controlled = any(o.controller for o in machine.metadata.owner_references)
     return not controlled and not any(label in machine.metadata.labels for label in _ADOPTED_LABELS)
 
@@ -100,9 +100,9 @@ def _group(owner: OwnerReference) -> str:
 
 
 def adoption(machine: Machine, control_plane: Reference | None, obj: Unstructured) -> Json | None:
-    """Return a merge patch after which the Machine controls the object; None if it does. Raises AlreadyControlled.
+    """Return a merge patch that makes the Machine the controller of the object; None if it is. Raises AlreadyControlled.
 
-    Whoever made the object owned it before the Machine existed; those references are dropped.
+    References to owners from before the Machine existed are dropped.
     """
 
     def made_it(reference: OwnerReference) -> bool:
@@ -119,37 +119,37 @@ def adoption(machine: Machine, control_plane: Reference | None, obj: Unstructure
 
 
 _FAILURE_DOMAIN = CONTRACTS["v1beta2"].infra_machine.failure_domain
-"""Where a provider says where the machine is, whichever contract it follows otherwise."""
+"""The field of the failure domain, in every contract."""
 
 
 def infrastructure_provisioned(infra: Found) -> bool:
-    """Return whether the infrastructure machine says that it is provisioned. Raises MalformedField."""
+    """Return whether the infrastructure machine reports that it is provisioned. Raises MalformedField."""
     return field_of(infra, CONTRACTS[infra.contract].infra_machine.provisioned) is True
 
 
 def reported_provider_id(infra: Found) -> str:
-    """Return what the provider calls the machine; empty if it does not tell. Raises MalformedField."""
+    """Return the provider ID; empty if it is not reported. Raises MalformedField."""
     return field_of(infra, CONTRACTS[infra.contract].infra_machine.provider_id) or ""
 
 
 def failure_domains(infra: Found) -> tuple[str, str]:
-    """Return where the machine shall be, and where it is; empty if the provider does not tell. Raises MalformedField."""
+    """Return the wanted and the actual failure domain; empty if not reported. Raises MalformedField."""
     requested = CONTRACTS[infra.contract].infra_machine.older_failure_domain
     return field_of(infra, requested) or "", field_of(infra, _FAILURE_DOMAIN) or ""
 
 
 def addresses_of(infra: Found) -> tuple[MachineAddress, ...] | None:
-    """Return the addresses of an infrastructure machine; None if it does not tell. Raises MalformedField."""
+    """Return the addresses of an infrastructure machine; None if not reported. Raises MalformedField."""
     return field_of(infra, CONTRACTS[infra.contract].infra_machine.addresses)
 
 
 def is_interruptible(lookup: Lookup) -> bool:
-    """Return whether the infrastructure may take the machine away at any time. Raises MalformedField."""
+    """Return whether the infrastructure may interrupt the machine at any time. Raises MalformedField."""
     return isinstance(lookup, Found) and field_of(lookup, CONTRACTS[lookup.contract].infra_machine.interruptible) is True
 
 
 def with_failure(machine: Machine, lookup: Lookup) -> Machine:
-    """Return the Machine with the terminal failure that a provider's object reports, if it does."""
+    """Return the Machine with the terminal failure of a provider's object, if it reports one."""
     reason, message = repeated_failure(lookup)
     return failed(machine, reason=reason, message=message)
 
@@ -163,7 +163,7 @@ def _error_of(lookup: Any) -> str:
 
 
 def _waiting(s: MachineSnapshot, reason: str) -> str:
-    """Why there is nothing yet; nothing is waited for while the Machine is being deleted."""
+    """Return why an object is missing; nothing is waited for while the Machine is being deleted."""
     return "Deleting" if s.deleting else reason
 
 
@@ -430,7 +430,7 @@ TABLES = (BOOTSTRAP, INFRASTRUCTURE, NODE)
 
 
 def copied(s: MachineDone, what: Copy | None) -> Machine:
-    """Return the Machine after taking over."""
+    """Return the Machine with the copied values."""
     match what:
         case None:
             return s.machine

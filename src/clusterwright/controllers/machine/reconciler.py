@@ -1,7 +1,7 @@
 """The Machine's own steps of a pass: read what it refers to, advance through the phases, delete or update, conclude.
 
-A straight script, because what the workload cluster answers decides the next step; every choice in it is a table or a pure
-function of this package. All phases run whatever befalls the others; errors are raised together at the end.
+The steps are a script, because answers of the workload cluster decide the next step; every choice in it is a table or a pure function of
+this package. All phases run, even after a failure of another; errors are raised together at the end.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def make(deps: Dependencies) -> Reconciler:
 
 
 class Machines(Kind[Machine, ClusterFacts, MachineSnapshot, MachineDone]):
-    """Brings Machines nearer to their spec."""
+    """Reconciles Machines."""
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
@@ -69,18 +69,18 @@ class Machines(Kind[Machine, ClusterFacts, MachineSnapshot, MachineDone]):
         self._standing = StandingAnswers()
 
     def forget(self, key: ObjectKey) -> None:
-        """The Machine is gone."""
+        """Forget a Machine that is gone."""
         self._watches.forget(key)
         self._providers.forget(key)
 
     async def owner(self, obj: Machine) -> ClusterFacts:
-        """Return the Cluster, which must be there."""
+        """Return the Cluster, which must exist."""
         return ClusterFacts.of(await self._client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name)))
 
     # ------------------------------------------------------------------------------------------------------ observe
 
     async def observe(self, obj: Machine, owner: ClusterFacts) -> MachineSnapshot:
-        """Return the Machine, what it comes from and what it refers to, which is made its own; its Node is looked for later."""
+        """Return the Machine, its owners and the objects that it refers to, which are adopted; the Node is read later."""
         machine_set, deployment = await self._owners(obj)
 
         def adoption(found: Unstructured) -> Json | None:
@@ -100,7 +100,7 @@ class Machines(Kind[Machine, ClusterFacts, MachineSnapshot, MachineDone]):
         )
 
     async def _owners(self, machine: Machine) -> tuple[OwnerFacts | None, OwnerFacts | None]:
-        """Return the MachineSet and MachineDeployment that the Machine comes from; one that is named must be there."""
+        """Return the MachineSet and MachineDeployment of the Machine; one that is named must exist."""
         namespace = machine.metadata.namespace
         ref = next((o for o in machine.metadata.owner_references if o.kind == "MachineSet" and _is_core(o)), None)
         if ref is None:
@@ -113,7 +113,7 @@ class Machines(Kind[Machine, ClusterFacts, MachineSnapshot, MachineDone]):
     # ---------------------------------------------------------------------------------------------------------- act
 
     async def act(self, run: MachinePass) -> None:
-        """Take over what the objects and the Node say; then work on a deletion or an in-place update."""
+        """Copy values from the objects and the Node; then continue a deletion or an in-place update."""
         config, infra = run.seen.bootstrap, run.seen.infrastructure
         run.become(plan.with_owner_and_label(run.done))
         run.become(plan.with_failure(plan.with_failure(run.object, config), infra))
@@ -166,7 +166,7 @@ class Machines(Kind[Machine, ClusterFacts, MachineSnapshot, MachineDone]):
         await self._end_update(run)
 
     async def _ask(self, run: MachinePass) -> Answer:
-        """What the one extension says of the update; raises ExtensionError. One that asked for patience is not asked again before."""
+        """Return the extension's answer about the update; raises ExtensionError. Do not call before the retry time that it asked for."""
         request = inplace.request(run.object, run.done)
         subject = request["desired"]["machine"]
         found = await self._deps.extensions.handlers(ListHandlers(UPDATE_MACHINE_HOOK, subject))
@@ -183,10 +183,10 @@ class Machines(Kind[Machine, ClusterFacts, MachineSnapshot, MachineDone]):
         return answer
 
     async def _end_update(self, run: MachinePass) -> None:
-        """Take the marks away.
+        """Remove the update marks.
 
-        The Machine's goes first, so that who comes after a crash does not ask for the update again; the pending hook goes last, with the
-        pass's own patch, so that they clean up what is left.
+        Start with the Machine's mark, so that a pass after a crash does not request the update again; the pending hook goes last, in the
+        pass's own patch, so that an interrupted cleanup is continued.
         """
         try:
             await run.save(inplace.without_mark(run.original.object))
@@ -203,7 +203,7 @@ class Machines(Kind[Machine, ClusterFacts, MachineSnapshot, MachineDone]):
     # ----------------------------------------------------------------------------------------------------- conclude
 
     def conclude(self, run: MachinePass) -> None:
-        """The conditions and the phase."""
+        """Set the conditions and the phase."""
         run.conclude(*STATES)
         run.conclude(*OF_THE_NODE, together=True)
         run.conclude(*STAGES)
@@ -213,14 +213,14 @@ class Machines(Kind[Machine, ClusterFacts, MachineSnapshot, MachineDone]):
 
 
 def _advance(run: MachinePass, table: Table[MachineDone], cause: Exception | None) -> None:
-    """Let a phase's table decide, take over what it says, and set its v1beta1 condition."""
+    """Evaluate a phase's table, copy the values that it names, and set its v1beta1 condition."""
     decision = run.decide(table, cause)
     run.become(plan.copied(run.done, decision.chosen(plan.Copy)))
     run.become(decided(run.object, table, decision, run.seen.now))
 
 
 def _cause(found: NodeLookup) -> Exception | None:
-    """Why the Node could not be found or brought in line, if that is so."""
+    """Return the error that kept the Node from being found or updated, if any."""
     if isinstance(found, NodeOutOfReach | NodeUnreadable):
         return found.error
     return found.sync_error if isinstance(found, NodeFound) else None

@@ -1,6 +1,6 @@
-"""What a pass does in the workload cluster: find and sync the Node, drain it, look at its volumes, delete it.
+"""The actions of a pass in the workload cluster: find and sync the Node, drain it, read its volumes, delete it.
 
-Every choice is made by `node`, `drain` and `volumes`; here are the calls between them.
+`node`, `drain` and `volumes` make every choice; here are the requests between them.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _log = get_logger("machine")
 
 @dataclass(frozen=True, slots=True)
 class NodeSync:
-    """Which labels and annotations beyond the usual ones a Machine passes on to its Node."""
+    """The additional labels and annotations that a Machine propagates to its Node."""
 
     labels: Sequence[re.Pattern[str]] = ()
     annotations: Sequence[re.Pattern[str]] = ()
 
 
 async def observe_node(workload: WorkloadClusters, watches: NodeWatches, s: MachineSnapshot, sync: NodeSync) -> NodeLookup:
-    """Find the Machine's Node and bring its labels, annotations and taints in line."""
+    """Find the Machine's Node and update its labels, annotations and taints."""
     key = s.cluster.key
     try:
         if control_plane_initialized(s):
@@ -99,7 +99,7 @@ async def _sync(client: Client, found: Node, s: MachineSnapshot, sync: NodeSync)
 
 
 async def find_node_name(workload: WorkloadClusters, cluster: ObjectKey, provider_id: str) -> str:
-    """Return the name of the Node with this providerID, as well as can be told; empty if that is not at all."""
+    """Return the name of the Node with this providerID, as far as known; empty if unknown."""
     try:
         client = await workload.client(cluster)
         found = node.node_with(provider_id, await client.list(Node))
@@ -112,7 +112,7 @@ async def find_node_name(workload: WorkloadClusters, cluster: ObjectKey, provide
 async def judge_pods(
     management: Reader, client: Client, cluster: ClusterFacts, machine: Machine, target: Node, now: datetime
 ) -> tuple[drain.Verdict, ...]:
-    """Return what a drain of the Node does with each Pod on it. Raises DrainError or ApiError; then nothing may be done by halves."""
+    """Return the drain's decision about each Pod on the Node. Raises DrainError or ApiError; then no Pod may be evicted."""
     pods = await client.live.list(Pod, fields=f"spec.nodeName={target.metadata.name}")
     rules = drain.applicable_rules(
         await management.list(MachineDrainRule, namespace=machine.metadata.namespace), machine.metadata.labels, cluster.labels
@@ -129,7 +129,7 @@ async def judge_pods(
 async def drain_node(
     management: Reader, client: Client, clock: Clock, cluster: ClusterFacts, machine: Machine, node_name: str
 ) -> drain.DrainProgress | None:
-    """Cordon the Node and evict what must go now; None if the Machine has no Node any more. Raises DrainError or ApiError."""
+    """Cordon the Node and evict the Pods whose turn it is; return None if the Node is gone. Raises DrainError or ApiError."""
     target = await client.find(Node, ObjectKey("", node_name))
     if target is None or not node.is_of(target, machine):
         return None
@@ -167,7 +167,7 @@ async def observe_volumes(
     consider_attachments: bool,
     now: datetime,
 ) -> volumes.VolumeWait:
-    """Return which volumes are waited for; none on a Node that is gone or unreachable. Raises VolumeError, DrainError or ApiError."""
+    """Return the volumes to wait for; none on a Node that is gone or unreachable. Raises VolumeError, DrainError or ApiError."""
     target = await client.find(Node, ObjectKey("", node_name))
     if target is None or node.is_unreachable(target) or not node.is_of(target, machine):
         return volumes.VolumeWait()
@@ -179,7 +179,7 @@ async def observe_volumes(
 
 
 async def delete_node(workload: WorkloadClusters, clock: Clock, cluster: ObjectKey, machine: Machine, node_name: str) -> ApiError | None:
-    """Delete the Machine's Node, trying again for a while; the last error, or None when it is gone."""
+    """Delete the Machine's Node with retries; return the last error, or None when it is gone."""
     last: ApiError | None = None
     key = ObjectKey("", node_name)
     for attempt in range(NODE_DELETION_TRIES):

@@ -1,6 +1,6 @@
 """The snapshot of a Machine, and the outcome of a pass.
 
-Failures to read are values here, because the tables have rows for them.
+Failed reads are values here, because tables have rows for them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from clusterwright.controllers.kit.snapshots import Snapshot
 from clusterwright.workload.access import Health
 
 GRACE_PERIOD = timedelta(minutes=5)
-"""How long the last known conditions of a Node stand when its cluster cannot be reached; the default of the flag."""
+"""How long the last known Node conditions are kept while the cluster cannot be reached; the flag's default."""
 
 
 # ------------------------------------------------------------------------------------------ what Machines come from
@@ -35,7 +35,7 @@ class ClusterFacts(owners.ClusterFacts):
     provisioned: bool
     """`status.initialization.infrastructureProvisioned`."""
     initialized: bool
-    """ControlPlaneInitialized is True."""
+    """Whether ControlPlaneInitialized is True."""
     initialized_at: datetime | None
     control_plane_ref: ContractVersionedObjectReference | None
 
@@ -59,14 +59,14 @@ class ClusterFacts(owners.ClusterFacts):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerFacts:
-    """What of the MachineSet that owns a Machine, or of its MachineDeployment, the Machine goes by."""
+    """The facts of the MachineSet or MachineDeployment of a Machine."""
 
     described: str
     template: MachineTemplateSpec
     created: datetime | None
     revision: str
     deployment: str
-    """The MachineDeployment that a MachineSet belongs to."""
+    """The MachineDeployment of a MachineSet."""
     rollout_after: datetime | None = None
 
     @staticmethod
@@ -88,7 +88,7 @@ class OwnerFacts:
 
 @dataclass(frozen=True, slots=True)
 class NodeUnsought:
-    """Nothing to look for: no providerID is known."""
+    """The Node was not looked for: no providerID is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class NodeUnreadable:
 
 @dataclass(frozen=True, slots=True)
 class NodeFound:
-    """The Node, as it was before this pass wrote to it; and why it could not be brought in line, if so."""
+    """The Node before this pass wrote to it; and the error of that write, if any."""
 
     node: Node
     sync_error: Exception | None = None
@@ -126,7 +126,7 @@ NodeLookup = NodeUnsought | NodeMissing | NodeOutOfReach | NodeUnreadable | Node
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Reason and message of a condition that the pass itself brings about: how far deletion, or an in-place update, is."""
+    """Reason and message of a condition about progress: of the deletion, or of an in-place update."""
 
     reason: str
     message: str = ""
@@ -176,11 +176,11 @@ class MachineSnapshot(Snapshot[Machine]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineDone(MachineSnapshot):
-    """The Machine as this pass leaves it, and how far the pass came."""
+    """The Machine at the end of the pass, and its progress."""
 
     node: NodeLookup = NodeUnsought()
-    """The Node. It is looked for by the providerID that this pass may have taken from the infrastructure, and is written to then."""
+    """The Node. The pass finds it by a providerID that it may just have copied, then writes to it."""
     deletion: Stage | None = None
-    """How far the deletion is; None: the Machine is not being deleted, or nothing is to be said."""
+    """The progress of the deletion; None: the Machine is not being deleted, or there is nothing to report."""
     updating: Stage | None = None
-    """How far an in-place update is; None: the pass had nothing to do with one."""
+    """The progress of an in-place update; None: there was none."""

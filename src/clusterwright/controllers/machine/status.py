@@ -1,4 +1,4 @@
-"""The parts of a Machine's status that are no v1beta2 conditions: phase, expiry of certificates, v1beta1; and how to set them. Pure."""
+"""The rest of a Machine's status: phase, expiry of certificates, v1beta1; and functions to set the parts. Pure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def initialized(machine: Machine, **flags: bool) -> Machine:
 
 
 def failed(machine: Machine, *, reason: str = "", message: str = "") -> Machine:
-    """Return the Machine with these terminal failure fields of v1beta1; an empty one stays as it is."""
+    """Return the Machine with these terminal failure fields of v1beta1; empty ones are left as they are."""
     changes = {name: text for name, text in (("failure_reason", reason), ("failure_message", message)) if text}
     return with_v1beta1_status(machine, **changes) if changes else machine
 
@@ -96,7 +96,7 @@ PHASE: Table[MachineSnapshot] = Table(
 
 
 def with_phase(machine: Machine, phase: str, now: datetime) -> Machine:
-    """Return the Machine in the phase that `PHASE` decided; empty: as it is. `lastUpdated` moves with it."""
+    """Return the Machine with the phase that `PHASE` decided; empty: unchanged. `lastUpdated` changes with it."""
     if phase in {"", machine.status.phase}:
         return machine
     return with_status(machine, phase=phase, last_updated=now.replace(microsecond=0))
@@ -106,7 +106,7 @@ def with_phase(machine: Machine, phase: str, now: datetime) -> Machine:
 
 
 class BadExpiry(ValueError):
-    """The annotation that tells the expiry of certificates is no RFC 3339 time."""
+    """The annotation with the expiry of certificates is not an RFC 3339 time."""
 
 
 def is_control_plane(machine: Machine) -> bool:
@@ -115,9 +115,9 @@ def is_control_plane(machine: Machine) -> bool:
 
 
 def with_certificates_expiry(s: MachineSnapshot) -> Machine:
-    """Return the Machine with the expiry that its own annotation tells, else that of its bootstrap config, else none. Raises BadExpiry.
+    """Return the Machine with the expiry from its annotation, else from its bootstrap config, else none. Raises BadExpiry.
 
-    Workers have no such certificates, and are left as they are.
+    Workers have no such certificates and stay unchanged.
     """
     machine = s.machine
     if not is_control_plane(machine):

@@ -1,4 +1,4 @@
-"""Which volumes must be detached from a Node before its machine may go. Pure."""
+"""Find the volumes that must be detached from a Node before its machine is deleted. Pure."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.controllers.machine.drain import names
 
 RETRY = timedelta(seconds=20)
-"""Attached volumes are looked at again after this time."""
+"""The interval of checks while volumes are attached."""
 
 NAMES_SHOWN = 5
 
 
 class VolumeError(Exception):
-    """What is attached to the Node cannot be told."""
+    """The attached volumes cannot be determined."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttachedVolumes:
-    """What the two witnesses say: the Node, by volume name, and VolumeAttachments, by name of the PersistentVolume."""
+    """The attached volumes by both sources: the Node, by volume name, and VolumeAttachments, by name of the PersistentVolume."""
 
     by_node: frozenset[str] = frozenset()
     by_attachment: frozenset[str] = frozenset()
 
     @property
     def empty(self) -> bool:
-        """Nothing is attached."""
+        """Whether nothing is attached."""
         return not (self.by_node or self.by_attachment)
 
 
 def attached_volumes(node: Node, attachments: Iterable[VolumeAttachment]) -> AttachedVolumes:
-    """Return what is attached to a Node; pass no attachments where they are not to be considered."""
+    """Return the volumes attached to a Node; pass no attachments to ignore them."""
     held = [a for a in attachments if a.spec.node_name == node.metadata.name and a.status.attached]
     for attachment in held:
         if not attachment.spec.source.persistent_volume_name:
@@ -46,7 +46,7 @@ def attached_volumes(node: Node, attachments: Iterable[VolumeAttachment]) -> Att
 
 @dataclass(frozen=True, slots=True)
 class VolumeWait:
-    """What is still waited for, by what is known of it."""
+    """The volumes that are still waited for, by their known names."""
 
     claims: tuple[ObjectKey, ...] = ()
     unclaimed: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class VolumeWait:
 
     @property
     def over(self) -> bool:
-        """Nothing is waited for."""
+        """Whether there is nothing to wait for."""
         return not (self.claims or self.unclaimed or self.unmatched_by_node or self.unmatched_by_attachment)
 
     def message(self, started: datetime) -> str:
@@ -72,7 +72,7 @@ class VolumeWait:
 
 
 def volume_wait(attached: AttachedVolumes, volumes: Iterable[PersistentVolume], ignored: Collection[ObjectKey]) -> VolumeWait:
-    """Return what to wait for: everything attached, but the claims of Pods that the drain leaves on the Node (`ignored`)."""
+    """Return what to wait for: everything attached, except claims of Pods that the drain leaves on the Node (`ignored`)."""
     claims: set[ObjectKey] = set()
     unclaimed: list[str] = []
     by_node, by_attachment = set(attached.by_node), set(attached.by_attachment)

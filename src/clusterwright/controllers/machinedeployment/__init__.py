@@ -1,7 +1,7 @@
 """The MachineDeployment controller: rolls changes out over MachineSets.
 
     build, reconciler, observing      the wiring, the pass, its reads
-    templates, revisions, rollout     which MachineSet is wanted, its number in history, how many Machines each has (pure)
+    templates, revisions, rollout     the wanted MachineSet, its revision, the number of Machines of each (pure)
     desired                           the MachineSets (pure)
     plan, conditions, status, guards  tables, counters and phase (pure)
 

@@ -1,4 +1,4 @@
-"""How the MachineDeployment controller is wired: what it watches, and whom each change wakes."""
+"""Wire the MachineDeployment controller: its watches, and the objects that each change reconciles."""
 
 from __future__ import annotations
 

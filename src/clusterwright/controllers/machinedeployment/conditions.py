@@ -39,7 +39,7 @@ NO_REPLICAS: Final[Transition[Snapshot]] = unknown("WaitingForReplicasSet", "Wai
 
 @message("<X> available replicas, at least <Y> required[ (spec.strategy.rollout.maxUnavailable is <Z>, spec.replicas is <N>)]")
 def too_few_available(c: Snapshot) -> str:
-    """How many are available, and how many must be."""
+    """Return how many are available, and how many must be."""
     text = f"{c.object.status.available_replicas or 0} available replicas, at least {c.least_available} required"
     strategy = c.object.spec.rollout.strategy if c.object.spec.rollout else None
     if strategy is None or strategy.type != "RollingUpdate":
@@ -67,7 +67,7 @@ AVAILABLE: Table[Snapshot] = Table(
 
 @message("Rolling out <N> not up-to-date replicas<one line for each reason, versions first>")
 def rolling_out(c: Snapshot) -> str:
-    """How many Machines have to be replaced, and why."""
+    """Return how many Machines must be replaced, and why."""
     outdated = [m for m in c.machines if is_false(m.status.conditions, "UpToDate")]
     lines: set[str] = set()
     for machine in outdated:
@@ -96,7 +96,7 @@ ROLLING_OUT: Table[Snapshot] = Table(
 
 @message("Scaling up from <X> to <Y> replicas[ is blocked because <Kinds> do not exist]")
 def scaling_up(c: Done) -> str:
-    """What is wanted, and what is in the way."""
+    """Return the desired number, and what blocks it."""
     text = f"Scaling up from {c.current} to {c.desired} replicas"
     if c.unseen:
         return f"{text} is blocked because {c.unseen} MachineSets exist that are not seen yet"
@@ -105,13 +105,13 @@ def scaling_up(c: Done) -> str:
 
 @message("Scaling up would be blocked because <Kinds> do not exist")
 def would_be_blocked(c: Snapshot) -> str:
-    """What would be in the way."""
+    """Return what would block scaling up."""
     return f"Scaling up would be blocked because {missing_text(c.missing)}"
 
 
 @message("Scaling down from <X> to <Y> replicas[<Machines that are in deletion for long>]")
 def scaling_down(c: Snapshot) -> str:
-    """What is wanted, and which Machines linger."""
+    """Return the desired number, and the Machines whose deletion takes long."""
     stale = stale_text(c.machines, c.now)
     return f"Scaling down from {c.current} to {c.desired} replicas" + (f"\n* {stale}" if stale else "")
 
@@ -148,14 +148,14 @@ REMEDIATING: Table[Any] = remediating("not to be remediated by MachineDeployment
 
 @message("Deleting <N> Machine(s)[<Machines that are in deletion for long>]")
 def deleting_machines(c: Snapshot) -> str:
-    """How many are left, and which linger."""
+    """Return how many are left, and whose deletion takes long."""
     stale, count = stale_text(c.machines, c.now), len(c.machines)
     return f"Deleting {count} Machine{'' if count == 1 else 's'}" + (f"\n* {stale}" if stale else "")
 
 
 @message("Deleting <N> MachineSets")
 def deleting_machine_sets(c: Snapshot) -> str:
-    """How many are left."""
+    """Return how many are left."""
     return f"Deleting {len(c.machine_sets or ())} MachineSets"
 
 

@@ -26,7 +26,7 @@ def enough_available(c: Snapshot) -> bool:
 
 @message("Minimum availability requires <Y> replicas, current <X> available")
 def too_few_available(c: Snapshot) -> str:
-    """How many are available, and how many must be."""
+    """Return how many are available, and how many must be."""
     # upstream decides by one counter and prints the other
     return f"Minimum availability requires {c.least_available} replicas, current {c.object.status.available_replicas or 0} available"
 

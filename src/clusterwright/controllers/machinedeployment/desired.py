@@ -36,12 +36,12 @@ _OURS_ALONE: Final = frozenset(
         CONVERSION_DATA_ANNOTATION,
     }
 )
-"""Annotations of a MachineDeployment that its MachineSets do not get."""
+"""Annotations of a MachineDeployment that are not copied to its MachineSets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """A MachineDeployment as its MachineSets see it. `spec` is its spec as JSON, with all that we have no model for."""
+    """A MachineDeployment as the source of its MachineSets. `spec` is its spec as JSON, with unknown fields."""
 
     metadata: ObjectMeta
     api_version: str
@@ -59,16 +59,16 @@ class Maker:
 
     @property
     def template_labels(self) -> dict[str, str]:
-        """Labels of its Machines."""
+        """The labels of its Machines."""
         return dict((self._template.get("metadata") or {}).get("labels") or {})
 
     @property
     def template_annotations(self) -> dict[str, str]:
-        """Annotations of its Machines."""
+        """The annotations of its Machines."""
         return dict((self._template.get("metadata") or {}).get("annotations") or {})
 
     def annotations(self, revision: Revision, *, may_create: bool) -> dict[str, str]:
-        """Annotations of a MachineSet."""
+        """The annotations of a MachineSet."""
         replicas = int(self.spec.get("replicas") or 0)
         return {
             **{name: value for name, value in self.metadata.annotations.items() if name not in _OURS_ALONE},
@@ -80,9 +80,9 @@ class Maker:
 
 
 def new_name(maker: Maker, slot: str, taken: Collection[str]) -> tuple[str, str]:
-    """Name and `machine-template-hash` of a MachineSet that does not exist yet.
+    """Return name and `machine-template-hash` of a new MachineSet.
 
-    Both follow from the template and the slot, so that creating it twice meets what was created. `taken` names are passed over.
+    Both are derived from the template and the slot, so that a repeated creation finds the first. `taken` names are skipped.
     """
     number = template_hash(maker.machine_spec)
     for turn in range(len(taken) + 1):
@@ -100,7 +100,7 @@ def new_machine_set(maker: Maker, name: str, hash_label: str, *, replicas: int, 
 
 
 def updated_machine_set(maker: Maker, machine_set: Mapping[str, Any], *, replicas: int, annotations: Mapping[str, str]) -> Json:
-    """Return an existing MachineSet as it should be: its Machines stay what they are, but for what is changed in place."""
+    """Return an existing MachineSet in its desired state: its Machines stay the same, except for what changes in place."""
     metadata, spec = machine_set.get("metadata") or {}, machine_set.get("spec") or {}
     finalizers = metadata.get("finalizers")
     identity = {"name": metadata.get("name"), "uid": metadata.get("uid"), **({"finalizers": finalizers} if finalizers else {})}

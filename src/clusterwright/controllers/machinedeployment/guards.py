@@ -1,4 +1,4 @@
-"""The questions that a MachineDeployment's tables ask."""
+"""The guards of a MachineDeployment's tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _templates(c: Snapshot) -> tuple[Subject, ...]:
 
 
 def _machine_sets(which: Callable[[MachineSet], bool]) -> Callable[[Snapshot], tuple[Subject, ...]]:
-    """Return the MachineSets that are as described."""
+    """Return the MachineSets that match a predicate."""
     return lambda c: tuple(core_subject("MachineSet", s.key) for s in c.machine_sets or () if which(s))
 
 
@@ -30,7 +30,7 @@ def _is_short(machine_set: MachineSet) -> bool:
 
 
 def _growing(c: Snapshot) -> tuple[Subject, ...]:
-    """Return what keeps Machines from being there: templates, or the MachineSets that have to make them."""
+    """Return what keeps Machines from being created: templates, or the MachineSets that should create them."""
     return _templates(c) or _machine_sets(_is_short)(c)
 
 

@@ -1,4 +1,4 @@
-"""Updates in place: which MachineSets may give their Machines away instead of replacing them, and what the rollout makes of it."""
+"""In-place updates: which MachineSets may give away their Machines instead of replacing them, and the effect on the rollout."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ANSWER_LASTS: Final = 600.0
 
 
 def acknowledge(rollout: Rollout, awaiting: Collection[str], acknowledged: Collection[str]) -> None:
-    """Machines that were moved to the new MachineSet count from now on; those that were acknowledged before do already."""
+    """Acknowledge Machines that were moved to the new MachineSet, so that they count from now on."""
     fresh = [name for name in awaiting if name not in acknowledged]
     if fresh:
         rollout.new = replace(rollout.new, wanted=rollout.new.wanted + len(fresh))
@@ -37,7 +37,7 @@ def acknowledge(rollout: Rollout, awaiting: Collection[str], acknowledged: Colle
 
 
 def is_going_on(rollout: Rollout, machines: Collection[Machine]) -> bool:
-    """Return whether the rollout is moving by itself, so that no further Machine is needed to set it going."""
+    """Return whether the rollout is progressing, so that no further Machine is needed to start it."""
     new = rollout.new
     return (
         len({new.wanted, new.actual, new.up_to_date, new.available}) > 1
@@ -47,9 +47,9 @@ def is_going_on(rollout: Rollout, machines: Collection[Machine]) -> bool:
 
 
 def limit_growth(rollout: Rollout, *, going_on: bool) -> None:
-    """Let the new MachineSet grow only by Machines that are missing, or by one to set things going: those that are moved need no surge.
+    """Let the new MachineSet grow only by missing Machines, or by one to start the rollout: moved Machines need no surge.
 
-    Missing is what `spec.replicas` asks for beyond the Machines that there are, and that are being made.
+    Missing are the Machines that `spec.replicas` asks for beyond those that exist or are being created.
     """
     new = rollout.new
     if rollout.intent(new) <= new.wanted:
@@ -70,7 +70,7 @@ class _Answer:
 
 
 class UpdateAdvisor:
-    """Asks the runtime extension whether Machines of one MachineSet can become those of another."""
+    """Asks the runtime extension whether Machines of one MachineSet can be updated to those of another."""
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
@@ -78,10 +78,10 @@ class UpdateAdvisor:
         self._without_template: set[tuple[str, str]] = set()
 
     async def can_update(self, old: Json, new: Json) -> bool:
-        """Return whether the extension can; no if there is none. Raises PassFailed.
+        """Return whether the extension can update them; False if there is none. Raises PassFailed.
 
-        A template that is missing may be late: that fails the first pass that looks for it. If it is still missing then, Machines are
-        replaced; waiting for a template that a user has removed would hold up the rollout forever.
+        A missing template may only be late: the first pass without it fails. If it is still missing in the next pass, Machines are
+        replaced; waiting for a deleted template would block the rollout forever.
         """
         name, identity = old["metadata"]["name"], (str(old["metadata"].get("uid", "")), str(new["metadata"]["name"]))
         try:

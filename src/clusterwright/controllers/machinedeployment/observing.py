@@ -1,4 +1,4 @@
-"""Every read of a MachineDeployment's pass; MachineSets that match and have no owner are adopted on the way."""
+"""All reads of a MachineDeployment's pass; matching MachineSets without owner are adopted on the way."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from clusterwright.runtime.errors import ApiError
 
 
 def belonging(deployment: MachineDeployment, cluster: ClusterFacts) -> MachineDeployment:
-    """Return the MachineDeployment with what ties it to its Cluster. Pure."""
+    """Return the MachineDeployment with label and owner of its Cluster. Pure."""
     metadata = deployment.metadata
     return replace(
         deployment,
@@ -35,13 +35,13 @@ def belonging(deployment: MachineDeployment, cluster: ClusterFacts) -> MachineDe
 
 @dataclass(slots=True)
 class Observer:
-    """Reads the world of MachineDeployments."""
+    """Reads the objects of MachineDeployments."""
 
     deps: Dependencies
     providers: Providers
 
     async def observe(self, deployment: MachineDeployment, cluster: ClusterFacts) -> MachineDeploymentSnapshot:
-        """Return all that is known before anything is done; raises PassFailed where not even the Machines are."""
+        """Return everything that is known before the pass acts; raises PassFailed if the Machines cannot be read."""
         machines = await self._machines(deployment)
         templates = Templates()
         if deployment.metadata.deletion_timestamp is None:
@@ -75,7 +75,7 @@ class Observer:
             raise failed(f"failed to list Machines of MachineDeployment {deployment.key}: {error}", error) from error
 
     async def _machine_sets(self, deployment: MachineDeployment) -> tuple[MachineSet, ...]:
-        """Return the MachineSets that are ours, or match and can be made ours, by name."""
+        """Return our MachineSets, and those that match and can be adopted, by name."""
         if is_empty(deployment.spec.selector):
             raise PassFailed("its selector is empty, and would match every MachineSet")
         selector, uid = parsed(deployment.spec.selector), deployment.metadata.uid

@@ -1,4 +1,4 @@
-"""Which way a MachineDeployment goes: the tables of its acts. Pure."""
+"""The actions on a MachineDeployment as tables. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Snapshot = MachineDeploymentSnapshot
 
 
 class Step(Enum):
-    """How MachineSets are brought nearer to what is wanted."""
+    """The way to bring MachineSets to the desired state."""
 
     SCALE = "keep the rollout as it is and scale what is there in proportion"
     ROLL = "roll out within surge and unavailability"
@@ -66,7 +66,7 @@ STEPS: Table[Snapshot] = Table(
 
 
 class Deletion(Enum):
-    """What a MachineDeployment that goes does."""
+    """The next step of the deletion of a MachineDeployment."""
 
     DELETE = "delete the MachineSets that are not being deleted yet"
     RELEASE = "remove the finalizer"

@@ -50,7 +50,7 @@ Run = Pass[MachineDeployment, MachineDeploymentSnapshot, MachineDeploymentDone]
 
 
 class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeploymentSnapshot, MachineDeploymentDone]):
-    """The steps that are a MachineDeployment's own."""
+    """The MachineDeployment's own steps of a pass."""
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
@@ -60,20 +60,20 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
         self._advisor = inplace.UpdateAdvisor(deps)
 
     async def owner(self, obj: MachineDeployment) -> ClusterFacts:
-        """Return its Cluster; an error if there is none."""
+        """Return its Cluster; a missing one is an error."""
         return ClusterFacts.of(await self._deps.client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name)))
 
     async def observe(self, obj: MachineDeployment, owner: ClusterFacts) -> MachineDeploymentSnapshot:
-        """Everything that decisions need."""
+        """Read everything that decisions need."""
         return await self._observer.observe(obj, owner)
 
     def forget(self, key: ObjectKey) -> None:
-        """The MachineDeployment is gone."""
+        """Forget a MachineDeployment that is gone."""
         self._providers.forget(key)
         self._applier.forget(key)
 
     def conclude(self, run: Run) -> None:
-        """Counters, phase, then conditions in both forms."""
+        """Set counters, phase, then conditions in both forms."""
         run.become(counted(run.done))
         if run.done.settled:
             run.become(v1beta1_counted(run.done))
@@ -84,7 +84,7 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
     # ---------------------------------------------------------------------------------------------------- act
 
     async def act(self, run: Run) -> None:
-        """Tell the MachineSets apart, decide how many Machines each shall have, write that, and clean up."""
+        """Classify the MachineSets, compute their sizes, write them, and clean up."""
         for failure in run.seen.failures:
             run.fail(failure)
         if run.done.machine_sets is None:
@@ -130,7 +130,7 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
                 assert_never(never)
 
     async def _clean_up(self, run: Run) -> None:
-        """After a rollout, old MachineSets without Machines go, the oldest first."""
+        """Delete old MachineSets without Machines after a rollout, the oldest first."""
         for machine_set in oldest_first(run.done.machine_sets or ()):
             if machine_set.metadata.name != run.done.new and is_spent(machine_set):
                 await run.delete(self._deps.client, machine_set)
@@ -138,7 +138,7 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
     # ----------------------------------------------------------------------------------------------- rollout
 
     async def _scale(self, run: Run, division: Division) -> None:
-        """The rollout is paused: no MachineSet is made, what is there is scaled in proportion."""
+        """Scale existing MachineSets in proportion while the rollout is paused; create none."""
         found = run.done.limits or Limits()
         intents = rollout.proportional(
             replicas=run.done.desired,
@@ -182,7 +182,7 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
     # ---------------------------------------------------------------------------------------------- in place
 
     def _acknowledge(self, run: Run, division: Division, plan: Rollout, marks: dict[str, dict[str, str]]) -> None:
-        """Count the Machines that were moved to the new MachineSet."""
+        """Acknowledge the Machines that were moved to the new MachineSet."""
         new = division.new
         if new is None:
             return
@@ -200,7 +200,7 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
     async def _update_in_place(
         self, run: Run, division: Division, plan: Rollout, marks: dict[str, dict[str, str]], hash_label: str
     ) -> None:
-        """Let old MachineSets, asked about in their order, whose Machines can be updated give them to the new one; raises PassFailed."""
+        """Let old MachineSets with updatable Machines give them to the new one, in order; raises PassFailed."""
         if plan.new.wanted >= plan.replicas:
             return
         maker, name = _maker(run), plan.new.name
@@ -222,7 +222,7 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
             inplace.limit_growth(plan, going_on=inplace.is_going_on(plan, run.seen.machines))
 
     async def _planned(self, maker: Maker, machine_set: MachineSet, replicas: int) -> Json | None:
-        """Return an existing MachineSet as this pass would have it, as an extension gets to see it."""
+        """Return an existing MachineSet as this pass would write it, for an extension."""
         original = await self._deps.client.read(MachineSet, machine_set.key)
         if original is None:
             return None
@@ -230,7 +230,7 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
         return desired.updated_machine_set(maker, msgspec.json.decode(original.raw), replicas=replicas, annotations=annotations)
 
     async def _is_behind(self, run: Run) -> bool:
-        """Whether the API server shows MachineSets of ours that a cache does not: none is created beside one that is not seen yet."""
+        """Return whether the API server has MachineSets of ours that the cache lacks: none is created before they are seen."""
         metadata = run.object.metadata
         labels = {MACHINE_DEPLOYMENT_NAME_LABEL: metadata.name}
         existing = await self._deps.client.live.list(MachineSet, namespace=metadata.namespace, labels=labels)
@@ -253,7 +253,7 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
         hash_label: str,
         marks: Mapping[str, Mapping[str, str]] = NO_MARKS,
     ) -> None:
-        """The new MachineSet first, then the old ones, then the revision is told; the first that cannot be written ends it."""
+        """Write the new MachineSet, then the old ones, then the revision; stop at the first failure."""
         maker, may_create, number = _maker(run), run.done.strategy != "OnDelete", ""
         if name:
             before = division.new.metadata.annotations if division.new else {}
@@ -318,12 +318,12 @@ class MachineDeployments(Kind[MachineDeployment, ClusterFacts, MachineDeployment
 
 
 def _sized(machine_sets: Iterable[MachineSet]) -> tuple[Sized, ...]:
-    """Return the numbers of MachineSets, the oldest first."""
+    """Return the sizes of MachineSets, the oldest first."""
     return tuple(Sized.of(s) for s in oldest_first(machine_sets))
 
 
 def _maker(run: Run) -> Maker:
-    """Return the MachineDeployment as its MachineSets see it: as it is stored."""
+    """Return the MachineDeployment as the source of its MachineSets, as it is stored."""
     spec: Json = msgspec.json.decode(run.original.raw).get("spec") or {}
     found = run.done.limits or Limits()
     return Maker(run.object.metadata, run.object.api_version, spec, found.surge)

@@ -1,4 +1,4 @@
-"""Revisions: which rollout a MachineSet belongs to. Pure."""
+"""Revisions: the rollout to which a MachineSet belongs. Pure."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from clusterwright.api.wellknown import REVISION_ANNOTATION, REVISION_HISTORY_AN
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A revision, and those that the MachineSet had before."""
+    """A revision, and the earlier revisions of the MachineSet."""
 
     number: str
     history: str
 
     @property
     def annotations(self) -> dict[str, str]:
-        """As a MachineSet carries it."""
+        """The annotations of the MachineSet."""
         found = {REVISION_ANNOTATION: self.number} if self.number else {}
         return {**found, REVISION_HISTORY_ANNOTATION: self.history} if self.history else found
 
 
 def present(annotations: Mapping[str, str]) -> Revision:
-    """Return what the annotations say."""
+    """Return the revision in the annotations."""
     return Revision(annotations.get(REVISION_ANNOTATION, ""), annotations.get(REVISION_HISTORY_ANNOTATION, ""))
 
 
 def highest(machine_sets: Iterable[MachineSet]) -> int:
-    """Return the highest revision; one that is not a number does not count."""
+    """Return the highest revision; texts that are not numbers do not count."""
     numbers = (_number(s.metadata.annotations.get(REVISION_ANNOTATION, "")) for s in machine_sets)
     return max((n for n in numbers if n is not None), default=0)
 
 
 def next_revision(new: Mapping[str, str], old: Iterable[MachineSet]) -> Revision:
-    """Return the revision of the MachineSet that is rolled out, whose annotations are `new`: above all others, and never lowered.
+    """Return the revision of the new MachineSet, whose annotations are `new`: above all others, and never lowered.
 
-    One that it had before goes into its history. Raises ValueError if that is not a number.
+    Its previous revision goes into its history. Raises ValueError if that is not a number.
     """
     before, wanted = present(new), highest(old) + 1
     if not before.number:

@@ -1,4 +1,4 @@
-"""How many Machines each MachineSet shall have: the steps of a rollout within its limits. Pure.
+"""The size of each MachineSet: the steps of a rollout within its limits. Pure.
 
 For a MachineSet, `wanted` is `spec.replicas`, `actual` is `status.replicas`, `available` is `status.availableReplicas`. Steps write
 intents, which are carried out together afterwards; a later step sees what earlier ones intend.
@@ -16,14 +16,14 @@ from clusterwright.controllers.intstr import capped, count, scaled
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many Machines there may be beyond what is wanted, and how many of those wanted may be unavailable."""
+    """The limits of a rollout: how many Machines beyond the wanted number, and how many unavailable ones."""
 
     surge: int = 0
     unavailable: int = 0
 
 
 def limits(deployment: MachineDeployment) -> Limits:
-    """Return the limits of a rolling update; without one there is no surge and nothing may be unavailable. Raises ValueError."""
+    """Return the limits of a rolling update; without one, no surge and no unavailable Machine is allowed. Raises ValueError."""
     strategy = deployment.spec.rollout.strategy if deployment.spec.rollout else None
     replicas = deployment.spec.replicas or 0
     if strategy is None or strategy.type != "RollingUpdate":
@@ -50,7 +50,7 @@ class Sized:
 
     @staticmethod
     def of(machine_set: MachineSet) -> Sized:
-        """Return its numbers; what was not reported is 0."""
+        """Return its numbers; an unreported number is 0."""
         status, annotations = machine_set.status, machine_set.metadata.annotations
         return Sized(
             machine_set.metadata.name,
@@ -65,7 +65,7 @@ class Sized:
 
 @dataclass(slots=True)
 class Rollout:
-    """A rollout under way: the MachineSets as they are, `old` oldest first, and what is intended."""
+    """A running rollout: the MachineSets as they are, `old` ones oldest first, and their intended sizes."""
 
     replicas: int
     limits: Limits
@@ -79,7 +79,7 @@ class Rollout:
         return (*self.old, self.new)
 
     def intent(self, sized: Sized) -> int:
-        """Return how many it shall have, as far as is known."""
+        """Return the intended size of a MachineSet, as far as known."""
         return self.intents.get(sized.name, sized.wanted)
 
 
@@ -87,7 +87,7 @@ class Rollout:
 
 
 def grow_new(rollout: Rollout) -> None:
-    """The new MachineSet gets what is wanted, as far as the surge allows; a Machine counts until it is gone."""
+    """Grow the new MachineSet to the wanted size, as far as the surge allows; a Machine counts until it is gone."""
     new, wanted = rollout.new, rollout.intent(rollout.new)
     if wanted == rollout.replicas:
         return
@@ -101,9 +101,9 @@ def grow_new(rollout: Rollout) -> None:
 
 
 def shrink_old(rollout: Rollout) -> bool:
-    """Old MachineSets give up what may go: unavailable Machines first, across all of them, then the rest, the oldest first.
+    """Shrink old MachineSets: unavailable Machines first, across all of them, then the rest, the oldest first.
 
-    Whether anything may go.
+    Return whether anything may be removed.
     """
     if sum(s.wanted for s in rollout.old) == 0:
         return False
@@ -150,9 +150,9 @@ def _shrink(rollout: Rollout, state: _Shrinking, *, all_of_them: bool) -> None:
 
 
 def break_deadlock(rollout: Rollout) -> None:
-    """If nothing moves and nothing can, an old MachineSet gives up one unavailable Machine, whatever the limits say.
+    """Remove one unavailable Machine of an old MachineSet, despite the limits, if nothing else can progress.
 
-    The new one is all there; old Machines that will never be available would otherwise hold up the rollout forever.
+    The new MachineSet is complete then; old Machines that never become available would otherwise block the rollout forever.
     """
     if rollout.intents or sum(s.actual for s in rollout.old) == 0:
         return
@@ -170,7 +170,7 @@ def break_deadlock(rollout: Rollout) -> None:
 
 
 def on_delete(rollout: Rollout) -> None:
-    """Machines are replaced when somebody deletes them."""
+    """Grow the new MachineSet only for Machines that somebody deleted."""
     new, wanted = rollout.new, rollout.new.wanted
     if wanted > rollout.replicas:
         rollout.intents[new.name] = rollout.replicas
@@ -195,9 +195,9 @@ def on_delete(rollout: Rollout) -> None:
 
 
 def proportional(*, replicas: int, surge: int, is_rolling: bool, new: str, sets: Sequence[Sized]) -> dict[str, int]:
-    """Scale while the rollout is paused: what is there grows and shrinks alike.
+    """Scale while the rollout is paused: existing MachineSets grow and shrink in proportion.
 
-    `sets` are all, the oldest first; `new` is the name of the one that is wanted, empty if there is none.
+    `sets` are all, the oldest first; `new` is the name of the wanted one, empty if there is none.
     """
     active = [s for s in sets if s.wanted > 0]
     wanted = next((s for s in sets if s.name == new), None)
@@ -230,7 +230,7 @@ def _is_saturated(new: Sized, replicas: int) -> bool:
 
 
 def _share(sized: Sized, replicas: int, surge: int, left: int) -> int:
-    """Return how much of what is left to distribute falls to a MachineSet, by its size when the replicas changed."""
+    """Return a MachineSet's share of the rest to distribute, by its size when the replicas changed."""
     before = count(sized.annotated_max) or 0
     if replicas == 0:
         share = -sized.wanted

@@ -44,29 +44,29 @@ class MachineDeploymentSnapshot(ScaledSnapshot[MachineDeployment]):
     """A MachineDeployment, its MachineSets and Machines."""
 
     machines: tuple[MachineFacts, ...] = ()
-    """All that its selector matches."""
+    """All Machines that its selector matches."""
     machine_sets: tuple[MachineSet, ...] | None = None
-    """None: they could not be listed."""
+    """The MachineSets; None: they could not be listed."""
     missing: tuple[str, ...] = ()
     """The kinds of the templates that do not exist, bootstrap first."""
     failures: tuple[PassFailed, ...] = ()
-    """The failures to read."""
+    """The errors of failed reads."""
     features: Mapping[str, bool] = field(default_factory=dict)
 
     @property
     def current(self) -> int:
-        """How many Machines its MachineSets have."""
+        """The number of Machines of its MachineSets."""
         return sum(s.status.replicas or 0 for s in self.machine_sets or ())
 
     @property
     def strategy(self) -> str:
-        """How a rollout goes."""
+        """The rollout strategy."""
         rollout = self.object.spec.rollout
         return rollout.strategy.type if rollout and rollout.strategy else ""
 
     @property
     def limits(self) -> Limits | None:
-        """How many may be there beyond what is wanted, and how many may be unavailable; None: that cannot be understood."""
+        """The allowed surge and unavailability; None: the values cannot be parsed."""
         try:
             return limits(self.object)
         except ValueError:
@@ -74,21 +74,21 @@ class MachineDeploymentSnapshot(ScaledSnapshot[MachineDeployment]):
 
     @property
     def least_available(self) -> int:
-        """How many must be available at least."""
+        """The least number of available Machines."""
         found = self.limits
         return (self.replicas or 0) - (found.unavailable if found else 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineDeploymentDone(MachineDeploymentSnapshot):
-    """The MachineDeployment as this pass leaves it, and how far its rollout came. `machine_sets` are as this pass wrote them."""
+    """The MachineDeployment at the end of the pass, and the progress of its rollout. `machine_sets` are as this pass wrote them."""
 
     new: str = ""
     """The name of the MachineSet that is rolled out; empty: there is none."""
     settled: bool = False
-    """The step of the rollout was taken, and nothing failed: the deprecated counters are only updated then."""
+    """Whether the rollout step succeeded: the deprecated counters are only updated then."""
     unseen: int = 0
-    """How many MachineSets of ours the API server shows that a cache does not; no other is created before they are seen."""
+    """How many MachineSets the API server has that the cache lacks; no other is created before they are seen."""
 
     @property
     def new_machine_set(self) -> MachineSet | None:

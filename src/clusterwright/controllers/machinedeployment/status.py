@@ -19,7 +19,7 @@ Done = MachineDeploymentDone
 
 
 def counted(snapshot: Snapshot) -> MachineDeployment:
-    """Return the MachineDeployment with its counters; unchanged where its MachineSets could not be listed."""
+    """Return the MachineDeployment with its counters; unchanged if its MachineSets could not be listed."""
     deployment, sets = snapshot.object, snapshot.machine_sets
     try:
         selector = selector_text(deployment.spec.selector)
@@ -56,21 +56,21 @@ def v1beta1_counted(snapshot: Done) -> MachineDeployment:
 
 
 def _old(machine_set: MachineSet) -> tuple[int, int]:
-    """Return its deprecated counters: ready and available."""
+    """Return the deprecated counters: ready and available."""
     deprecated = machine_set.status.deprecated
     old = deprecated.v1beta1 if deprecated else None
     return (old.ready_replicas, old.available_replicas) if old else (0, 0)
 
 
 def is_complete(deployment: MachineDeployment) -> bool:
-    """Return whether the rollout is over: every Machine is there, available and what is wanted, and this is known of the latest spec."""
+    """Return whether the rollout is complete: all Machines exist, are available and up to date, observed for the latest spec."""
     status, replicas = deployment.status, deployment.spec.replicas
     counts = {status.up_to_date_replicas or 0, status.replicas or 0, status.available_replicas or 0}
     return counts == {replicas} and status.observed_generation >= deployment.metadata.generation
 
 
 def is_spent(machine_set: MachineSet) -> bool:
-    """Return whether an old MachineSet has no Machines, and will not have any."""
+    """Return whether an old MachineSet has no Machines and will get none."""
     status, metadata = machine_set.status, machine_set.metadata
     is_empty = not machine_set.spec.replicas and not status.replicas
     return is_empty and metadata.generation <= status.observed_generation and metadata.deletion_timestamp is None

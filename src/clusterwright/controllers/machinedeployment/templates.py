@@ -1,4 +1,4 @@
-"""Which MachineSet is what a MachineDeployment wants, and which changes of its template ask for another one. Pure."""
+"""Find the MachineSet that a MachineDeployment wants, and decide which template changes need a new one. Pure."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from clusterwright.api.wellknown import MACHINE_TEMPLATE_HASH_LABEL
 from clusterwright.controllers import field_ownership
 
 IN_PLACE: Final = ("minReadySeconds", "readinessGates", "deletion", "taints")
-"""What is changed in every MachineSet without a rollout, beside labels and annotations; by name in JSON."""
+"""The template fields that change without a rollout, besides labels and annotations; by JSON name."""
 _BEGINNING: Final = datetime.min.replace(tzinfo=UTC)
 
 
 def rollout_fields(spec: MachineSpec) -> object:
-    """Return what cannot be changed in a Machine: a difference here takes a new MachineSet."""
+    """Return the fields that cannot be changed in a Machine: a difference needs a new MachineSet."""
     return (spec.version, spec.bootstrap, spec.infrastructure_ref, spec.failure_domain)
 
 
@@ -28,23 +28,23 @@ def is_up_to_date(machine_set: MachineSet, deployment: MachineDeployment) -> boo
 
 
 def created(machine_set: MachineSet) -> datetime:
-    """When it was created; the beginning of time if nobody knows."""
+    """Return when it was created; the earliest time if unknown."""
     return machine_set.metadata.creation_timestamp or _BEGINNING
 
 
 def biggest_first(machine_sets: Iterable[MachineSet]) -> list[MachineSet]:
-    """By how many Machines they want, then by age."""
+    """Sort by wanted replicas, then by age."""
     return sorted(machine_sets, key=lambda s: (-(s.spec.replicas or 0), created(s), s.metadata.name))
 
 
 def oldest_first(machine_sets: Iterable[MachineSet]) -> list[MachineSet]:
-    """By age, then by name."""
+    """Sort by age, then by name."""
     return sorted(machine_sets, key=lambda s: (created(s), s.metadata.name))
 
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """The MachineSet that is rolled out, None if there is none yet; the others, oldest first; and which of those are too old.
+    """The MachineSet to roll out, or None; the others, oldest first; and those too old to match.
 
     `ineligible` names old MachineSets whose Machines must be replaced, not updated in place.
     """
@@ -55,7 +55,7 @@ class Division:
 
 
 def divide(deployment: MachineDeployment, machine_sets: Sequence[MachineSet], now: datetime) -> Division:
-    """Tell the MachineSet that matches from all others. The biggest that matches wins, then the oldest.
+    """Separate the matching MachineSet from all others. The largest match wins, then the oldest.
 
     After `rollout.after` has passed, only one that was created since then matches.
     """
@@ -69,7 +69,7 @@ def divide(deployment: MachineDeployment, machine_sets: Sequence[MachineSet], no
 
 
 def due(deployment: MachineDeployment, now: datetime) -> datetime | None:
-    """Return the time since which MachineSets must have been created; None while there is none, or it is still to come."""
+    """Return the time since which MachineSets must have been created; None if there is none, or it is in the future."""
     after = deployment.spec.rollout.after if deployment.spec.rollout else None
     return after if after is not None and after <= now else None
 
@@ -78,10 +78,10 @@ def due(deployment: MachineDeployment, now: datetime) -> datetime | None:
 
 
 def template_hash(template: Mapping[str, Any]) -> int:
-    """Return a number for the template, which only makes names of MachineSets unique."""
+    """Return a hash of the template, which only makes names of MachineSets unique."""
     return int(field_ownership.digest(template)[:8], 16)
 
 
 def has_hash(machine_set: MachineSet) -> bool:
-    """Return whether it can be told apart from its siblings."""
+    """Return whether it has the label that distinguishes it from its siblings."""
     return bool(machine_set.metadata.labels.get(MACHINE_TEMPLATE_HASH_LABEL))

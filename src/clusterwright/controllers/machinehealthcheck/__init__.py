@@ -1,4 +1,4 @@
-"""The MachineHealthCheck controller: which Machines are unhealthy, and who shall remediate them.
+"""The MachineHealthCheck controller: it finds unhealthy Machines and requests their remediation.
 
 A pass finds the Machines that the check selects and their Nodes, judges each by the check's rules (`evaluation`), sees whether so
 many may be unhealthy (`limits`), writes the verdict on the Machines, and hands the unhealthy ones over: to their owner by the

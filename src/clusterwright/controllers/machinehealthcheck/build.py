@@ -1,4 +1,4 @@
-"""The wiring of the MachineHealthCheck controller."""
+"""Wire the MachineHealthCheck controller."""
 
 from __future__ import annotations
 

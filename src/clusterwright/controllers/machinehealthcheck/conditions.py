@@ -11,7 +11,10 @@ OWNED = ("Paused", "RemediationAllowed")
 OWNED_V1BETA1 = ("RemediationAllowed", "ExternalRemediationTemplateAvailable", "ExternalRemediationRequestAvailable")
 
 MACHINE_OWNED = ("HealthCheckSucceeded",)
-"""Of a Machine. OwnerRemediated and ExternallyRemediated are not ours alone: who remediates takes them on, and wins where both write."""
+"""The condition of a Machine that only we write.
+
+OwnerRemediated and ExternallyRemediated also belong to the remediating controller, which wins conflicts.
+"""
 
 _WARNING = "Warning"
 _TRUE: Transition[TargetSnapshot] = true("")

@@ -1,4 +1,4 @@
-"""Whether one Machine is healthy, by the rules of its MachineHealthCheck. Pure.
+"""Judge one Machine by the rules of its MachineHealthCheck. Pure.
 
 A rule that is broken for longer than its timeout is a finding; one that is broken, but not yet for long enough, says when to look
 again. Machines that cannot be fairly judged yet (their Cluster is not up) are not judged, unless a user marked them.
@@ -34,14 +34,14 @@ from clusterwright.controllers.kit.adopt import owner_reference
 from clusterwright.kubeadm.durations import format_duration
 
 NODE_STARTUP_TIMEOUT_SECONDS = 600
-"""Until when a Node must have appeared, where the check does not say; 0 switches it off."""
+"""The default time within which a Node must appear; 0 disables the rule."""
 
 _A_MOMENT = timedelta(seconds=1)
-"""Added to every wait, so that the next look is surely after the timeout."""
+"""Added to every wait, so that the next check is certainly after the timeout."""
 
 
 class MachineFacts(Machine):
-    """The facts of a Machine that a check depends on: a Machine with nothing else in it. The check's own verdict is left out."""
+    """The facts of a Machine that a check depends on; the check's own verdict is left out."""
 
     @staticmethod
     def of(machine: Machine) -> MachineFacts:
@@ -70,7 +70,7 @@ class MachineFacts(Machine):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A Machine with its Node. `is_node_gone`: it had one, which does not exist any more."""
+    """A Machine and its Node. `is_node_gone`: its Node existed and was deleted."""
 
     machine: MachineFacts
     node: Node | None = None
@@ -78,7 +78,7 @@ class Target:
 
 
 class Rule(Enum):
-    """Which kind of rule a finding breaks."""
+    """The kind of rule that a finding violates."""
 
     MACHINE_CONDITION = "UnhealthyMachine"
     NODE_DELETED = "NodeDeleted"
@@ -88,7 +88,7 @@ class Rule(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A rule that was broken for too long."""
+    """A rule that was violated for too long."""
 
     rule: Rule
     text: str
@@ -96,7 +96,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What the rules say of a Machine. `recheck` is how long until one of them may say more; None: no timer runs."""
+    """The verdict of the rules on a Machine. `recheck` is the time until it may change; None: no timer runs."""
 
     is_marked: bool = False
     is_judged: bool = True
@@ -107,17 +107,17 @@ class Evaluation:
 
     @property
     def is_unhealthy(self) -> bool:
-        """Whether the Machine is to be remediated."""
+        """Whether the Machine needs remediation."""
         return self.is_marked or bool(self.findings)
 
     @property
     def is_pending(self) -> bool:
-        """Whether only time will tell."""
+        """Whether the verdict depends on a running timer."""
         return not self.is_unhealthy and self.recheck is not None
 
     @property
     def is_healthy(self) -> bool:
-        """Whether the Machine counts as healthy: nothing is wrong, it has a Node, and it is to stay."""
+        """Whether the Machine counts as healthy: no finding, it has a Node, and it is not being deleted."""
         return not self.is_unhealthy and not self.is_pending and self.has_node and not self.is_deleting
 
     def broke(self, rule: Rule) -> bool:
@@ -126,13 +126,13 @@ class Evaluation:
 
 
 def is_exempt(machine: Machine) -> bool:
-    """Return whether the Machine is not looked after at all."""
+    """Return whether the Machine is excluded from health checks."""
     return PAUSED_ANNOTATION in machine.metadata.annotations or SKIP_REMEDIATION_ANNOTATION in machine.metadata.annotations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached:
-    """A condition of the Cluster: its status, empty where it is not there, and since when."""
+    """A condition of the Cluster: its status, empty if absent, and its transition time."""
 
     status: str = ""
     since: datetime | None = None
@@ -146,7 +146,7 @@ class Reached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFacts(owners.ClusterFacts):
-    """The facts of its Cluster that a check depends on: beside the pause, whether Machines can be judged fairly."""
+    """The facts of its Cluster that a check depends on: the pause, and whether Machines can be judged."""
 
     initialized: Reached
     infrastructure: Reached
@@ -182,7 +182,7 @@ def evaluate(check: MachineHealthCheck, cluster: ClusterFacts, target: Target, n
 
 
 def _can_judge(cluster: ClusterFacts, machine: Machine) -> bool:
-    """Return whether the Cluster is far enough; the first control-plane Machine must be judged before the control plane is there."""
+    """Return whether Machines can be judged yet; the first control-plane Machine must be judged before the control plane is up."""
     is_due = cluster.initialized.status == "True" or CONTROL_PLANE_LABEL in machine.metadata.labels
     return is_due and cluster.infrastructure.status == "True"
 
@@ -218,7 +218,7 @@ def _reporting(where: str, type: str, status: str, reason: str, seconds: int) ->
 
 
 def _timed(since: datetime | None, seconds: int, now: datetime, finding: Finding) -> Finding | timedelta:
-    """The finding if the timeout has passed, else how long until it will have; a time not known is long ago."""
+    """Return the finding if the timeout has passed, else the remaining time; an unknown time counts as long ago."""
     timeout = timedelta(seconds=seconds)
     if since is None or since + timeout < now:
         return finding
@@ -226,13 +226,13 @@ def _timed(since: datetime | None, seconds: int, now: datetime, finding: Finding
 
 
 def startup_timeout(check: MachineHealthCheck) -> int:
-    """Return how many seconds a Node may take to appear; 0: forever."""
+    """Return within how many seconds a Node must appear; 0: no limit."""
     seconds = check.spec.checks.node_startup_timeout_seconds if check.spec.checks else None
     return NODE_STARTUP_TIMEOUT_SECONDS if seconds is None else seconds
 
 
 def startup_began(cluster: ClusterFacts, machine: Machine) -> datetime | None:
-    """Since when a Node can be expected: the Machine exists, and whatever it needs first was ready."""
+    """Return since when a Node can be expected: the Machine exists, and its prerequisites were ready."""
     moments = [machine.metadata.creation_timestamp]
     moments += [reached.since for reached in (cluster.initialized, cluster.infrastructure) if reached.status == "True"]
     condition = get(machine.status.conditions, "InfrastructureReady")
@@ -242,5 +242,5 @@ def startup_began(cluster: ClusterFacts, machine: Machine) -> datetime | None:
 
 
 def next_check(evaluations: Sequence[Evaluation]) -> timedelta | None:
-    """When to look again, if nothing happens before: as soon as the first timer of an undecided Machine ends."""
+    """Return when to check again without an event: when the first timer of an undecided Machine ends."""
     return min((e.recheck for e in evaluations if e.is_pending and e.recheck is not None), default=None)

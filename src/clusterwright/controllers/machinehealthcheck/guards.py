@@ -1,4 +1,4 @@
-"""The questions that the tables of MachineHealthChecks ask, and the messages that they write. Pure."""
+"""The guards of the MachineHealthCheck tables, and their messages. Pure."""
 
 from __future__ import annotations
 

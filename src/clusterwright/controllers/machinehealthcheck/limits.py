@@ -1,4 +1,4 @@
-"""How many Machines may be unhealthy before remediation is held back: a fleet that fails as one is not a Machine's fault. Pure."""
+"""Decide how many Machines may be unhealthy before remediation stops: when many fail at once, the cause is elsewhere. Pure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _RANGE = re.compile(r"\[([0-9]+)-([0-9]+)\]")
 
 
 class InvalidLimit(ValueError):
-    """The limit cannot be read; nothing is remediated by a rule that nobody understands."""
+    """The limit cannot be parsed; nothing is remediated without a valid limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Remediation is allowed while the number of Machines that are not healthy is at least `least` and at most `most`.
+    """Remediation is allowed while the number of unhealthy Machines is at least `least` and at most `most`.
 
-    `text` is the limit as it was given; `is_range` whether that was as a range.
+    `text` is the limit as written; `is_range`: it was written as a range.
     """
 
     least: int = 0
@@ -32,12 +32,15 @@ class Limit:
         return self.least <= not_healthy <= self.most
 
     def left(self, not_healthy: int) -> int:
-        """Return how many more may fail before remediation is held back."""
+        """Return how many more may fail before remediation stops."""
         return self.most - not_healthy if self.allows(not_healthy) else 0
 
 
 def limit_of(check: MachineHealthCheck, expected: int) -> Limit:
-    """Return the limit for so many Machines; raises InvalidLimit. A percentage is rounded down; none at all allows everything."""
+    """Return the limit for a number of Machines; raises InvalidLimit.
+
+    A percentage is rounded down; without a limit everything is allowed.
+    """
     trigger = check.spec.remediation.trigger_if if check.spec.remediation else None
     if trigger is None:
         return Limit(most=expected)

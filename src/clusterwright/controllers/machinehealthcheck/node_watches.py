@@ -1,6 +1,6 @@
-"""Which MachineHealthChecks a change of a Node, a remediation template or a remediation request concerns.
+"""Map a change of a Node, a remediation template or a remediation request to MachineHealthChecks.
 
-Held in memory only: after a restart every check is looked at once, which is as good.
+State is kept in memory only: after a restart every check is reconciled once anyway.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Seen = tuple[tuple[str, str, str, Any], ...]
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What a pass knew: the Machines looked after, their Nodes by name, and the kind of template, if any."""
+    """The facts of a pass: the checked Machines, their Nodes by name, and the kind of template, if any."""
 
     cluster: ObjectKey
     nodes: dict[str, set[ObjectKey]] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class _Known:
 
 
 class NodeWatches:
-    """Finds the checks that look after a Machine."""
+    """Finds the checks of a Machine."""
 
     def __init__(self, enqueue: Callable[[ObjectKey, str], None]) -> None:
         self._enqueue = enqueue
@@ -39,7 +39,7 @@ class NodeWatches:
     def learn(
         self, check: ObjectKey, cluster: ObjectKey, machines: Iterable[Machine], template: tuple[GroupVersionKind, ObjectKey] | None
     ) -> None:
-        """Remember which Machines a check looks after. To be called before Nodes are read, so that no change is missed."""
+        """Remember the Machines of a check. Call this before reading Nodes, so that no change is missed."""
         known = _Known(cluster, machines=frozenset(m.key for m in machines), template=template)
         for machine in machines:
             if machine.status.node_ref is not None:
@@ -51,7 +51,7 @@ class NodeWatches:
         self._checks.setdefault(cluster, set()).add(check)
 
     def forget(self, check: ObjectKey) -> None:
-        """The check is gone."""
+        """Forget a check that is gone."""
         known = self._known.pop(check, None)
         if known is None:
             return
@@ -62,7 +62,7 @@ class NodeWatches:
             self._seen.pop(known.cluster, None)
 
     def node_changed(self, cluster: ObjectKey) -> Callable[[Object], None]:
-        """Return what to call for changes of Nodes of a cluster; heartbeats, which change no condition, wake nobody."""
+        """Return the handler for changes of Nodes in a cluster; it ignores heartbeats, which change no condition."""
 
         def notify(obj: Object) -> None:
             if isinstance(obj, Node) and self._is_news(cluster, obj):
@@ -72,7 +72,7 @@ class NodeWatches:
         return notify
 
     def checks_of(self, cluster: ObjectKey, node: str) -> tuple[ObjectKey, ...]:
-        """Return the checks that look after the Machine of a Node; none where several Machines claim the Node."""
+        """Return the checks of a Node's Machine; none if several Machines claim the Node."""
         checks = [c for c in self._checks.get(cluster, ()) if node in self._known[c].nodes]
         machines = {m for c in checks for m in self._known[c].nodes[node]}
         return tuple(sorted(checks)) if len(machines) == 1 else ()
@@ -95,5 +95,5 @@ class NodeWatches:
         return tuple(c for c, known in self._known.items() if known.template == (obj.gvk, obj.key))
 
     async def of_request(self, obj: Any, _reader: Reader) -> Sequence[ObjectKey]:
-        """Return the checks that look after the Machine that a remediation request is named after."""
+        """Return the checks of the Machine that a remediation request is named after."""
         return tuple(c for c, known in self._known.items() if obj.key in known.machines and known.template is not None)

@@ -1,4 +1,4 @@
-"""What a pass makes of a MachineHealthCheck and of its Machines. Pure: snapshot in, objects as they are to become out."""
+"""The decisions of a pass about a MachineHealthCheck and its Machines. Pure: from a snapshot to changed objects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clusterwright.tables import Decision
 
 
 def with_owner_and_label(check: MachineHealthCheck, cluster: ClusterFacts) -> MachineHealthCheck:
-    """Return the check with the label of its Cluster, and owned by it, so that it goes with it."""
+    """Return the check with the label and owner reference of its Cluster, so that both are deleted together."""
     metadata = check.metadata
     owners = with_owner(metadata.owner_references, cluster.reference)
     labels = {**metadata.labels, CLUSTER_NAME_LABEL: check.spec.cluster_name}
@@ -36,7 +36,7 @@ def judged(done: HealthCheckDone) -> HealthCheckDone:
 
 
 def with_counters(done: HealthCheckDone) -> MachineHealthCheck:
-    """Return the check with its counters; a limit that cannot be read leaves what was allowed before."""
+    """Return the check with its counters; an invalid limit keeps the previous value of remediationsAllowed."""
     check = done.object
     left = check.status.remediations_allowed if done.limit_error else done.limit.left(done.expected - done.healthy)
     status = replace(
@@ -50,7 +50,7 @@ def with_counters(done: HealthCheckDone) -> MachineHealthCheck:
 
 
 def conclude(target: TargetSnapshot, machine: Machine) -> tuple[Machine, list[Decision]]:
-    """Return the Machine, which may be newer than the one that was judged, with the conditions that the check writes on it."""
+    """Return the Machine, which may be newer than the judged one, with the check's conditions."""
     decisions = []
     for table in MACHINE_TABLES:
         decisions.append(table.decide(target))

@@ -1,4 +1,4 @@
-"""The MachineHealthCheck's own steps of a pass: find its Machines and their Nodes, judge them, hand the unhealthy ones over."""
+"""The MachineHealthCheck's own steps of a pass: find its Machines and their Nodes, judge them, request remediation of unhealthy ones."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def make(deps: Dependencies) -> Reconciler:
 
 
 class MachineHealthChecks(Kind[MachineHealthCheck, ClusterFacts, HealthCheckSnapshot, HealthCheckDone]):
-    """Says which Machines are unhealthy, and asks for their remediation."""
+    """Marks unhealthy Machines, and requests their remediation."""
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
@@ -44,17 +44,17 @@ class MachineHealthChecks(Kind[MachineHealthCheck, ClusterFacts, HealthCheckSnap
         self._watches = NodeWatches(deps.enqueue)
 
     def forget(self, key: ObjectKey) -> None:
-        """The check is gone."""
+        """Forget a check that is gone."""
         self._watches.forget(key)
 
     async def owner(self, obj: MachineHealthCheck) -> ClusterFacts:
-        """Return the Cluster that the check names; it must be there."""
+        """Return the Cluster that the check names; it must exist."""
         return ClusterFacts.of(await self._client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name)))
 
     # ---------------------------------------------------------------------------------------------- observe
 
     async def observe(self, obj: MachineHealthCheck, owner: ClusterFacts) -> HealthCheckSnapshot:
-        """Return the check, its Cluster and the Machines that it looks after."""
+        """Return the check, its Cluster and the Machines that it selects."""
         found: Sequence[Target] = ()
         unread: Exception | None = None
         try:
@@ -64,7 +64,7 @@ class MachineHealthChecks(Kind[MachineHealthCheck, ClusterFacts, HealthCheckSnap
         return HealthCheckSnapshot(now=self._deps.clock.now(), object=obj, cluster=owner, found=tuple(found), unread=unread)
 
     async def _targets(self, check: MachineHealthCheck, cluster: ClusterFacts) -> Sequence[Target]:
-        """Return the Machines that the check looks after, with their Nodes where the workload cluster can have some. Raises ApiError."""
+        """Return the selected Machines, with their Nodes if the workload cluster is reachable. Raises ApiError."""
         selector = parsed(check.spec.selector)
         own = {CLUSTER_NAME_LABEL: check.spec.cluster_name}
         found = await self._client.list(Machine, namespace=check.metadata.namespace, labels=own)
@@ -84,7 +84,7 @@ class MachineHealthChecks(Kind[MachineHealthCheck, ClusterFacts, HealthCheckSnap
     # -------------------------------------------------------------------------------------------------- act
 
     async def act(self, run: CheckPass) -> None:
-        """Write what was found on every Machine; one that fails does not keep the others from it."""
+        """Write the verdict on every Machine; a failure does not stop the others."""
         run.become(plan.with_owner_and_label(run.object, run.seen.cluster))
         if (unread := run.seen.unread) is not None:
             run.fail(f"spec.selector: {unread}" if isinstance(unread, InvalidSelector) else unread, unread)
@@ -109,7 +109,7 @@ class MachineHealthChecks(Kind[MachineHealthCheck, ClusterFacts, HealthCheckSnap
         return target
 
     async def _requested(self, run: CheckPass, target: TargetSnapshot) -> TargetSnapshot:
-        """Ask for an external remediation, or take the request back from a Machine that has recovered. Raises ApiError."""
+        """Create a request for external remediation, or delete that of a recovered Machine. Raises ApiError."""
         template = template_of(target.check)
         if template is None or not target.allowed:
             return target
@@ -138,7 +138,7 @@ class MachineHealthChecks(Kind[MachineHealthCheck, ClusterFacts, HealthCheckSnap
         return replace(target, request=Request.CREATED)
 
     async def _write(self, run: CheckPass, target: TargetSnapshot) -> None:
-        """Write the conditions of one Machine; one that went meanwhile needs none. Raises ApiError and ConditionConflict."""
+        """Write the conditions of one Machine; skip a deleted one. Raises ApiError and ConditionConflict."""
         original = await self._client.read(Machine, target.machine.key)
         if original is None or original.object.metadata.uid != target.machine.metadata.uid:
             return
@@ -155,7 +155,7 @@ class MachineHealthChecks(Kind[MachineHealthCheck, ClusterFacts, HealthCheckSnap
     # --------------------------------------------------------------------------------------------- conclude
 
     def conclude(self, run: CheckPass) -> None:
-        """Counters and conditions; where the Machines could not be judged, they stay as they were."""
+        """Set counters and conditions; unchanged if the Machines could not be judged."""
         if not run.done.is_judged:
             return
         was_allowed = not is_false(run.object.status.conditions, "RemediationAllowed")

@@ -1,4 +1,4 @@
-"""Requests to whoever remediates Machines instead of their owners: made from the template that the check names. Pure."""
+"""Requests for external remediation, made from the template that the check names. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TEMPLATE_SUFFIX = "Template"
 
 
 def template_of(check: MachineHealthCheck) -> tuple[GroupVersionKind, ObjectKey] | None:
-    """Kind and name of the template; None where the Machines' owners remediate."""
+    """Return kind and name of the template; None if the Machines' owners remediate."""
     ref = check.spec.remediation.template_ref if check.spec.remediation else None
     return None if ref is None else (GroupVersionKind.of(ref.api_version, ref.kind), ObjectKey(check.metadata.namespace, ref.name))
 
@@ -22,7 +22,7 @@ def request_kind(template: GroupVersionKind) -> GroupVersionKind:
 
 
 def request_for(machine: Machine, check: MachineHealthCheck, template: Unstructured) -> Json:
-    """Return the request for a Machine: named after it, so that there is never a second one, and gone with it."""
+    """Return the request for a Machine: it has the Machine's name, so it is unique, and is owned by it."""
     body = template.at("spec", "template")
     body = dict(body) if isinstance(body, dict) else {}
     metadata = body.get("metadata") if isinstance(body.get("metadata"), dict) else {}

@@ -1,4 +1,4 @@
-"""The snapshot of a MachineHealthCheck and the Machines that it looks after, and the outcome of a pass.
+"""The snapshot of a MachineHealthCheck and the Machines that it selects, and the outcome of a pass.
 
 `TargetSnapshot` is one Machine with the check; the tables of a Machine's conditions decide on it, those of the check's own
 conditions on `HealthCheckDone`.
@@ -17,7 +17,7 @@ from clusterwright.controllers.machinehealthcheck.limits import Limit
 
 
 class Request(Enum):
-    """What became of the request to whoever remediates instead of the Machine's owner."""
+    """The state of the request for external remediation."""
 
     UNSOUGHT = auto()
     EXISTS = auto()
@@ -28,7 +28,7 @@ class Request(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetSnapshot:
-    """A Machine that the check looks after, what was found out about it, and whether it may be remediated in this pass."""
+    """A selected Machine, the findings about it, and whether it may be remediated in this pass."""
 
     now: datetime
     check: MachineHealthCheck
@@ -45,7 +45,7 @@ class TargetSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthCheckSnapshot(Snapshot[MachineHealthCheck]):
-    """A check, its Cluster, and the Machines that it looks after."""
+    """A check, its Cluster, and the Machines that it selects."""
 
     cluster: ClusterFacts
     found: tuple[Target, ...] = ()
@@ -55,7 +55,7 @@ class HealthCheckSnapshot(Snapshot[MachineHealthCheck]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthCheckDone(HealthCheckSnapshot):
-    """The check as this pass leaves it, and its verdict on every Machine."""
+    """The check at the end of the pass, and its verdict on every Machine."""
 
     targets: tuple[TargetSnapshot, ...] = ()
     is_judged: bool = False
@@ -65,20 +65,20 @@ class HealthCheckDone(HealthCheckSnapshot):
 
     @property
     def expected(self) -> int:
-        """How many Machines are looked after."""
+        """The number of selected Machines."""
         return len(self.targets)
 
     @property
     def healthy(self) -> int:
-        """How many of them are healthy."""
+        """The number of healthy Machines."""
         return sum(t.evaluation.is_healthy for t in self.targets)
 
     @property
     def unhealthy(self) -> int:
-        """How many of them are judged unhealthy; those that are neither count against the limit, too."""
+        """The number of Machines judged unhealthy; undecided ones also count against the limit."""
         return sum(t.evaluation.is_unhealthy for t in self.targets)
 
     @property
     def is_remediation_allowed(self) -> bool:
-        """Whether the limit, which is one that can be read, allows it."""
+        """Whether the limit is valid and allows remediation."""
         return not self.limit_error and self.limit.allows(self.expected - self.healthy)

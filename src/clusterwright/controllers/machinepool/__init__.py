@@ -1,6 +1,6 @@
 """The MachinePool controller: a pool of hosts that the infrastructure scales as one.
 
-A pass (`reconciler`) reads the pool's bootstrap config and infrastructure and takes over what they say (`plan`), mirrors the
+A pass (`reconciler`) reads the pool's bootstrap config and infrastructure and copies their values (`plan`), mirrors the
 infrastructure's machines as Machines (`machines`), finds the Nodes of the pool's provider IDs (`nodes`), and concludes with counters,
 phase (`status`) and the deprecated conditions (`conditions`). Everything but `reconciler`, `applied` and `node_watches` is pure.
 

@@ -1,4 +1,4 @@
-"""The wiring of the MachinePool controller."""
+"""Wire the MachinePool controller."""
 
 from __future__ import annotations
 

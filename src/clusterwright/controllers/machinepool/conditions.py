@@ -1,4 +1,4 @@
-"""The conditions that are concluded of a MachinePool, and the one that it sets on its Machines, as tables. Pure.
+"""The final conditions of a MachinePool, and the one that it sets on its Machines, as tables. Pure.
 
 The newer form has none of a pool but Paused; `plan` decides the deprecated ones of the phases.
 """

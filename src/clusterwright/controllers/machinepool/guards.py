@@ -1,4 +1,4 @@
-"""The questions that the tables of MachinePools ask, and the texts that they write. Pure."""
+"""The guards of the MachinePool tables, and their messages. Pure."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def infra_lists_ids(s: PoolSnapshot) -> bool:
 
 @guard("it has machines", about=_pool)
 def infra_has_machines(s: PoolSnapshot) -> bool:
-    """By `status.replicas`, which was taken over before."""
+    """Return whether the infrastructure has machines, by the `status.replicas` copied before."""
     return s.replicas != 0
 
 

@@ -1,4 +1,4 @@
-"""The Machines that stand for the machines of a pool's infrastructure: one for each, named like it. Pure."""
+"""The Machines of a pool: one for each machine of its infrastructure, with the same name. Pure."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _MACHINE = Machine()
 
 
 def pool_labels(pool: MachinePool) -> dict[str, str]:
-    """Return the labels of what belongs to a pool."""
+    """Return the labels of a pool's objects."""
     return {MACHINE_POOL_NAME_LABEL: label_value(pool.metadata.name), CLUSTER_NAME_LABEL: pool.spec.cluster_name}
 
 
 def belongs(machine: Machine, pool: MachinePool) -> bool:
-    """Return whether a Machine with the pool's labels counts for it: nobody else controls it."""
+    """Return whether a Machine with the pool's labels counts for it: it has no other controller."""
     controller = machine.metadata.controller
     return controller is None or controller.uid == pool.metadata.uid
 
 
 def by_infrastructure(machines: Sequence[Machine]) -> dict[str, Machine]:
-    """Return Machines by the name of the infrastructure machine that they refer to, whatever their own names; the first one counts."""
+    """Return Machines by the name of their infrastructure machine, which may differ from their own; the first one counts."""
     return {m.spec.infrastructure_ref.name: m for m in reversed(machines)}
 
 
 def intent(pool: MachinePool, infra: Unstructured, present: Machine | None, nodes: Mapping[str, Node]) -> Json:
-    """Return what the pool has to say of the Machine, to be applied: no more, so that others may say the rest."""
+    """Return the intent to apply to the Machine: only the pool's fields, so that others may set the rest."""
     template = pool.spec.template.metadata
     metadata: Json = {
         "name": present.metadata.name if present else infra.key.name,
@@ -58,7 +58,7 @@ def intent(pool: MachinePool, infra: Unstructured, present: Machine | None, node
 
 
 def kubelet_version(infra: Unstructured, nodes: Mapping[str, Node]) -> str:
-    """Return the version that the Node of an infrastructure machine runs; empty where that is not known."""
+    """Return the kubelet version of an infrastructure machine's Node; empty if unknown."""
     provider_id = infra.at("spec", "providerID")
     node = nodes.get(provider_id) if isinstance(provider_id, str) and provider_id else None
     info = node.status.node_info if node else None

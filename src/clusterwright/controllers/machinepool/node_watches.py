@@ -1,4 +1,4 @@
-"""Which MachinePool a change of a Node concerns. Held in memory only: after a restart everything is looked at once, which is as good."""
+"""Map a change of a Node to its MachinePool. State is kept in memory only: after a restart every pool is reconciled once anyway."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class NodeWatches:
         """The pools of a cluster."""
 
     def learn(self, pool: MachinePool, cluster: ObjectKey) -> None:
-        """Remember which Nodes a pool has or awaits. To be called before Nodes are read, so that no change is missed."""
+        """Remember which Nodes a pool has or awaits. Call this before reading Nodes, so that no change is missed."""
         names = frozenset(r.name for r in pool.status.node_refs)
         self._known[pool.key] = _Known(cluster, names, frozenset(filter(None, pool.spec.provider_id_list)))
         self._of.setdefault(cluster, set()).add(pool.key)
 
     def forget(self, pool: ObjectKey) -> None:
-        """The pool is gone."""
+        """Forget a pool that is gone."""
         known = self._known.pop(pool, None)
         if known is not None:
             self._of[known.cluster].discard(pool)
@@ -45,7 +45,7 @@ class NodeWatches:
                 del self._of[known.cluster]
 
     def node_changed(self, cluster: ObjectKey) -> Callable[[Object], None]:
-        """Return what to call for changes of Nodes of a cluster."""
+        """Return the handler for changes of Nodes in a cluster."""
 
         def notify(obj: Object) -> None:
             if isinstance(obj, Node) and _is_of(obj, cluster):
@@ -55,14 +55,14 @@ class NodeWatches:
         return notify
 
     def pools_of(self, cluster: ObjectKey, name: str, provider_id: str) -> tuple[ObjectKey, ...]:
-        """Return the pool of a Node; none where that is not exactly one."""
+        """Return the pool of a Node; none if that is ambiguous."""
         here = [(key, self._known[key]) for key in sorted(self._of.get(cluster, ()))]
         found = [key for key, known in here if name in known.names] or [k for k, known in here if provider_id in known.provider_ids]
         return (found[0],) if len(found) == 1 else ()
 
 
 def _is_of(node: Node, cluster: ObjectKey) -> bool:
-    """Return whether the Node is of this Cluster, by what it says itself; before it was marked it says nothing, and may be."""
+    """Return whether the Node belongs to this Cluster by its annotation; a Node without one, before the first sync, may."""
     annotations = node.metadata.annotations
     if CLUSTER_NAME_ANNOTATION not in annotations:
         return True
@@ -70,7 +70,7 @@ def _is_of(node: Node, cluster: ObjectKey) -> bool:
 
 
 async def pools_by_label(obj: Any, reader: Reader) -> Sequence[ObjectKey]:
-    """Return the pool that the labels of a Machine, or of an infrastructure machine, name: plainly or by hash."""
+    """Return the pool that the labels of a Machine or infrastructure machine name: directly or by hash."""
     labels = obj.metadata.labels
     name, cluster = labels.get(MACHINE_POOL_NAME_LABEL), labels.get(CLUSTER_NAME_LABEL)
     if not name or not cluster:

@@ -1,4 +1,4 @@
-"""Which Nodes a MachinePool has, by the provider IDs of its infrastructure, and what is written on them. Pure."""
+"""Find a MachinePool's Nodes by the provider IDs of its infrastructure, and compute what is written on them. Pure."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ UNINITIALIZED = (UNINITIALIZED_TAINT, "NoSchedule")
 
 
 def by_provider_id(nodes: Iterable[Node]) -> dict[str, Node]:
-    """Return the Nodes by providerID, which is compared as a whole; one without any cannot be told and is left out."""
+    """Return the Nodes by providerID, compared exactly; Nodes without one are left out."""
     return {n.spec.provider_id: n for n in nodes if n.spec.provider_id}
 
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """The Nodes of a pool in the order of its provider IDs, and how many of them are ready and available."""
+    """The Nodes of a pool in the order of its provider IDs, and the numbers of ready and available ones."""
 
     refs: tuple[ObjectReference, ...] = ()
     ready: int = 0
@@ -35,7 +35,7 @@ class Membership:
 
 
 def membership(provider_ids: Sequence[str], nodes: Mapping[str, Node], min_ready: timedelta, now: datetime) -> Membership:
-    """Return the Nodes that the provider IDs name; empty IDs name none, an ID that is there twice counts twice."""
+    """Return the Nodes with the provider IDs; empty IDs are skipped, a repeated ID counts twice."""
     found = [nodes[i] for i in provider_ids if i and i in nodes]
     return Membership(
         tuple(ObjectReference(api_version=n.api_version, kind=n.kind, name=n.metadata.name, uid=n.metadata.uid) for n in found),
@@ -45,7 +45,7 @@ def membership(provider_ids: Sequence[str], nodes: Mapping[str, Node], min_ready
 
 
 def kubelets(refs: Sequence[ObjectReference], nodes: Mapping[str, Node] | None) -> Iterator[str]:
-    """Yield the versions of the kubelets on the Nodes that the references name, as far as they are known."""
+    """Yield the kubelet versions of the referenced Nodes, as far as known."""
     by_name = {n.metadata.name: n for n in (nodes or {}).values()}
     for node in (by_name[r.name] for r in refs if r.name in by_name):
         if node.status.node_info.kubelet_version:
@@ -53,12 +53,12 @@ def kubelets(refs: Sequence[ObjectReference], nodes: Mapping[str, Node] | None) 
 
 
 def is_ready(node: Node) -> bool:
-    """Return whether the Node says that it is ready."""
+    """Return whether the Node reports Ready."""
     return any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)
 
 
 def is_available(node: Node, min_ready: timedelta, now: datetime) -> bool:
-    """Return whether the Node has been ready for longer than that; no time at all is as good as ready."""
+    """Return whether the Node has been ready for that long; with zero, whether it is ready."""
     if not is_ready(node):
         return False
     if not min_ready:
@@ -68,18 +68,18 @@ def is_available(node: Node, min_ready: timedelta, now: datetime) -> bool:
 
 
 def still_there(refs: Sequence[ObjectReference], nodes: Mapping[str, Node]) -> bool:
-    """Return whether every reference names a Node that exists: the same one, not another of its name."""
+    """Return whether every reference names an existing Node: the same one, not another of its name."""
     known = {(n.metadata.name, n.metadata.uid) for n in nodes.values()}
     return all((r.name, r.uid) in known for r in refs)
 
 
 def is_retired(node: Node, provider_ids: Sequence[str]) -> bool:
-    """Return whether the infrastructure has let go of the Node's machine; of a Node without providerID that cannot be said."""
+    """Return whether the infrastructure has removed the Node's machine; False for a Node without providerID."""
     return bool(node.spec.provider_id) and node.spec.provider_id not in provider_ids
 
 
 def node_patch(node: Node, pool: MachinePool) -> Json | None:
-    """Return a merge patch that says on the Node whose it is and lets Pods in; None where nothing is to be said."""
+    """Return a merge patch that marks the Node as the pool's and removes the uninitialized taint; None if nothing changes."""
     wanted = {
         CLUSTER_NAME_ANNOTATION: pool.spec.cluster_name,
         CLUSTER_NAMESPACE_ANNOTATION: pool.metadata.namespace,

@@ -1,7 +1,7 @@
-"""What the bootstrap config, the infrastructure and the Nodes do to a MachinePool. Pure.
+"""The effect of bootstrap config, infrastructure and Nodes on a MachinePool. Pure.
 
-Each table decides one phase of a pass: the deprecated condition, what the pool takes over, when to look again, and whether the pass
-ends in an error. All phases run, whatever befalls the others.
+Each table decides one phase of a pass: the deprecated condition, the values to copy, the requeue, and whether the pass ends in an error.
+All phases run, even after a failure of another.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from clusterwright.controllers.machinepool.snapshot import ClusterFacts, PoolDon
 from clusterwright.tables import KEEP, OTHERWISE, Outcome, Row, Table, Transition, computed, false, true
 
 REPLICAS_RETRY = timedelta(seconds=30)
-"""Nodes that are not ready are looked at again after this time; their becoming ready wakes us sooner."""
+"""The interval of checks while Nodes are not ready; a Node that becomes ready requeues the pool sooner."""
 
 
 class Copy(Enum):
-    """What the pool takes over."""
+    """The values that the pool copies."""
 
     SECRET_MISSING = "status.initialization.bootstrapDataSecretCreated is false"  # noqa: S105
     SECRET_GIVEN = "status.initialization.bootstrapDataSecretCreated is true"  # noqa: S105
@@ -40,14 +40,14 @@ class Copy(Enum):
 
 
 class Refs(Enum):
-    """What is to be done about the Nodes."""
+    """What to do about the Nodes."""
 
     KEEP = "the references are right"
     LOOK = "delete retired Nodes, find and mark those of spec.providerIDList"
 
 
 class Deletion(Enum):
-    """How a deletion goes on."""
+    """The next step of a deletion."""
 
     WAIT = "nothing, before both are known"
     EXTERNAL = "delete the bootstrap config and the infrastructure, and wait"
@@ -59,7 +59,7 @@ class Deletion(Enum):
 
 
 def with_owner_and_label(pool: MachinePool, cluster: ClusterFacts) -> MachinePool:
-    """Return the pool with the label of its Cluster, and owned by it, so that it goes with it."""
+    """Return the pool with the label and owner reference of its Cluster, so that both are deleted together."""
     metadata = pool.metadata
     owners = with_owner(metadata.owner_references, cluster.reference)
     labels = {**metadata.labels, CLUSTER_NAME_LABEL: pool.spec.cluster_name}
@@ -67,7 +67,7 @@ def with_owner_and_label(pool: MachinePool, cluster: ClusterFacts) -> MachinePoo
 
 
 def adoption(pool: MachinePool, found: Unstructured) -> Json | None:
-    """Return the patch that makes a provider's object the pool's; None if it is. Raises AlreadyControlled."""
+    """Return the patch that makes the pool the owner of a provider's object; None if it is. Raises AlreadyControlled."""
     return owned_metadata(found, owner_reference(pool, controller=True), {CLUSTER_NAME_LABEL: pool.spec.cluster_name})
 
 
@@ -173,7 +173,7 @@ DELETION: Table[PoolSnapshot] = Table(
 
 
 def copied(s: PoolSnapshot, what: Copy | None) -> MachinePool:
-    """Return the pool after it took over what a table said."""
+    """Return the pool with the copied values."""
     pool = s.object
     match what:
         case None:
@@ -216,7 +216,7 @@ def _with_provider_ids(pool: MachinePool, ids: tuple[str, ...] | None) -> Machin
 
 
 def with_replicas(s: PoolSnapshot) -> MachinePool:
-    """The pool with the number of machines that the infrastructure says it has; unsaid, it stays; unreadable, it is at least known."""
+    """Return the pool with the infrastructure's replicas; an unreported number keeps the old one, an unreadable one is at least known."""
     if read_error(s.infrastructure, provider_ids):
         return s.object
     garbled = read_error(s.infrastructure, infrastructure_replicas)
@@ -225,14 +225,14 @@ def with_replicas(s: PoolSnapshot) -> MachinePool:
 
 
 def with_failure(pool: MachinePool, lookup: Lookup) -> MachinePool:
-    """Return the pool with the terminal failure that a provider's object reports, if it does."""
+    """Return the pool with the terminal failure of a provider's object, if it reports one."""
     reason, message = repeated_failure(lookup)
     changes = {name: text for name, text in (("failure_reason", reason), ("failure_message", message)) if text}
     return with_v1beta1_status(pool, **changes) if changes else pool
 
 
 def with_members(pool: MachinePool, found: Membership) -> MachinePool:
-    """Return the pool with the Nodes that were found, and the deprecated counters."""
+    """Return the pool with its Nodes, and the deprecated counters."""
     pool = replace(pool, status=replace(pool.status, node_refs=found.refs))
     unavailable = (pool.status.replicas or 0) - found.available
     return with_v1beta1_status(pool, ready_replicas=found.ready, available_replicas=found.available, unavailable_replicas=unavailable)

@@ -1,7 +1,7 @@
 """The MachinePool's own steps of a pass.
 
-A straight script, because what the workload cluster answers decides the next step; every choice in it is a table or a pure function of
-this package. All phases run whatever befalls the others; what failed is told together at the end.
+The steps are a script, because answers of the workload cluster decide the next step; every choice in it is a table or a pure function of
+this package. All phases run, even after a failure of another; errors are raised together at the end.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def make(deps: Dependencies) -> Reconciler:
 
 
 class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolDone]):
-    """Brings MachinePools nearer to their spec."""
+    """Reconciles MachinePools."""
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
@@ -67,19 +67,19 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolDone]):
         self._applier = Applier(deps.client)
 
     def forget(self, key: ObjectKey) -> None:
-        """The pool is gone."""
+        """Forget a pool that is gone."""
         self._providers.forget(key)
         self._watches.forget(key)
         self._applier.forget(key)
 
     async def owner(self, obj: MachinePool) -> ClusterFacts:
-        """Return the Cluster that the pool names; it must be there."""
+        """Return the Cluster that the pool names; it must exist."""
         return ClusterFacts.of(await self._client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name)))
 
     # ---------------------------------------------------------------------------------------------- observe
 
     async def observe(self, obj: MachinePool, owner: ClusterFacts) -> PoolSnapshot:
-        """Return the pool and what it refers to, which is made its own on the way; of a pool that is deleted it is only looked at."""
+        """Return the pool and the objects that it refers to, adopted on the way; those of a deleted pool are only read."""
 
         def adoption(found: Unstructured) -> Json | None:
             return plan.adoption(obj, found)
@@ -97,7 +97,7 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolDone]):
     # -------------------------------------------------------------------------------------------------- act
 
     async def act(self, run: PoolPass) -> None:
-        """Every phase, whatever befalls the others."""
+        """Run every phase, even after a failure of another."""
         run.become(plan.with_owner_and_label(run.object, run.seen.cluster))
         self._watches.learn(run.object, run.seen.cluster.key)
         if run.seen.deleting:
@@ -113,7 +113,7 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolDone]):
     # --------------------------------------------------------------------------------------- infrastructure
 
     async def _infrastructure(self, run: PoolPass) -> None:
-        """Take over what the infrastructure says, and let Machines stand for its machines. Raises ApiError."""
+        """Copy values from the infrastructure, and create Machines for its machines. Raises ApiError."""
         run.become(plan.with_failure(run.object, run.seen.infrastructure))
         what, infra = _copy(run, plan.INFRASTRUCTURE), run.seen.infrastructure
         if what is not Copy.PROVISIONED or not isinstance(infra, Found):
@@ -138,7 +138,7 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolDone]):
             self._watches.learn(run.object, run.seen.cluster.key)
 
     async def _mirror_machines(self, run: PoolPass, infra: Found) -> None:
-        """A Machine for every machine of the infrastructure that shows them. Raises ApiError and MalformedField."""
+        """Create a Machine for every machine that the infrastructure shows. Raises ApiError and MalformedField."""
         kind = infrastructure_machine_kind(infra)
         if not kind:
             return
@@ -166,7 +166,7 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolDone]):
             raise failed[0]
 
     async def _is_staying(self, infra: Unstructured) -> bool:
-        """Return whether there is a machine to stand for: a cache may show one that has gone with its Machine. Raises ApiError."""
+        """Return whether the machine exists: a cache may show one that was deleted with its Machine. Raises ApiError."""
         now = await self._client.live.find(infra.gvk, infra.key)
         return now is not None and now.metadata.uid == infra.metadata.uid and now.metadata.deletion_timestamp is None
 
@@ -178,7 +178,7 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolDone]):
     # ------------------------------------------------------------------------------------------------- Nodes
 
     async def _node_refs(self, run: PoolPass) -> None:
-        """Find the Nodes of the pool, and say on them whose they are. Raises ApiError."""
+        """Find the Nodes of the pool, and mark them as the pool's. Raises ApiError."""
         cluster = run.seen.cluster
         if cluster.initialized:
             await self._deps.workload.watch(cluster.key, "machinepool", Node, self._watches.node_changed(cluster.key))
@@ -195,7 +195,7 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolDone]):
         run.conclude(plan.REPLICAS_READY)
 
     async def _look_for_nodes(self, run: PoolPass) -> bool:
-        """Return whether the references are what they should be now. Raises ApiError."""
+        """Find the Nodes; return whether the references are complete. Raises ApiError."""
         client = await self._deps.workload.client(run.seen.cluster.key)
         await self._delete_retired(run, client)
         pool, ids = run.object, run.object.spec.provider_id_list
@@ -220,7 +220,7 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolDone]):
         return True
 
     async def _delete_retired(self, run: PoolPass, client: Client) -> None:
-        """Delete the Nodes of machines that the infrastructure has let go. Raises ApiError."""
+        """Delete the Nodes of machines that the infrastructure has removed. Raises ApiError."""
         for ref in run.object.status.node_refs:
             try:
                 node = await client.get(Node, ObjectKey("", ref.name))
@@ -233,13 +233,13 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolDone]):
     # ---------------------------------------------------------------------------------------------- Machines
 
     async def _mark_machines(self, run: PoolPass) -> None:
-        """Say of every Machine whether it is up to date; one that fails does not keep the others from it."""
+        """Set UpToDate on every Machine; a failure does not stop the others."""
         marked = [await self._marked(run, machine) for machine in run.done.machines or ()]
         if run.done.machines is not None:
             run.done = replace(run.done, machines=tuple(marked))
 
     async def _marked(self, run: PoolPass, machine: MachineFacts) -> MachineFacts:
-        """Return the Machine with its condition, which counts even where it cannot be written; then the pass fails."""
+        """Return the Machine with its condition, which counts even if the write fails; then the pass fails."""
         known = machine
         try:
             original = await self._client.read(Machine, machine.key)
@@ -256,7 +256,7 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolDone]):
     # -------------------------------------------------------------------------------------------------- delete
 
     async def _delete(self, run: PoolPass) -> None:
-        """First what the pool refers to, then the Nodes that are left over, then the finalizer. Raises ApiError."""
+        """Delete the objects that the pool refers to, then remaining Nodes, then remove the finalizer. Raises ApiError."""
         match run.decide(plan.DELETION).chosen(Deletion):
             case Deletion.EXTERNAL:
                 await self._delete_external(run)
@@ -286,7 +286,7 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolDone]):
     # ------------------------------------------------------------------------------------------------- conclude
 
     def conclude(self, run: PoolPass) -> None:
-        """Counters, phase and the summary of the deprecated conditions."""
+        """Set counters, phase and the summary of the deprecated conditions."""
         try:
             run.become(with_counters(run.done))
         except MalformedField as error:
@@ -298,7 +298,7 @@ class MachinePools(Kind[MachinePool, ClusterFacts, PoolSnapshot, PoolDone]):
 
 
 def _copy(run: PoolPass, table: Table[PoolSnapshot]) -> Copy | None:
-    """Let a table decide its condition and what the pool takes over."""
+    """Evaluate a table, set its condition, and copy the values that it names."""
     decision = run.decide(table)
     what = decision.chosen(Copy)
     copied = plan.copied(run.done, what)
@@ -307,7 +307,7 @@ def _copy(run: PoolPass, table: Table[PoolSnapshot]) -> Copy | None:
 
 
 async def _phase(run: PoolPass, text: str, step: Callable[[PoolPass], Awaitable[None]]) -> None:
-    """Run a phase; what it fails at keeps no other from running."""
+    """Run a phase; its failure does not stop the others."""
     try:
         await step(run)
     except ApiError as error:

@@ -27,7 +27,7 @@ class ClusterFacts(owners.ClusterFacts):
     """The facts of its Cluster that a pool depends on."""
 
     initialized: bool
-    """ControlPlaneInitialized is True: there can be Nodes."""
+    """Whether ControlPlaneInitialized is True: Nodes may exist."""
 
     @staticmethod
     def of(cluster: Cluster) -> ClusterFacts:
@@ -42,18 +42,18 @@ class ClusterFacts(owners.ClusterFacts):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineFacts:
-    """What a pool counts of its Machines, and what it keeps of them."""
+    """The facts of a Machine that a pool counts and keeps."""
 
     key: ObjectKey
     statuses: Mapping[str, str]
-    """Of the conditions that are counted; of those that are there."""
+    """The statuses of the counted conditions, if present."""
     deleting: bool
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     owners: tuple[OwnerReference, ...]
     spec: MachineSpec
     version: StatusVersion
-    """The Machine, counted by its version."""
+    """The Machine, reduced to what version counts need."""
 
     @staticmethod
     def of(machine: Machine) -> MachineFacts:
@@ -81,34 +81,34 @@ class PoolSnapshot(Snapshot[MachinePool]):
 
     @property
     def provisioned(self) -> bool:
-        """What the pool says of its infrastructure."""
+        """Whether the pool reports its infrastructure as provisioned."""
         flags = self.object.status.initialization
         return flags is not None and bool(flags.infrastructure_provisioned)
 
     @property
     def data_secret_created(self) -> bool:
-        """What the pool says of its bootstrap data."""
+        """Whether the pool reports its bootstrap data as created."""
         flags = self.object.status.initialization
         return flags is not None and bool(flags.bootstrap_data_secret_created)
 
     @property
     def replicas(self) -> int:
-        """How many machines the infrastructure says it has."""
+        """The number of machines that the infrastructure reports."""
         return self.object.status.replicas or 0
 
     @property
     def ready_replicas(self) -> int:
-        """How many Nodes were ready when they were last looked for."""
+        """The number of Nodes that were ready at the last check."""
         deprecated = self.object.status.deprecated
         return deprecated.v1beta1.ready_replicas if deprecated and deprecated.v1beta1 else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolDone(PoolSnapshot):
-    """The MachinePool as this pass leaves it, with what it found after it had acted.
+    """The MachinePool at the end of the pass, and what the pass found after its actions.
 
-    `nodes` are those of the workload cluster by providerID; None: they could not be listed. `machines` are those that count for the
-    pool, once Machines were made for the infrastructure; None: they could not be listed.
+    `nodes` are those of the workload cluster by providerID; None: they could not be listed. `machines` are those that count for the pool,
+    after Machines were created for the infrastructure; None: they could not be listed.
     """
 
     nodes: Mapping[str, Node] | None = None
@@ -119,24 +119,24 @@ class PoolDone(PoolSnapshot):
 
 
 def infrastructure_provisioned(pool: Found) -> bool:
-    """Return whether the infrastructure says that it is provisioned. Raises MalformedField.
+    """Return whether the infrastructure reports that it is provisioned. Raises MalformedField.
 
-    The flag of the older contract counts in both: pools of the newer one were read by it, too, and set it.
+    The flag of the older contract counts in both: pools of the newer one also set it.
     """
     flags = (CONTRACTS[contract].infra_machine_pool.provisioned for contract in ("v1beta1", pool.contract))
     return any(field_of(pool, flag) is True for flag in flags)
 
 
 def infrastructure_machine_kind(pool: Found) -> str:
-    """Return the kind of the infrastructure's machines, empty where it keeps them to itself. Raises MalformedField."""
+    """Return the kind of the infrastructure's machines, empty if it has no such objects. Raises MalformedField."""
     return field_of(pool, CONTRACTS[pool.contract].infra_machine_pool.infrastructure_machine_kind) or ""
 
 
 def provider_ids(pool: Found) -> tuple[str, ...] | None:
-    """Return the identities of the infrastructure's machines, in its order; None where it does not tell. Raises MalformedField."""
+    """Return the provider IDs of the infrastructure's machines, in its order; None if not reported. Raises MalformedField."""
     return field_of(pool, CONTRACTS[pool.contract].infra_machine_pool.provider_id_list)
 
 
 def infrastructure_replicas(pool: Found) -> int | None:
-    """Return how many machines the infrastructure has; None where it does not tell. Raises MalformedField."""
+    """Return the number of the infrastructure's machines; None if not reported. Raises MalformedField."""
     return field_of(pool, CONTRACTS[pool.contract].infra_machine_pool.replicas)

@@ -32,9 +32,9 @@ PHASE: Table[PoolSnapshot] = Table(
 
 
 def with_counters(s: PoolDone) -> MachinePool:
-    """Return the pool with its counters: of its Machines, or, where the infrastructure keeps its machines to itself, as that tells.
+    """Return the pool with its counters: of its Machines, or, without machine objects, as the infrastructure reports.
 
-    Unchanged where the infrastructure was not read. Raises MalformedField.
+    Unchanged if the infrastructure was not read. Raises MalformedField.
     """
     if s.deleting or not isinstance(s.infrastructure, Found) or read_error(s.infrastructure, failure):
         return s.object

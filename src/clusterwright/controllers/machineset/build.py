@@ -1,4 +1,4 @@
-"""How the MachineSet controller is wired: what it watches, and whom each change wakes."""
+"""Wire the MachineSet controller: its watches, and the objects that each change reconciles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ machine_sets_of = controller_or_selecting(MachineSet, lambda machine_set, labels
 
 
 async def siblings_of(machine: Machine, reader: Reader) -> Sequence[ObjectKey]:
-    """Return the MachineSets of the MachineDeployment that a Machine belonged to: there may be room for another now."""
+    """Return the MachineSets of the MachineDeployment of a deleted Machine: there may be room for another now."""
     name = machine.metadata.labels.get(MACHINE_DEPLOYMENT_NAME_LABEL, "")
     if not name:
         return ()

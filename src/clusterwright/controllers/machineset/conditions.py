@@ -49,7 +49,7 @@ def obstacles(c: Done) -> list[str]:
     "Scaling up from <X> to <Y> replicas[, 50 at a time: <N> are still to be created][ is blocked because:<one line for each obstacle>]"
 )
 def scaling_up(c: Done) -> str:
-    """Say how many Machines are wanted, how many are left to later passes, and what is in the way."""
+    """Return how many Machines are wanted, how many are left to later passes, and what blocks creation."""
     text = f"Scaling up from {c.count} to {c.desired} replicas"
     if c.postponed:
         text += f", {MOST_CREATED} at a time: {c.postponed} are still to be created"
@@ -59,7 +59,7 @@ def scaling_up(c: Done) -> str:
 
 @message("Scaling up would be blocked because <Kinds> do not exist")
 def would_be_blocked(c: Snapshot) -> str:
-    """What would be in the way."""
+    """Return what would block creation."""
     return f"Scaling up would be blocked because {missing_text(c.missing)}"
 
 
@@ -82,7 +82,7 @@ SCALING_UP: Table[Done] = Table(
 
 @message("Scaling down from <X> to <Y> replicas[<Machines that are in deletion for long>]")
 def scaling_down(c: Snapshot) -> str:
-    """What is wanted, and which Machines linger."""
+    """Return the desired number, and the Machines whose deletion takes long."""
     there = sum(not awaits_acknowledgement(m) for m in c.machines or ())
     stale = stale_text(c.machines or (), c.now)
     return f"Scaling down from {there} to {c.desired} replicas" + (f"\n* {stale}" if stale else "")
@@ -110,7 +110,7 @@ REMEDIATING: Table[Any] = remediating("not to be remediated by MachineSet", may_
 
 @message("Deleting <N> Machine(s)[<Machines that are in deletion for long>]")
 def deleting_machines(c: Snapshot) -> str:
-    """How many are left, and which linger."""
+    """Return how many are left, and whose deletion takes long."""
     stale = stale_text(c.machines or (), c.now)
     return f"Deleting {c.count} Machine{'' if c.count == 1 else 's'}" + (f"\n* {stale}" if stale else "")
 

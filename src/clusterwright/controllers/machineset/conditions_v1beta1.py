@@ -38,13 +38,13 @@ def _refusal(c: Done) -> Outcome:
 
 @message("Scaling up MachineSet to <Y> replicas (actual <X>)")
 def scaling_up(c: Snapshot) -> str:
-    """How many are wanted, and how many are there."""
+    """Return how many are wanted, and how many exist."""
     return f"Scaling up MachineSet to {c.desired} replicas (actual {c.count})"
 
 
 @message("Scaling down MachineSet to <Y> replicas (actual <X>)")
 def scaling_down(c: Snapshot) -> str:
-    """How many are wanted, and how many are there."""
+    """Return how many are wanted, and how many exist."""
     return f"Scaling down MachineSet to {c.desired} replicas (actual {c.count})"
 
 

@@ -1,4 +1,4 @@
-"""Creating Machines, each with what is cloned for it; and taking away what a failure left."""
+"""Create Machines, each with its clones; clean up after failures."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from clusterwright.runtime.errors import ApiError, NotFound
 
 MACHINE = gvk_of(Machine)
 REFUSED = "MachineCreationFailed"
-"""The reason of the deprecated condition where the API server did not take a Machine."""
+"""The reason of the deprecated condition after the API server refused a Machine."""
 
 
 class CreationFailed(Exception):
-    """A Machine could not be created. `refusal` is what the deprecated condition says."""
+    """A Machine could not be created. `refusal` is the text for the deprecated condition."""
 
     def __init__(self, refusal: Refusal, cause: Exception) -> None:
         super().__init__(refusal.message)
@@ -49,10 +49,10 @@ class Creator:
     async def create(self, name: str, *, was_refused: bool) -> Unstructured:
         """Return a BootstrapConfig, an InfraMachine and a Machine, all of this name. Raises CreationFailed.
 
-        What was made before a refusal is taken away again. After a failure that may have taken effect it stays: the next pass
-        comes to the same name and goes on with it. Both templates are read before anything is made: what is made and taken
-        away again wakes us, so that a missing template would keep us busy forever. For the same reason the API server is asked
-        first whether it would take the Machine, where the last one `was_refused` by a quota, a policy or a webhook.
+        After a refusal, delete what was created before. After a failure that may have taken effect, keep it: the next pass derives the same
+        name and continues. Read both templates before creating anything: objects that are created and deleted requeue us, so that a missing
+        template would cause an endless loop. For the same reason, start with a dry run of the Machine if the last one `was_refused` by a
+        quota, a policy or a webhook.
         """
         maker, made = self.maker, list[Unstructured]()
         machine = desired.new_machine(maker, name)
@@ -76,7 +76,7 @@ class Creator:
         return f"failed to clone {reference.get('kind', '')} {self.maker.metadata.namespace}/{reference.get('name', '')}: {error}"
 
     async def _template(self, reason: str, reference: Mapping[str, Any]) -> Unstructured:
-        """Return the template that a reference names. Raises CreationFailed."""
+        """Return the referenced template. Raises CreationFailed."""
         try:
             return (await get_external(self.client, desired.typed_reference(reference), self.maker.metadata.namespace)).object
         except (ApiError, ContractUnknown) as error:
@@ -104,7 +104,7 @@ class Creator:
         return CreationFailed(Refusal(reason, "; ".join(texts)), error)
 
     async def sweep(self, names: set[str]) -> None:
-        """Delete what was cloned for Machines that never came to be: it still belongs to the MachineSet. `names` are all Machines."""
+        """Delete clones for Machines that were never created: they still belong to the MachineSet. `names` are those of all Machines."""
         maker = self.maker
         for reference in (maker.config_ref, maker.infrastructure_ref):
             if reference is None or not str(reference.get("kind", "")).endswith("Template"):

@@ -1,4 +1,4 @@
-"""Which Machine goes first when there are too many. Pure."""
+"""Order the Machines for deletion when there are too many. Pure."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ _AGING: Final = timedelta(days=10)
 
 
 class UnknownOrder(ValueError):
-    """`spec.deletion.order` is none that we know."""
+    """`spec.deletion.order` has an unknown value."""
 
 
 def priority(machine: Machine, order: str, now: datetime) -> float:
-    """Return how much a Machine deserves to go, from 0 to 100. Raises UnknownOrder.
+    """Return the deletion priority of a Machine, from 0 to 100. Raises UnknownOrder.
 
-    One that goes already, one that was named, one that is being updated in place, one that is not healthy, and only then what the
-    order says.
+    Already deleting, marked by name, updating in place, unhealthy; only then the configured order counts.
     """
     if order not in {"", RANDOM, NEWEST, OLDEST}:
         raise UnknownOrder(f"unsupported deletion order: {order!r}, must be one of Random, Newest, Oldest")
@@ -52,19 +51,19 @@ def priority(machine: Machine, order: str, now: datetime) -> float:
 
 
 def in_order(machines: Iterable[Machine], order: str, now: datetime) -> list[Machine]:
-    """Return the Machines, those that go first at the front; equal ones by name. Raises UnknownOrder."""
+    """Return the Machines in deletion order; equal ones by name. Raises UnknownOrder."""
     return sorted(machines, key=lambda m: (-priority(m, order, now), m.metadata.name))
 
 
 def _is_unhealthy(machine: Machine) -> bool:
-    """Return whether it has no Node, or its Node or a health check says that it is bad; what is not known is not held against it."""
+    """Return whether it has no Node, or an unhealthy Node, or failed its health check; unknown facts do not count."""
     conditions = machine.status.conditions
     has_node = machine.status.node_ref is not None and bool(machine.status.node_ref.name)
     return not has_node or is_false(conditions, "NodeHealthy") or is_false(conditions, "HealthCheckSucceeded")
 
 
 def _seniority(machine: Machine, now: datetime) -> float:
-    """From 0 for one just made towards 50; nothing is older than a few multiples of ten days."""
+    """Return a number from 0 for a new Machine towards 50; the age is limited to a few multiples of ten days."""
     created = machine.metadata.creation_timestamp
     if created is None or created >= now:
         return 0.0

@@ -1,4 +1,4 @@
-"""The objects that a MachineSet wants: Machines, and what is cloned for them, as server-side apply intents. Pure."""
+"""The desired objects of a MachineSet: Machines and their clones, as server-side apply intents. Pure."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ FIELD_MANAGER: Final = "capi-machineset"
 METADATA_MANAGER: Final = "capi-machineset-metadata"
 DEFAULT_NAMING: Final = "{{ .machineSet.name }}-{{ .random }}"
 NODE_DELETION_TIMEOUT: Final = 10
-"""What admission gives to Machines whose template does not say how long their Node's deletion may take."""
+"""The default that admission sets for the Node deletion timeout of Machines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """A MachineSet as its objects see it. `spec` is its spec as JSON, with all that we have no model for."""
+    """A MachineSet as the source of its objects. `spec` is its spec as JSON, with unknown fields."""
 
     metadata: ObjectMeta
     api_version: str
@@ -59,7 +59,7 @@ class Maker:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Labels of everything that belongs to one of its Machines; ours cannot be overridden."""
+        """Return the labels of a Machine and its clones; users cannot override ours."""
         given = ((self.spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
         labels = {**given, MACHINE_SET_NAME_LABEL: label_value(self.metadata.name)}
         if MACHINE_DEPLOYMENT_NAME_LABEL in self.metadata.labels:
@@ -68,7 +68,7 @@ class Maker:
 
     @property
     def annotations(self) -> dict[str, str]:
-        """Annotations of everything that belongs to one of its Machines."""
+        """The annotations of a Machine and its clones."""
         return dict(((self.spec.get("template") or {}).get("metadata") or {}).get("annotations") or {})
 
     def reference(self, *, controller: bool) -> Json:
@@ -81,10 +81,10 @@ class Maker:
 
 
 def new_names(maker: Maker, *, present: Iterable[str], taken: Iterable[str]) -> Iterator[str]:
-    """Yield names for new Machines without end, each made when it is asked for; skip `taken` names.
+    """Yield names for new Machines endlessly, each on demand; skip `taken` names.
 
-    The names depend only on the situation (`present`: the uids of the Machines, and the like), so that two passes that see the
-    same Machines make the same new ones, in whatever process they run. Raises BadNamingTemplate.
+    The names depend only on the situation (`present`: the UIDs of the Machines, and the like), so that two passes that see the same
+    Machines create the same new ones, in any process. Raises BadNamingTemplate.
     """
     naming = (maker.spec.get("machineNaming") or {}).get("template") or DEFAULT_NAMING
     data = {"cluster": {"name": maker.cluster}, "machineSet": {"name": maker.metadata.name}}
@@ -99,7 +99,7 @@ def new_names(maker: Maker, *, present: Iterable[str], taken: Iterable[str]) -> 
 
 
 def new_machine(maker: Maker, name: str) -> Json:
-    """Return a Machine that does not exist yet; what is cloned for it has its name."""
+    """Return a new Machine; its clones have the same name."""
     bootstrap: Json = deepcopy(dict(maker.template.get("bootstrap") or {}))
     if maker.config_ref is not None:
         bootstrap["configRef"] = _clone_reference(maker.config_ref, name)
@@ -111,9 +111,9 @@ def new_machine(maker: Maker, name: str) -> Json:
 
 
 def updated_machine(maker: Maker, machine: Mapping[str, Any], *, in_place: bool = False) -> Json:
-    """Return an existing Machine as it should be: what identifies it stays, the rest follows the template.
+    """Return an existing Machine in its desired state: its identity stays, the rest follows the template.
 
-    Version and failure domain stay, too: changing them takes a new Machine, or (`in_place`) an update that was agreed upon.
+    Version and failure domain also stay: changing them needs a new Machine, or (`in_place`) an accepted in-place update.
     """
     metadata, spec = machine.get("metadata") or {}, machine.get("spec") or {}
     finalizers = list(metadata.get("finalizers") or ())
@@ -150,7 +150,7 @@ def _machine(maker: Maker, metadata: Json, spec: Json) -> Json:
 
 
 def typed_reference(reference: Mapping[str, Any]) -> ContractVersionedObjectReference:
-    """Return a reference out of JSON."""
+    """Return a typed reference from JSON."""
     return ContractVersionedObjectReference(
         api_group=str(reference.get("apiGroup", "")), kind=str(reference.get("kind", "")), name=str(reference.get("name", ""))
     )
@@ -164,7 +164,7 @@ def _clone_reference(template: Mapping[str, Any], name: str) -> Json:
 
 
 def cloned_from(reference: Mapping[str, Any]) -> dict[str, str]:
-    """Return which template an object was made from, as annotations."""
+    """Return annotations that name the template of an object."""
     return {
         CLONED_FROM_NAME_ANNOTATION: str(reference.get("name", "")),
         CLONED_FROM_GROUP_KIND_ANNOTATION: f"{reference.get('kind', '')}.{reference.get('apiGroup', '')}",
@@ -172,7 +172,7 @@ def cloned_from(reference: Mapping[str, Any]) -> dict[str, str]:
 
 
 def clone(maker: Maker, template: Unstructured, reference: Mapping[str, Any], name: str) -> Json:
-    """Return what a template makes, with the template's own labels and annotations beside the Machine's."""
+    """Return the clone of a template, with the labels and annotations of template and Machine."""
     content = template.at("spec", "template")
     made: Json = deepcopy(dict(content)) if isinstance(content, Mapping) else {}
     metadata = made.pop("metadata", None) or {}
@@ -191,7 +191,7 @@ def clone(maker: Maker, template: Unstructured, reference: Mapping[str, Any], na
 
 
 def metadata_intent(maker: Maker, obj: Unstructured) -> Json:
-    """Only labels and annotations of an InfraMachine or BootstrapConfig, for the metadata manager."""
+    """Return only labels and annotations of an InfraMachine or BootstrapConfig, for the metadata manager."""
     metadata = obj.metadata
     intent: Json = {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid, "labels": maker.labels}
     # always there, though it may be empty: left out, the map would go with all annotations if this manager ever owned it
@@ -200,7 +200,7 @@ def metadata_intent(maker: Maker, obj: Unstructured) -> Json:
 
 
 def in_place_intent(obj: Unstructured, template: Unstructured, reference: Mapping[str, Any]) -> Json:
-    """Return an InfraMachine or BootstrapConfig as the template now makes it, marked for the update in place."""
+    """Return an InfraMachine or BootstrapConfig from the present template, marked for the in-place update."""
     metadata = obj.metadata
     spec = template.at("spec", "template", "spec")
     return {

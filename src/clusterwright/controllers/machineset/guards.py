@@ -1,4 +1,4 @@
-"""The questions that a MachineSet's tables ask."""
+"""The guards of a MachineSet's tables."""
 
 from __future__ import annotations
 

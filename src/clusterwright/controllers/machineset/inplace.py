@@ -1,4 +1,4 @@
-"""Updates in place: giving Machines to the MachineSet that updates them, and beginning the update of those that were given."""
+"""In-place updates: give Machines to the MachineSet that updates them, and start the update of received ones."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from clusterwright.runtime.errors import ApiError
 
 
 class InPlace:
-    """The part of MachineSets in updates in place."""
+    """The MachineSet's part in in-place updates."""
 
     def __init__(self, deps: Dependencies, writer: MachineWriter) -> None:
         self._deps = deps
         self._writer = writer
 
     async def move(self, run: Run, ordered: Sequence[Machine]) -> None:
-        """Give the surplus to the MachineSet that updates it in place. One Machine that cannot be moved does not keep the others."""
+        """Give the surplus to the MachineSet that updates it in place. A failure does not stop the others."""
         seen, client = run.done, self._deps.client
         key = ObjectKey(run.object.metadata.namespace, seen.moves_to)
         try:
@@ -60,7 +60,7 @@ class InPlace:
                     assert_never(never)
 
     async def trigger(self, run: Run, maker: Maker) -> None:
-        """Begin the update in place of Machines that were moved here; one that fails does not keep the others."""
+        """Start the in-place update of received Machines; a failure does not stop the others."""
         for machine in run.done.machines or ():
             if not moves.is_to_be_triggered(machine, run.object):
                 continue
@@ -70,7 +70,7 @@ class InPlace:
                 run.fail(f"failed to complete triggering in-place update for Machine {machine.key}: {error}", error)
 
     async def give_up(self, run: Run) -> None:
-        """With the feature gate off nobody updates Machines: one that waits for that is replaced."""
+        """Replace a Machine that waits for an in-place update while the feature gate is off."""
         if run.seen.features.get("InPlaceUpdates"):
             return
         machine, later = moves.abandoned(run.done.machines or (), run.seen.now)
@@ -79,7 +79,7 @@ class InPlace:
             await self._writer.delete(run, [machine])
 
     async def _trigger_update(self, run: Run, maker: Maker, machine: Machine) -> None:
-        """Every step may be repeated; the hook comes last, so that the Machine controller acts on the whole."""
+        """Start the update: every step may be repeated; the hook is set last, so that the Machine controller sees the complete update."""
         client, namespace = self._deps.client, machine.metadata.namespace
         parts = [(machine.spec.infrastructure_ref, maker.infrastructure_ref)]
         if machine.spec.bootstrap.config_ref is not None and machine.spec.bootstrap.config_ref.name and maker.config_ref is not None:

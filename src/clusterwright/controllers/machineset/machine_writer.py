@@ -1,4 +1,4 @@
-"""What is done to single Machines, and what a pass knows of them afterwards."""
+"""Write single Machines, and keep the pass's view of them current."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ Run = Pass[MachineSet, MachineSetSnapshot, MachineSetDone]
 
 
 class MachineWriter:
-    """Deletes and changes Machines of a MachineSet under way."""
+    """Deletes and changes Machines of a MachineSet during a pass."""
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
         self._patcher = Patcher(deps.client, deps.clock, deps.random)
 
     def replace_machine(self, run: Run, machine: Machine) -> None:
-        """A Machine is now as the API server answered."""
+        """Replace a Machine by the API server's answer."""
         machines = tuple(machine if m.metadata.name == machine.metadata.name else m for m in run.done.machines or ())
         run.done = replace(run.done, machines=machines)
 
     def changed(self, run: Run, machine: Machine) -> None:
-        """A Machine is now as the API server answered, and no longer what the template made it."""
+        """Replace a Machine by the API server's answer, which no longer matches the template."""
         self.replace_machine(run, machine)
         run.done = replace(run.done, kept=run.done.kept - {machine.metadata.name})
 
     async def delete(self, run: Run, machines: Iterable[Machine]) -> None:
-        """Delete Machines; go on with the others if one cannot be deleted."""
+        """Delete Machines; continue after failures."""
         leaving = list(machines)
         run.done = replace(run.done, kept=run.done.kept - {m.metadata.name for m in leaving})
         for machine in leaving:
@@ -45,7 +45,7 @@ class MachineWriter:
     async def patch(self, run: Run, key: ObjectKey, change: Callable[[Machine], Machine]) -> None:
         """Write what `change` makes of the Machine; nothing if it is gone. Raises ApiError.
 
-        This pass reports what the Machine should say even where that cannot be written.
+        This pass uses the changed Machine even if the write fails.
         """
         original: Original[Machine] | None = await self._deps.client.read(Machine, key)
         if original is None:

@@ -1,4 +1,4 @@
-"""Machines that change their MachineSet to be updated in place: which go, and what is written. Pure."""
+"""Machines that move to another MachineSet for an in-place update: which ones, and the patch. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from clusterwright.controllers.owned_machines import (
 
 
 class Fate(Enum):
-    """What becomes of a Machine of a MachineSet that gives Machines away."""
+    """What to do with a Machine of a MachineSet that gives Machines away."""
 
     DELETED = "deleted: it would have to be replaced anyway"
     GONE = "goes already"
@@ -43,7 +43,7 @@ _COUNTS: Final = {Fate.DELETED, Fate.GONE, Fate.MOVED}
 
 
 def fate(machine: Machine) -> Fate:
-    """Return what becomes of the Machine when it is its turn."""
+    """Return what to do with the Machine."""
     if is_deleting(machine):
         return Fate.GONE
     if is_to_be_remediated(machine):
@@ -53,7 +53,7 @@ def fate(machine: Machine) -> Fate:
 
 
 def fates(ordered: Iterable[Machine], count: int) -> list[tuple[Machine, Fate]]:
-    """Return the Machines that are dealt with, in deletion order, until `count` of them have gone."""
+    """Return the Machines to handle, in deletion order, until `count` of them have moved."""
     dealt: list[tuple[Machine, Fate]] = []
     left = count
     for machine in ordered:
@@ -66,13 +66,13 @@ def fates(ordered: Iterable[Machine], count: int) -> list[tuple[Machine, Fate]]:
 
 
 GIVEN_UP_AFTER: Final = timedelta(minutes=10)
-"""So long may a Machine wait for an update in place that nobody does because the feature gate is off."""
+"""How long a Machine may wait for an in-place update while the feature gate is off."""
 
 
 def abandoned(machines: Collection[Machine], now: datetime) -> tuple[Machine | None, timedelta | None]:
-    """With the feature gate off: the Machine that has waited too long for its update, one at a time, or when to look again.
+    """Return the Machine that has waited too long for its update with the feature gate off, or the requeue; one at a time.
 
-    While one goes, none else does.
+    While one is being deleted, return no other.
     """
     since = {m.metadata.name: _updating_since(m) for m in machines if is_updating(m)}
     waiting = sorted((t, name) for name, t in since.items() if t is not None)
@@ -95,12 +95,12 @@ def names_in(annotation: str) -> set[str]:
 
 
 def accepts_from(target: MachineSet, name: str) -> bool:
-    """Return whether the target takes Machines from this MachineSet."""
+    """Return whether the target accepts Machines from this MachineSet."""
     return name in names_in(target.metadata.annotations.get(RECEIVE_MACHINES_FROM_MACHINE_SETS_ANNOTATION, ""))
 
 
 def move_patch(machine: Machine, owner: MachineSet, target: MachineSet) -> Json:
-    """The patch after which the Machine belongs to the target, and is marked; locked to what was read, because it replaces a list."""
+    """Return the patch that moves the Machine to the target and marks it; with resourceVersion, because it replaces a list."""
     reference = OwnerReference(
         api_version=target.api_version,
         kind=target.kind,
@@ -121,7 +121,7 @@ def move_patch(machine: Machine, owner: MachineSet, target: MachineSet) -> Json:
 
 
 def is_to_be_triggered(machine: Machine, machine_set: MachineSet) -> bool:
-    """Return whether the update in place of a Machine that was moved here may begin now: it was counted, or nobody moves any more."""
+    """Return whether the in-place update of a received Machine may start: it was acknowledged, or no MachineSet moves Machines now."""
     if not is_marked_for_update(machine) or UPDATE_MACHINE_HOOK in pending_hooks(machine):
         return False
     annotations = machine_set.metadata.annotations
@@ -131,7 +131,7 @@ def is_to_be_triggered(machine: Machine, machine_set: MachineSet) -> bool:
 
 
 def trigger_patch(machine: Machine) -> Json:
-    """Return the last step of the trigger: the hook is pending, and the Machine counts."""
+    """Return the last patch of the start: the hook is pending, and the Machine counts."""
     hooks = ",".join(sorted({*pending_hooks(machine), UPDATE_MACHINE_HOOK}))
     annotations: Json = {PENDING_HOOKS_ANNOTATION: hooks}
     if awaits_acknowledgement(machine):

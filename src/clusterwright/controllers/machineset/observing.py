@@ -1,4 +1,4 @@
-"""Every read of a MachineSet's pass; orphans that match are adopted on the way."""
+"""All reads of a MachineSet's pass; matching orphans are adopted on the way."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from clusterwright.workload.access import NotConnected
 
 
 def belonging(machine_set: MachineSet, cluster: ClusterFacts) -> MachineSet:
-    """Return the MachineSet with what ties it, and its Machines, to the Cluster; one that stands alone is owned by the Cluster. Pure."""
+    """Return the MachineSet with its Cluster's label on it and its template; a stand-alone one is owned by the Cluster. Pure."""
     name, metadata, spec = cluster.name, machine_set.metadata, machine_set.spec
     belongs = {CLUSTER_NAME_LABEL: name}
     has_owner = any(
@@ -65,13 +65,13 @@ def belonging(machine_set: MachineSet, cluster: ClusterFacts) -> MachineSet:
 
 @dataclass(slots=True)
 class Observer:
-    """Reads the world of MachineSets."""
+    """Reads the objects of MachineSets."""
 
     deps: Dependencies
     providers: Providers
 
     async def observe(self, machine_set: MachineSet, cluster: ClusterFacts) -> MachineSetSnapshot:
-        """Return all that is known before anything is done; what could not be read is told in the snapshot."""
+        """Return everything that is known before the pass acts; failed reads are values in the snapshot."""
         try:
             deployment = await self._deployment(machine_set)
         except PassFailed as error:
@@ -109,7 +109,7 @@ class Observer:
     async def _templates(
         self, machine_set: MachineSet, cluster: ClusterFacts, deployment: DeploymentFacts | None, failures: list[PassFailed]
     ) -> tuple[str, ...]:
-        """Return the kinds of templates that do not exist. Only who is deleted or rolled away from can do without."""
+        """Return the kinds of missing templates. Only a MachineSet that is deleted or rolled away from can do without."""
         found = await look_at_templates(
             self.providers, machine_set.key, machine_set.spec.template.spec, cluster.reference, all_of_them=True
         )
@@ -121,7 +121,7 @@ class Observer:
     # ---------------------------------------------------------------------------------------------- Machines
 
     async def _machines(self, machine_set: MachineSet) -> tuple[Machine, ...]:
-        """Return the Machines that match and are ours, or can be made ours. One that cannot be adopted is passed over."""
+        """Return the matching Machines that are ours, or can be adopted. Others are skipped."""
         metadata = machine_set.metadata
         found = await self.deps.client.list(Machine, namespace=metadata.namespace, labels=as_labels(machine_set.spec.selector))
         ours: list[Machine] = []
@@ -154,7 +154,7 @@ class Observer:
         return convert(answer.json, Machine)
 
     async def _nodes(self, cluster: ClusterFacts, machines: Iterable[Machine]) -> dict[str, Node] | None:
-        """Return the Nodes of Machines, as far as they can be read."""
+        """Return the Nodes of Machines, as far as readable."""
         names = [m.status.node_ref.name for m in machines if m.status.node_ref]
         try:
             client = await self.deps.workload.client(cluster.key)
@@ -170,7 +170,7 @@ class Observer:
     # --------------------------------------------------------------------------------------------- preflight
 
     async def preflight(self, seen: MachineSetSnapshot) -> Preflight:
-        """Return what the preflight checks look at."""
+        """Return the facts of the preflight checks."""
         cluster, spec = seen.cluster, seen.object.spec.template.spec
         config = spec.bootstrap.config_ref
         skipped, error = await self._skipped(seen)
@@ -186,7 +186,7 @@ class Observer:
         )
 
     async def _skipped(self, seen: MachineSetSnapshot) -> tuple[str, str]:
-        """Return which checks are skipped, by the MachineSet or else by its bootstrap template; and why that is not known."""
+        """Return the skipped checks, from the MachineSet or else its bootstrap template; and the error if they are unknown."""
         own = seen.metadata.annotations.get(SKIP_PREFLIGHT_CHECKS_ANNOTATION, "")
         reference = seen.object.spec.template.spec.bootstrap.config_ref
         if own or reference is None or not reference.name:

@@ -1,4 +1,4 @@
-"""How many Machines, and how: the tables of a MachineSet's acts. Pure."""
+"""The actions on a MachineSet as tables. Pure."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from clusterwright.tables import KEEP, OTHERWISE, Row, Table, message
 Snapshot = MachineSetSnapshot
 Done = MachineSetDone
 PREFLIGHT_WAIT: Final = timedelta(seconds=15)
-"""The net below the watch on the control plane."""
+"""The requeue of failed preflight checks, in case the watch on the control plane misses an event."""
 
 
 class Scale(Enum):
-    """What brings the number of Machines nearer to what is wanted."""
+    """The next scaling step."""
 
     CREATE = "create what is missing"
     MOVE = "move the surplus to the MachineSet that updates it in place"
@@ -68,7 +68,7 @@ SCALE: Table[Done] = Table(
 
 
 class Deletion(Enum):
-    """What a MachineSet that goes does."""
+    """The next step of the deletion of a MachineSet."""
 
     DELETE = "delete the Machines that are not being deleted yet"
     RELEASE = "remove the finalizer"

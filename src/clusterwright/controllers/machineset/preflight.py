@@ -1,4 +1,4 @@
-"""May a Machine join now? Asked before one is created, also in the place of an unhealthy one. Pure.
+"""Check whether a Machine can join now, before one is created or an unhealthy one is replaced. Pure.
 
 A Machine that joins a control plane which is being made or upgraded, or whose version does not fit, may never become a Node.
 """
@@ -30,37 +30,37 @@ _NOWHERE: Final = ObjectKey("", "")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlPlane:
-    """What is asked of the control plane. Versions are None where the field is absent; `error`: it could not be read."""
+    """The facts of the control plane. Versions are None if the field is absent; `error`: it could not be read."""
 
     kind: str = ""
     key: ObjectKey = _NOWHERE
     version: str | None = None
     status_version: str | None = None
     status_versions: tuple[str, ...] = ()
-    """Its `status.versions`, oldest first; preferred to `status_version`, which is then the first of them."""
+    """The `status.versions`, oldest first; they take precedence over `status_version`, which is then the first of them."""
     error: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preflight:
-    """What the checks look at. `control_plane` is None where the Cluster refers to none."""
+    """The facts of the checks. `control_plane` is None if the Cluster refers to none."""
 
     version: str = ""
-    """The version of new Machines; empty: not said."""
+    """The version of new Machines; empty if unset."""
     kubeadm: bool = False
-    """New Machines join by kubeadm."""
+    """Whether new Machines join by kubeadm."""
     control_plane: ControlPlane | None = None
     topology_version: str | None = None
     """The version of a managed topology; None without one."""
     upgrade_step: str = ""
     skipped: frozenset[str] = frozenset()
     skipped_error: str = ""
-    """Why it is not known which checks are skipped: the MachineSet names none, and its bootstrap template cannot be read."""
+    """Why the skipped checks are unknown: the MachineSet names none, and its bootstrap template cannot be read."""
     enabled: bool = True
 
 
 def skipped_checks(annotation: str) -> frozenset[str]:
-    """Return the names in the annotation's list."""
+    """Return the checks that the annotation lists."""
     return frozenset(name for part in annotation.split(",") if (name := part.strip()))
 
 
@@ -76,13 +76,13 @@ def _cp(p: Preflight) -> ControlPlane:
 
 
 def _minors(p: Preflight) -> tuple[int, int]:
-    """Minor versions of new Machines and of the control plane."""
+    """Return the minor versions of new Machines and of the control plane."""
     ours, theirs = _parsed(p.version), _parsed(_cp(p).version)
     return (ours.minor if ours else 0, theirs.minor if theirs else 0)
 
 
 def is_on_the_way(spec: str | None, status: str | None) -> bool:
-    """Return whether a control plane is on its way to another version: a higher one, or another build of the same."""
+    """Return whether a control plane is upgrading: to a higher version, or another build of the same."""
     wanted, present = _parsed(spec), _parsed(status)
     if wanted is None or present is None:
         return False
@@ -264,7 +264,7 @@ def why_machine_set(p: Preflight) -> str:
 
 
 class Checks(Enum):
-    """The choice whether the checks are made."""
+    """Whether the checks are made."""
 
     MAKE = "make the checks"
 
@@ -319,7 +319,7 @@ PASSED: Final = Verdict()
 
 
 def verdict(preflight: Preflight, decide: Callable[[Table[Preflight], Preflight], Decision]) -> Verdict:
-    """Ask the tables; `decide` asks one and takes note of it."""
+    """Evaluate the tables with `decide`, which records each decision."""
     possible = decide(PREFLIGHT_CHECKS, preflight)
     if possible.chosen(Checks) is not Checks.MAKE:
         return Verdict(error=possible.error)
@@ -328,5 +328,5 @@ def verdict(preflight: Preflight, decide: Callable[[Table[Preflight], Preflight]
 
 
 def is_kubeadm(group: str, kind: str) -> bool:
-    """Return whether a bootstrap template makes Machines join by kubeadm."""
+    """Return whether a bootstrap template uses kubeadm."""
     return group == BOOTSTRAP_GROUP and kind == "KubeadmConfigTemplate"

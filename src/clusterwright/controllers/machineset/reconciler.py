@@ -59,7 +59,7 @@ _SOON: Final = timedelta(seconds=1)
 
 
 class Sync(Enum):
-    """How far the Machines are in step with the template."""
+    """The progress of syncing Machines with the template."""
 
     DONE = "all are"
     REPAIRED = "who owns which field had to be repaired before"
@@ -67,7 +67,7 @@ class Sync(Enum):
 
 
 class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetDone]):
-    """The steps that are a MachineSet's own."""
+    """The MachineSet's own steps of a pass."""
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
@@ -80,15 +80,15 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
         self._creating: WeakValueDictionary[ObjectKey, asyncio.Lock] = WeakValueDictionary()
 
     async def owner(self, obj: MachineSet) -> ClusterFacts:
-        """Return its Cluster; an error if there is none."""
+        """Return its Cluster; a missing one is an error."""
         return ClusterFacts.of(await self._deps.client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name)))
 
     async def observe(self, obj: MachineSet, owner: ClusterFacts) -> MachineSetSnapshot:
-        """Everything that decisions need."""
+        """Read everything that decisions need."""
         return await self._observer.observe(obj, owner)
 
     def forget(self, key: ObjectKey) -> None:
-        """The MachineSet is gone."""
+        """Forget a MachineSet that is gone."""
         self._providers.forget(key)
         self._applier.forget(key)
         self._unconfirmed.forget(key)
@@ -96,7 +96,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
     # --------------------------------------------------------------------------------------------------- act
 
     async def act(self, run: Run) -> None:
-        """Replace what is unhealthy, keep the rest in step, then mind the number. Without a list of Machines nothing is done."""
+        """Replace unhealthy Machines, sync the others, then scale. Do nothing without a list of Machines."""
         for failure in run.seen.failures:
             run.fail(failure)
         if run.done.machines is None:
@@ -118,7 +118,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
             await self._scale(run, maker)
 
     def conclude(self, run: Run) -> None:
-        """Counters, then conditions in both forms."""
+        """Set counters, then conditions in both forms."""
         deleting_done = run.seen.deleting and not run.object.metadata.finalizers
         run.become(counted(run.done))
         if run.done.machines is not None and run.done.replicas is not None:
@@ -191,7 +191,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
             await self._say(run, found.deferred, remediation.deferred(found))
 
     async def _say(self, run: Run, machines: Sequence[Machine], condition: Condition, old: V1Beta1Condition | None = None) -> None:
-        """Set OwnerRemediated on Machines, all of them; raises PassFailed if one could not be written, before any is deleted."""
+        """Set OwnerRemediated on all Machines before any is deleted; raises PassFailed if a write failed."""
         now, failures = run.seen.now, list[ApiError]()
         for machine in machines:
             try:
@@ -214,7 +214,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
     # --------------------------------------------------------------------------------------------------- sync
 
     async def _sync(self, run: Run, maker: Maker) -> Sync:
-        """Apply the template to every Machine and to what belongs to it. Unless that succeeds, no Machine is added or deleted."""
+        """Apply the template to every Machine and its dependent objects. Unless that succeeds, no Machine is added or deleted."""
         key, repaired, uids, kept = run.object.key, False, set[str](), set[str]()
         try:
             for machine in run.done.machines or ():
@@ -246,7 +246,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
         return Sync.DONE
 
     async def _sync_machine(self, run: Run, maker: Maker, machine: Machine) -> Applied | None:
-        """Bring one Machine in step; None if it is gone."""
+        """Sync one Machine; return None if it is gone."""
         original = await self._deps.client.read(Machine, machine.key)
         if original is None or original.object.metadata.uid != machine.metadata.uid:
             return None
@@ -262,7 +262,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
         return applied
 
     async def _neighbours(self, machine: Machine) -> AsyncIterator[Unstructured]:
-        """Yield the InfraMachine and the BootstrapConfig. Raises NotFound if one is missing."""
+        """Yield the InfraMachine and the BootstrapConfig of a Machine. Raises NotFound if one is missing."""
         for reference in (machine.spec.infrastructure_ref, machine.spec.bootstrap.config_ref):
             if reference is not None and reference.name:
                 obj = (await get_external(self._deps.client, reference, machine.metadata.namespace)).object
@@ -270,7 +270,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
                 yield obj
 
     async def _sync_deleting(self, run: Run, machine: Machine) -> None:
-        """A Machine on its way out only follows what still matters to it."""
+        """Sync only the fields that matter to a Machine under deletion."""
         template = run.object.spec.template.spec
         wanted = template.deletion or MachineDeletionSpec()
         seconds = wanted.node_deletion_timeout_seconds
@@ -302,7 +302,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
                 case Scale.MOVE:
                     await self._in_place.move(run, self._in_order(run))
                 case Scale.DELETE:
-                    await self._writer.delete(run, [m for m in self._in_order(run)[: seen.surplus] if not is_deleting(m)])
+                    await self._writer.delete(run, await self._to_delete(run))
                 case Scale.CREATE | None:
                     pass
                 case never:
@@ -311,9 +311,9 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
             run.fail(str(error), error)
 
     async def _grow(self, run: Run, maker: Maker) -> None:
-        """Create what is missing, unless none could join, or they exist already, or the MachineDeployment has too many.
+        """Create missing Machines, unless preflight checks fail, they exist already, or the MachineDeployment has too many.
 
-        MachineSets of one MachineDeployment create one after the other: each sees what the others made.
+        MachineSets of one MachineDeployment create one after the other: each sees the others' Machines.
         """
         checked = await self._preflight(run)
         run.done = replace(run.done, preflight=checked)
@@ -331,13 +331,28 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
                 await self._create(run, maker)
 
     def _in_order(self, run: Run) -> list[Machine]:
+        return self._ordered(run, run.done.machines or ())
+
+    def _ordered(self, run: Run, machines: Iterable[Machine]) -> list[Machine]:
         spec = run.object.spec.deletion
-        return in_order(run.done.machines or (), spec.order if spec else "", run.seen.now)
+        return in_order(machines, spec.order if spec else "", run.seen.now)
+
+    async def _to_delete(self, run: Run) -> list[Machine]:
+        """Return the Machines to delete now, as the API server has them.
+
+        An autoscaler marks a Machine and then lowers the number. The cache of Machines may not have the mark yet: then another Machine
+        would go, and the marked one later.
+        """
+        labels, namespace = dict(run.object.spec.selector.match_labels), run.object.metadata.namespace
+        found = await self._deps.client.live.list(Machine, namespace=namespace, labels=labels)
+        known = {m.metadata.uid for m in run.done.machines or ()}
+        fresh = [m for m in found if m.metadata.uid in known]
+        return [m for m in self._ordered(run, fresh)[: max(len(fresh) - run.done.desired, 0)] if not is_deleting(m)]
 
     async def _existing(self, run: Run, family: str) -> tuple[tuple[Machine, ...], int | None]:
-        """Return the Machines of ours that there are, whatever a cache says, and how many more the MachineDeployment may have.
+        """Return our Machines from the API server, not the cache, and how many more the MachineDeployment may have.
 
-        One whose labels were changed so that the selector leaves it out was let go, and is replaced.
+        A Machine whose labels no longer match the selector was released, and is replaced.
         """
         labels = {MACHINE_DEPLOYMENT_NAME_LABEL: family} if family else as_labels(run.object.spec.selector)
         found = await self._deps.client.live.list(Machine, namespace=run.object.metadata.namespace, labels=labels)
@@ -350,7 +365,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
         return ours, limit - sum(r is not None and r.kind == "MachineSet" for _, r in controllers)
 
     async def _create(self, run: Run, maker: Maker) -> None:
-        """Create missing Machines one after the other, as far as the budget goes; the first that cannot be created ends the pass."""
+        """Create missing Machines one after the other, within the budget; stop the pass at the first failure."""
         client, existing = self._deps.client, run.done.existing
         missing = run.done.to_create
         budget = creation_budget((m.metadata.creation_timestamp for m in existing), run.seen.now)
@@ -381,7 +396,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
             self._refused(run, Refusal(REFUSED, f"failed to create Machine: {error}"), error)
 
     def _unanswered(self, key: ObjectKey, existing: Iterable[Machine]) -> list[str]:
-        """Return the names of earlier creates that were never answered and whose Machines do not exist yet."""
+        """Return the names of earlier creates that got no answer and whose Machines do not exist yet."""
         for machine in existing:
             self._unconfirmed.confirm(key, machine.metadata.name)
         return list(self._unconfirmed.names(key))
@@ -393,19 +408,19 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
 
 
 def _since(machine_set: MachineSet) -> str:
-    """Return when ScalingUp last changed. Otherwise a replacement Machine would get the deleted Machine's name."""
+    """Return when ScalingUp last changed. Without it, a replacement would get the deleted Machine's name."""
     told = get(machine_set.status.conditions, "ScalingUp")
     return told.last_transition_time.isoformat() if told is not None and told.last_transition_time else ""
 
 
 def _without_cluster(machine: Machine) -> Machine:
-    """Return a Machine that has a MachineSet no longer belongs to the Cluster directly."""
+    """Return a Machine without the Cluster's owner reference, because it has a MachineSet."""
     kept = tuple(r for r in machine.metadata.owner_references if r.kind != "Cluster" or r.controller)
     return replace(machine, metadata=replace(machine.metadata, owner_references=kept))
 
 
 def _maker(run: Run) -> Maker:
-    """Return the MachineSet as its objects see it: as it is stored, with what this pass changed."""
+    """Return the MachineSet as the source of its objects, as stored, with the changes of this pass."""
     spec: Json = dict(msgspec.json.decode(run.original.raw).get("spec") or {})
     obj, template = run.object, dict(spec.get("template") or {})
     given: Mapping[str, Any] = template.get("metadata") or {}

@@ -1,7 +1,7 @@
-"""Which unhealthy Machines are replaced now, and what the others wait for. Pure.
+"""Decide which unhealthy Machines are replaced now, and why the others wait. Pure.
 
-A health check says that a Machine is unhealthy and asks its owner to act; the MachineSet acts by deleting it. How many may go at
-once is the MachineDeployment's to say, and nothing goes that could not be replaced.
+A health check marks a Machine as unhealthy and asks its owner to act; the MachineSet deletes it. The MachineDeployment limits how many go
+at once, and no Machine goes that could not be replaced.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _BEGINNING: Final = datetime.min.replace(tzinfo=UTC)
 
 
 def has_recovered(machine: Machine) -> bool:
-    """Return whether it was to be remediated, and is healthy again."""
+    """Return whether it was marked for remediation, and is healthy again."""
     conditions = machine.status.conditions
     return not is_deleting(machine) and is_true(conditions, HEALTH_CHECK_SUCCEEDED) and is_false(conditions, OWNER_REMEDIATED)
 
 
 def has_recovered_v1beta1(machine: Machine) -> bool:
-    """Return the same, as the deprecated conditions tell it."""
+    """Return the same, from the deprecated conditions."""
     conditions = v1beta1.reporter_conditions(machine)
     is_healthy = v1beta1.is_true(conditions, HEALTH_CHECK_SUCCEEDED) and v1beta1.is_false(conditions, OWNER_REMEDIATED)
     return not is_deleting(machine) and is_healthy
@@ -51,7 +51,7 @@ def has_recovered_v1beta1(machine: Machine) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remediation:
-    """Who is to be remediated, and what may be done. `limit` is None where there is none; `error`: it cannot be understood."""
+    """The Machines to remediate, and the limits. `limit` is None without one; `error`: it cannot be parsed."""
 
     candidates: tuple[Machine, ...] = ()
     is_current: bool = True
@@ -60,31 +60,31 @@ class Remediation:
     error: str = ""
     in_flight: int = 0
     preflight: Verdict = PASSED
-    """The objections of the preflight checks. They are made before unhealthy Machines are deleted, to be replaced."""
+    """The objections of the preflight checks, which run before unhealthy Machines are deleted."""
 
     @property
     def budget(self) -> int | None:
-        """How many may go now; None: as many as there are."""
+        """How many may be deleted now; None: no limit."""
         return None if self.limit is None else max(self.limit - self.in_flight, 0)
 
     @property
     def chosen(self) -> tuple[Machine, ...]:
-        """Those that go: the ones that a user named first, then the newest."""
+        """The Machines to delete: those that a user named first, then the newest."""
         return self.candidates if self.budget is None else tuple(sorted(self.candidates, key=_urgency)[: self.budget])
 
     @property
     def deferred(self) -> tuple[Machine, ...]:
-        """Those that have to wait for others."""
+        """The Machines that have to wait for others."""
         names = {m.metadata.name for m in self.chosen}
         return tuple(m for m in self.candidates if m.metadata.name not in names)
 
     def after(self, preflight: Verdict) -> Remediation:
-        """Return the same, now that the checks were made."""
+        """Return the same, with the outcome of the checks."""
         return replace(self, preflight=preflight)
 
 
 def assess(machines: Sequence[Machine], deployment: DeploymentFacts | None, *, is_current: bool) -> Remediation:
-    """Return who is to be remediated, and how many may be at once."""
+    """Return the Machines to remediate, and how many at once."""
     candidates = tuple(m for m in machines if is_to_be_remediated(m) and not is_deleting(m))
     in_flight = sum(is_deleting(m) and _reason(m) == MACHINE_DELETING for m in machines)
     asked = deployment.max_in_flight if deployment else None
@@ -112,7 +112,7 @@ def _urgency(machine: Machine) -> tuple[bool, float, str]:
 
 
 class Remedy(Enum):
-    """What is done about the Machines that were chosen."""
+    """What to do about the chosen Machines."""
 
     DECLINE = "say that they go with the rollout"
     DEFER = "say that others come first"

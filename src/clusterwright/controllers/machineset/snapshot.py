@@ -52,7 +52,7 @@ class DeploymentFacts:
 
     replicas: int | None = None
     max_in_flight: int | str | None = None
-    """How many Machines may be remediated at a time; None: not said."""
+    """How many Machines may be remediated at a time; None: unset."""
     revision: str = ""
 
     @staticmethod
@@ -81,23 +81,23 @@ class MachineSetSnapshot(ScaledSnapshot[MachineSet]):
     cluster: ClusterFacts
     deployment: DeploymentFacts | None = None
     machines: tuple[Machine, ...] | None = None
-    """None: they could not be listed."""
+    """The Machines; None: they could not be listed."""
     missing: tuple[str, ...] = ()
     """The kinds of the templates that do not exist, bootstrap first."""
     nodes: Mapping[str, Node] | None = None
-    """The Nodes of the Machines that could be read, by name; None: the workload cluster could not be reached."""
+    """The readable Nodes of the Machines, by name; None: the workload cluster could not be reached."""
     failures: tuple[PassFailed, ...] = ()
-    """The failures to read."""
+    """The errors of failed reads."""
     features: Mapping[str, bool] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
-        """How many Machines there are."""
+        """The number of Machines."""
         return len(self.machines or ())
 
     @property
     def unacknowledged(self) -> int:
-        """How many of them were moved here and do not count yet, while Machines are being moved here."""
+        """How many Machines were moved here and do not count yet, while Machines are being moved here."""
         return sum(map(awaits_acknowledgement, self.machines or ())) if self.receives else 0
 
     @property
@@ -107,35 +107,35 @@ class MachineSetSnapshot(ScaledSnapshot[MachineSet]):
 
     @property
     def creation_disabled(self) -> bool:
-        """Nobody may create Machines for it."""
+        """Whether creation of Machines is disabled."""
         return self.metadata.annotations.get(DISABLE_MACHINE_CREATE_ANNOTATION) == "true"
 
     @property
     def moves_to(self) -> str:
-        """The MachineSet that takes over the surplus, to update it in place."""
+        """The MachineSet that receives the surplus, to update it in place."""
         return self.metadata.annotations.get(MOVE_MACHINES_TO_MACHINE_SET_ANNOTATION, "")
 
     @property
     def receives(self) -> bool:
-        """Other MachineSets move Machines here."""
+        """Whether other MachineSets move Machines here."""
         return bool(self.metadata.annotations.get(RECEIVE_MACHINES_FROM_MACHINE_SETS_ANNOTATION))
 
     @property
     def in_deployment(self) -> bool:
-        """It says that it belongs to a MachineDeployment."""
+        """Whether it carries the label of a MachineDeployment."""
         return MACHINE_DEPLOYMENT_NAME_LABEL in self.metadata.labels
 
     @property
     def is_current(self) -> bool:
-        """It is what its MachineDeployment rolls out, or stands alone."""
+        """Whether it is the one that its MachineDeployment rolls out, or stands alone."""
         return is_current_revision(self.object, self.deployment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineSetDone(MachineSetSnapshot):
-    """The MachineSet as this pass leaves it, and what the pass did to its Machines.
+    """The MachineSet at the end of the pass, and the effect of the pass on its Machines.
 
-    `machines` are as the API server answered when they were written; Machines that this pass creates or deletes do not show.
+    `machines` are as the API server answered when they were written, without those that this pass creates or deletes.
     """
 
     kept: frozenset[str] = frozenset()
@@ -143,9 +143,9 @@ class MachineSetDone(MachineSetSnapshot):
     preflight: Verdict = PASSED
     """The objections of the preflight checks against new Machines."""
     existing: tuple[Machine, ...] = ()
-    """The Machines of ours that the API server itself shows. It is asked before any is created."""
+    """Our Machines on the API server. It is read before any Machine is created."""
     room: int | None = None
-    """How many Machines the MachineDeployment may have beyond those that there are; None: no limit is known."""
+    """How many Machines the MachineDeployment may add; None: no limit is known."""
     postponed: int = 0
     """How many Machines this pass leaves to later ones, because one pass creates only so many."""
     refusal: Refusal | None = None
@@ -153,11 +153,11 @@ class MachineSetDone(MachineSetSnapshot):
 
     @property
     def to_create(self) -> int:
-        """How many Machines are missing, as far as the MachineDeployment has room for them."""
+        """The number of missing Machines, within the room of the MachineDeployment."""
         missing = self.desired - max(len(self.existing), self.count)
         return missing if self.room is None else min(missing, self.room)
 
 
 def is_current_revision(machine_set: MachineSet, deployment: DeploymentFacts | None) -> bool:
-    """Return whether the MachineSet has the revision of its MachineDeployment, or none to have."""
+    """Return whether the MachineSet has the revision of its MachineDeployment, or has no MachineDeployment."""
     return deployment is None or machine_set.metadata.annotations.get(REVISION_ANNOTATION, "") == deployment.revision

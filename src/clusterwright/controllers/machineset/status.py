@@ -16,12 +16,12 @@ from clusterwright.controllers.machineset.snapshot import MachineSetSnapshot
 from clusterwright.controllers.owned_machines import is_updating
 
 COUNTERS_WAIT: Final = timedelta(seconds=15)
-"""The net below the watch on Machines: a Node may become ready without its Machine telling so at once."""
+"""The requeue in case a watch misses an event: a Node may become ready before its Machine reports it."""
 
 
 @dataclass(frozen=True, slots=True)
 class V1Beta1Counters:
-    """What the deprecated counters count: Nodes, and labels."""
+    """The deprecated counters: of Nodes, and of labels."""
 
     fully_labeled: int = 0
     ready: int = 0
@@ -29,7 +29,7 @@ class V1Beta1Counters:
 
 
 def counted(snapshot: MachineSetSnapshot) -> MachineSet:
-    """Return the MachineSet with its counters; unchanged where its Machines could not be listed."""
+    """Return the MachineSet with its counters; unchanged if its Machines could not be listed."""
     machine_set, machines = snapshot.object, snapshot.machines
     try:
         selector = selector_text(machine_set.spec.selector)
@@ -57,7 +57,7 @@ def _having(type: str, machines: list[Machine]) -> int:
 
 
 def v1beta1_counters(snapshot: MachineSetSnapshot) -> V1Beta1Counters:
-    """Return the deprecated counters; a Node that could not be read counts for nothing."""
+    """Return the deprecated counters; an unreadable Node does not count."""
     template = snapshot.object.spec.template
     labels = dict(template.metadata.labels) if template.metadata else {}
     wait = timedelta(seconds=template.spec.min_ready_seconds or 0)
@@ -88,7 +88,7 @@ def _ready_since(node: Node) -> datetime | None:
 
 
 def look_again(machine_set: MachineSet) -> timedelta | None:
-    """When counters may have changed without a Machine telling so."""
+    """Return when counters may change without an event of a Machine."""
     status, replicas = machine_set.status, machine_set.spec.replicas or 0
     wait = machine_set.spec.template.spec.min_ready_seconds or 0
     if wait > 0 and (status.ready_replicas or 0) == replicas and (status.available_replicas or 0) != replicas:

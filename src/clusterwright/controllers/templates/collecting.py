@@ -1,4 +1,4 @@
-"""What both collectors share: their steps of a pass, which templates are in use, and how the others are deleted."""
+"""The shared parts of both collectors: their steps of a pass, the templates in use, and the deletion of the others."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ T = TypeVar("T", bound=MachineSet | MachineDeployment)
 Used = frozenset[tuple[str, str, str]]
 """Templates, by group, kind and name."""
 CleanUp = Callable[[Dependencies, T], Awaitable[None]]
-"""Delete what an object leaves behind. Raises ApiError."""
+"""Delete what a deleted object leaves over. Raises ApiError."""
 
 
 def collector(deps: Dependencies, kind: type[T], finalizer: str, clean_up: CleanUp[T]) -> Reconciler:
-    """Return the reconciler that holds objects of a topology by a finalizer until their templates are deleted."""
+    """Return the reconciler that keeps objects of a topology by a finalizer until their templates are deleted."""
     shape = Shape(kind=kind, finalizer=finalizer, owned=(), main=False)
     return KindReconciler(deps, shape, Collector(deps, finalizer, clean_up))
 
 
 class Collector(Kind[T, ClusterFacts, Snapshot[T], Snapshot[T]]):
-    """Deletes the templates of an object that is being deleted. The kind's own controller has its status."""
+    """Deletes the templates of an object that is being deleted. The kind's own controller writes its status."""
 
     def __init__(self, deps: Dependencies, finalizer: str, clean_up: CleanUp[T]) -> None:
         self._deps = deps
@@ -49,16 +49,16 @@ class Collector(Kind[T, ClusterFacts, Snapshot[T], Snapshot[T]]):
         return TOPOLOGY_OWNED_LABEL in obj.metadata.labels
 
     async def owner(self, obj: T) -> ClusterFacts:
-        """Read the Cluster; raises NotFound while it does not exist. An object that is paused itself counts as one of a paused Cluster."""
+        """Read the Cluster; raises NotFound while it does not exist. A paused object counts like one of a paused Cluster."""
         found = ClusterFacts.of(await self._deps.client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name)))
         return replace(found, paused=is_paused(obj, cluster_paused=found.paused))
 
     async def observe(self, obj: T, owner: ClusterFacts) -> Snapshot[T] | None:
-        """Return the object if it is being deleted; else there is nothing to do."""
+        """Return the object if it is being deleted; else skip it."""
         return None if obj.metadata.deletion_timestamp is None else Snapshot(now=self._deps.clock.now(), object=obj)
 
     async def act(self, run: Pass[T, Snapshot[T], Snapshot[T]]) -> None:
-        """Delete the templates, then let the object go."""
+        """Delete the templates, then remove the finalizer."""
         await self._clean_up(self._deps, run.object)
         run.become(without_finalizer(run.object, self._finalizer))
 
@@ -68,7 +68,7 @@ class Collector(Kind[T, ClusterFacts, Snapshot[T], Snapshot[T]]):
 
 
 def templates_of(obj: MachineSet | MachineDeployment) -> tuple[ContractVersionedObjectReference, ...]:
-    """Return the references to the bootstrap template, if there is one, and to the infrastructure template."""
+    """Return the references to the bootstrap template, if any, and to the infrastructure template."""
     spec = obj.spec.template.spec
     found = (spec.bootstrap.config_ref, spec.infrastructure_ref)
     return tuple(r for r in found if r is not None and r.name)
@@ -79,7 +79,7 @@ def _identity(reference: ContractVersionedObjectReference) -> tuple[str, str, st
 
 
 async def in_use(deps: Dependencies, namespace: str, deployment: MachineDeployment | None, selector: dict[str, str]) -> Used:
-    """Return the templates that living MachineSets of the selector, and the MachineDeployment, refer to; read from the API server."""
+    """Return the templates that the MachineDeployment and its undeleted MachineSets refer to; read from the API server."""
     sets = await deps.client.live.list(MachineSet, namespace=namespace, labels=selector)
     users: list[MachineSet | MachineDeployment] = [s for s in sets if s.metadata.deletion_timestamp is None]
     if deployment is not None and deployment.metadata.deletion_timestamp is None:

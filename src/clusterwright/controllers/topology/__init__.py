@@ -1,4 +1,4 @@
-"""The topology controller: makes a Cluster what its ClusterClass and `spec.topology` say.
+"""The topology controller: brings a Cluster to the state in its ClusterClass and `spec.topology`.
 
 A pass (`reconciler`) reads the class with its templates (`blueprint`) and the objects that exist (`current`), lets the pure package
 `clusterwright.topology` compute what they should be, and applies the difference as manager `capi-topology` (`writing`). See `conditions`

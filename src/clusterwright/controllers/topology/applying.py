@@ -1,7 +1,7 @@
-"""Server-side apply that writes only when something of ours would change.
+"""Server-side apply that sends a write only if it would change a field of ours.
 
-What would change is found by a dry run of what we want; where that differs, by another of what is there, so that defaults which are newer
-than the object are no difference. A dry run that found none is remembered for the very object and intent.
+A dry run of the intent finds the change; if it differs, a dry run of the present object is compared too, so that defaults newer than the
+object are not differences. A dry run without change is remembered for that object and intent.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Paths = Sequence[tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an apply would change."""
+    """The change that an apply would make."""
 
     any: bool
     spec: bool
@@ -42,7 +42,7 @@ EVERYTHING: Final = Change(True, True)
 
 
 def intent_of(desired: Json, current: Json | None, ignore: Paths = ()) -> Json:
-    """Return what we have to say about an object. The uid of the one that is there keeps us from making another in its place."""
+    """Return the intent for an object. The UID of an existing one prevents a new object in its place."""
     out = _filtered(desired)
     metadata = out["metadata"]
     metadata.pop("uid", None)
@@ -56,14 +56,14 @@ def intent_of(desired: Json, current: Json | None, ignore: Paths = ()) -> Json:
 
 
 def _without_nulls(value: Any) -> Any:
-    """A value whose objects say nothing of what is null: a template that ends in `tag: {{ .tag }}` leaves one where the tag is empty."""
+    """Return a value without null fields: a template that ends in `tag: {{ .tag }}` yields null for an empty tag."""
     if isinstance(value, dict):
         return {k: _without_nulls(v) for k, v in value.items() if v is not None}
     return [_without_nulls(v) for v in value] if isinstance(value, list) else value
 
 
 def _filtered(obj: Json, *, managed_fields: bool = False) -> Json:
-    """Return an object without what is not ours to say."""
+    """Return an object with only the fields that we may set."""
     allowed = (*_METADATA, "managedFields") if managed_fields else _METADATA
     given = obj["metadata"]
     metadata = {k: copied(given[k]) for k in allowed if given.get(k) not in (None, {}, [], "")}
@@ -130,7 +130,7 @@ class Applier:
         return Change(before != after, before.get("spec") != after.get("spec"))
 
     async def _dry_run(self, intent: Json) -> Unstructured:
-        """Return what applying would make of an object. It has no effect, so that it is tried again where the way there was bad."""
+        """Return the result of applying as a dry run. It has no effect, so it is repeated after connection errors."""
         marked = copied(intent)
         marked["metadata"].setdefault("annotations", {})[TOPOLOGY_DRY_RUN_ANNOTATION] = ""
         for _ in range(_TRIES - 1):
@@ -144,9 +144,9 @@ class Applier:
 
 
 def _forget_lost_shim(intent: Json, current: Json, live: Json) -> None:
-    """Drop, in place, a reference to a Secret that was carried over from `current` and that garbage collection has taken away since.
+    """Remove, in place, a reference to a shim Secret that came from `current` and was garbage collected since.
 
-    Else the two would put it there and take it away forever.
+    Otherwise it would be written and collected again forever.
     """
     owners = intent["metadata"].get("ownerReferences")
     if not owners:
@@ -161,7 +161,7 @@ def _forget_lost_shim(intent: Json, current: Json, live: Json) -> None:
 
 
 def _comparable(obj: Json, ignore: Paths) -> Json:
-    """Return what counts of an object: what is ours to say, and what of it we own."""
+    """Return the comparable part of an object: the fields that we set or own."""
     out = _filtered(obj, managed_fields=True)
     metadata = out["metadata"]
     for name in _NOT_COMPARED:
@@ -186,7 +186,7 @@ def _owned_fields(entry: Json) -> Json:
 
 
 def endpoint_paths(desired: Json) -> list[tuple[str, ...]]:
-    """Return the parts of an endpoint that the template leaves open: others fill them in."""
+    """Return the endpoint fields that the template leaves open: other controllers set them."""
     endpoint = at(desired, "spec", "controlPlaneEndpoint")
     if not isinstance(endpoint, dict):
         return []

@@ -1,4 +1,4 @@
-"""Answers the questions of a computation: calls extensions, remembers blocking answers, and writes which hooks are pending."""
+"""Answer the questions of a computation: call extensions, remember blocking answers, and record pending hooks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PLAN_FOR: Final = timedelta(minutes=10)
 
 
 class Asker:
-    """Asks for all Clusters; it remembers blocking answers and plans by Cluster."""
+    """Asks extensions for all Clusters; it remembers blocking answers and plans by Cluster."""
 
     def __init__(self, client: Client, extensions: Extensions, now: Callable[[], datetime]) -> None:
         self._client = client
@@ -85,7 +85,7 @@ class Asker:
         return response
 
     async def ask(self, question: AskHook, cluster: Json) -> Answer:
-        """Return the answer of a hook: a blocking one that still stands, or a new one. A hook without handlers does not block.
+        """Return the answer of a hook: a valid blocking one, or a new one. A hook without handlers does not block.
 
         Raises ExtensionError.
         """
@@ -101,7 +101,7 @@ class Asker:
         return answer
 
     async def mark(self, cluster: Json, before: frozenset[str], pending: frozenset[str], step: str | None = None) -> None:
-        """Write which hooks are pending now, and the step of the upgrade with them; `before` were pending. Raises ExtensionError."""
+        """Record the pending hooks, and the step of the upgrade; `before` were pending. Raises ExtensionError."""
         if pending == before:
             return
         annotations: Json = {PENDING_HOOKS_ANNOTATION: hooks.as_annotation(pending)}
@@ -117,7 +117,7 @@ class Asker:
 
 
 def marked(cluster: Json, pending: frozenset[str]) -> Json:
-    """Return a Cluster that says which hooks are pending."""
+    """Return a Cluster whose annotation lists the pending hooks."""
     copy = {**cluster, "metadata": dict(cluster["metadata"])}
     hooks.note_pending(copy, pending)
     return copy

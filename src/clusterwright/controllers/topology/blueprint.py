@@ -1,4 +1,4 @@
-"""Reads the class of a Cluster and all templates that it names."""
+"""Read the class of a Cluster and all its templates."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class BlueprintReader:
 
 
 async def retrieve(reader: Reader, gvk: GroupVersionKind, key: ObjectKey) -> Json:
-    """Return an object. Raises TopologyFailed in upstream's words, which say it twice."""
+    """Return an object. Raises TopologyFailed with upstream's message, which names it twice."""
     once = f"failed to retrieve {gvk.kind} {key}"
     with failing(f"{once}: {once}"):
         return dict((await reader.get(gvk, key)).json)

@@ -1,4 +1,4 @@
-"""How the topology controller is wired: what it watches, and which Clusters each change starts a pass for."""
+"""Wire the topology controller: its watches, and the Clusters that each change reconciles."""
 
 from __future__ import annotations
 

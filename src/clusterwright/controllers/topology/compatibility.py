@@ -1,4 +1,4 @@
-"""Which changes of an object's identity are possible: a class may not make another kind of object of it. Pure."""
+"""Check changes of an object's identity: a class may not change its kind. Pure."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def _upgrade_outcome(t: TopologyDone) -> Outcome:
 
 
 def _upgrade_reason(t: TopologyDone, p: Progress) -> str:
-    """Return the reason. Users asked for the deferral, so that it is the reason only if nothing else goes on."""
+    """Return the reason. Users asked for a deferral, so it is the reason only if nothing else is in progress."""
     if not t.blocking and not _moving(p.control_plane):
         for workers, reason in (
             (p.machine_deployments, "MachineDeploymentsUpgradeDeferred"),

@@ -1,4 +1,4 @@
-"""Reads the current state of a topology."""
+"""Read the current state of a topology."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class CurrentReader:
         return found
 
     async def _parts(self, name: str, obj: Json, kind: str, noun: str) -> tuple[Json, Json]:
-        """Return what a worker refers to: bootstrap, infrastructure. Raises TopologyFailed."""
+        """Return the objects that a worker refers to: bootstrap, infrastructure. Raises TopologyFailed."""
         template = at(obj, "spec", "template", "spec") or {}
         bootstrap_ref = at(template, "bootstrap", "configRef") or {}
         infrastructure_ref = template.get("infrastructureRef") or {}
@@ -171,7 +171,7 @@ class CurrentReader:
         return bootstrap, self._owned(infrastructure, obj)
 
     def _templates(self, name: str, kind: str, noun: str) -> tuple[Json | None, Json | None]:
-        """Return the templates of a worker's class; None if the topology does not name the worker any more."""
+        """Return the templates of a worker's class; None if the topology no longer names the worker."""
         entries = at(self._cluster, "spec", "topology", "workers", kind) or ()
         entry = next((e for e in entries if e.get("name") == name), None)
         if entry is None:
@@ -242,7 +242,7 @@ class CurrentReader:
 
 
 def _unlike(ref: Json) -> Json:
-    """Return a template that no reference matches, for a worker that no class describes any more."""
+    """Return a template that no reference matches, for a worker without a class."""
     return {"apiVersion": "/", "kind": "", "metadata": {}, "of": ref}
 
 

@@ -1,4 +1,4 @@
-"""How a pass over a topology fails."""
+"""The errors of a pass over a topology."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clusterwright.runtime.errors import ApiError
 class TopologyFailed(PassFailed):
     """A step of the pass failed; the text is the message of `TopologyReconciled`.
 
-    `details` names the object and quotes the answer where the message must be the same in every pass; they go into an Event.
+    `details` names the object and quotes the answer where the message must be the same in every pass; an Event shows them.
     """
 
     def __init__(self, text: str, *, details: str = "") -> None:
@@ -27,7 +27,7 @@ class ClassNotReady(TopologyFailed):
 
 @contextmanager
 def failing(context: str) -> Iterator[None]:
-    """Let an ApiError of the block become a TopologyFailed whose text begins with the context."""
+    """Turn an ApiError of the block into a TopologyFailed whose text begins with the context."""
     try:
         yield
     except ApiError as error:
@@ -37,7 +37,7 @@ def failing(context: str) -> Iterator[None]:
 
 
 def shown(obj: Json) -> str:
-    """Return an object as messages name it."""
+    """Return an object's name for messages."""
     return f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}"
 
 

@@ -1,4 +1,4 @@
-"""The hooks that are called after the desired state is known and before anything of it is written."""
+"""The hooks that are called after the desired state is computed and before it is written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clusterwright.topology.paths import at
 
 
 class Lifecycle:
-    """Calls the hooks of one Cluster. `progress` keeps which are pending and which block."""
+    """Calls the hooks of one Cluster. `progress` records which are pending and which block."""
 
     def __init__(self, asker: Asker, extensions: Extensions, cluster: Json, progress: Progress) -> None:
         self._asker = asker
@@ -21,7 +21,7 @@ class Lifecycle:
         self._progress = progress
 
     async def run(self, *, is_new: bool) -> None:
-        """Call what is due. Raises ExtensionError."""
+        """Call the hooks that are due. Raises ExtensionError."""
         progress = self._progress
         if is_new:
             await self._mark(progress.pending_hooks | {hooks.AFTER_CONTROL_PLANE_INITIALIZED})

@@ -1,4 +1,4 @@
-"""Which Clusters a change of a class or a template starts a pass for."""
+"""Map a change of a class or a template to Clusters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ async def clusters_of_class(cluster_class: ClusterClass, reader: Reader) -> Sequ
 
 
 async def clusters_of_template(template: Unstructured, reader: Reader) -> Sequence[ObjectKey]:
-    """Return the Clusters of the classes that own a template. What a Cluster owns itself starts its pass by that."""
+    """Return the Clusters of the classes that own a template. Objects that a Cluster owns are mapped by their owner."""
     metadata = template.metadata
     classes = {ObjectKey(metadata.namespace, r.name) for r in metadata.owner_references if r.kind == "ClusterClass"}
     return [key for owner in sorted(classes) for key in await _clusters_of(owner, reader)]

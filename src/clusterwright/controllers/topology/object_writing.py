@@ -1,4 +1,4 @@
-"""Writing one object of a topology: create it, change it in place, put another template in its place, delete it."""
+"""Write one object of a topology: create it, change it in place, replace its template, delete it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from clusterwright.topology.objects import own_labels
 from clusterwright.topology.paths import at
 
 Record = Callable[[Json, str, str], None]
-"""Record an Event: of which object, reason, message."""
+"""Record an Event about an object: object, reason, message."""
 Rotated = Callable[[str, Json], None]
 """Note that the template of a slot was replaced by this one."""
 
@@ -35,7 +35,7 @@ def key_of(obj: Json) -> ObjectKey:
 
 
 def own(obj: Json) -> str:
-    """Return an object with its kind, as messages name it."""
+    """Return an object with its kind, for messages."""
     return f"{obj['kind']} {shown(obj)}"
 
 
@@ -53,7 +53,7 @@ class ObjectWriter:
     # ------------------------------------------------------------------------------------------------------ create
 
     async def require_cluster(self) -> None:
-        """Fail if the Cluster is being deleted: what it left may have left our cache before we hear of the deletion."""
+        """Fail if the Cluster is being deleted: its objects may leave our cache before the deletion shows."""
         if self._is_cluster_alive:
             return
         with failing(f"failed to read Cluster {shown(self._cluster)}"):
@@ -79,7 +79,7 @@ class ObjectWriter:
     # ------------------------------------------------------------------------------------------------------ change
 
     async def change(self, current: Json, desired: Json, ignore: Paths = (), version: tuple[str, ...] = ()) -> None:
-        """Change an object in place, if anything of ours would change; `version` is the path of a version for the Event."""
+        """Change an object in place, if a field of ours would change; `version` is the path of a version for the Event."""
         intent = intent_of(desired, current, ignore)
         with failing(f"failed to create patch helper for {own(current)}"):
             if not (await self._applier.change(current, intent, ignore)).any:
@@ -87,7 +87,7 @@ class ObjectWriter:
         await self._apply(current, intent, _version_change(current, desired, version))
 
     async def change_cluster(self, desired: Json) -> None:
-        """Write what the topology says of its Cluster: the two references, our labels, and the step of an upgrade."""
+        """Write the topology's fields of its Cluster: the two references, our labels, and the step of an upgrade."""
         patch = cluster_patch(self._cluster, desired)
         if patch is None:
             return
@@ -112,7 +112,7 @@ class ObjectWriter:
     # --------------------------------------------------------------------------------------------------- templates
 
     async def put_template(self, current: Json | None, desired: Json, prefix: str, slot: str, *, any_kind: bool = False) -> bool:
-        """Create a template, change its metadata in place, or put another in its place; return whether one was created.
+        """Create a template, change its metadata in place, or replace it; return whether one was created.
 
         A template whose spec must change gets a new name, in `desired` too; the old template is not touched.
         """
@@ -136,17 +136,17 @@ class ObjectWriter:
         return True
 
     async def take_back(self, created: Sequence[Json], holder: Json, error: TopologyFailed) -> None:
-        """Delete templates to which no object came to refer; ignore failures.
+        """Delete templates to which no object refers; ignore failures.
 
-        After a failure that may have taken effect they stay: their holder would be stuck without them, and as their names are derived
-        the next pass finds them again.
+        After a failure that may have taken effect, keep them: the object that refers to them would be stuck without them, and the next pass
+        derives the same names.
         """
         for template in created if await self._was_refused(created, holder, error) else ():
             with suppress(ApiError):
                 await self._client.delete(gvk_of(template), key_of(template))
 
     async def _was_refused(self, created: Sequence[Json], holder: Json, error: TopologyFailed) -> bool:
-        """Return whether the holder certainly names none of them: the connection held, and the API server shows no reference."""
+        """Return whether the object certainly refers to none of them: the connection held, and the API server shows no reference."""
         if may_have_taken_effect(error):
             return False
         try:
@@ -176,7 +176,7 @@ class ObjectWriter:
         self._record(made, "TopologyUpdate", f'Updated MachineHealthCheck "{shown(made)}"')
 
     async def delete_health_check(self, check: Json | None) -> None:
-        """Delete a health check, if there is one and it belongs to the topology."""
+        """Delete a health check, if it exists and belongs to the topology."""
         if check is not None and TOPOLOGY_OWNED_LABEL in (check["metadata"].get("labels") or {}):
             await self.delete(check, f"failed to delete {own(check)}")
             self._record(check, "TopologyDelete", f'Deleted MachineHealthCheck "{shown(check)}"')
@@ -184,7 +184,7 @@ class ObjectWriter:
     # ------------------------------------------------------------------------------------------------------ delete
 
     async def delete(self, obj: Json, context: str) -> None:
-        """Delete an object; one that is gone is no failure."""
+        """Delete an object; a missing one is not a failure."""
         with failing(context), suppress(NotFound):
             await self._client.delete(gvk_of(obj), key_of(obj))
 
@@ -194,7 +194,7 @@ class ObjectWriter:
 
 
 def cluster_patch(current: Json, desired: Json) -> Json | None:
-    """Return a merge patch with what differs of a Cluster; None if nothing does. Every other field is left to others."""
+    """Return a merge patch with the differences of a Cluster; None if there are none. All other fields are left alone."""
     metadata = {
         "labels": _differing(current["metadata"], desired["metadata"], "labels", own_labels(current)),
         "annotations": _differing(current["metadata"], desired["metadata"], "annotations", (UPGRADE_STEP_ANNOTATION,)),
@@ -207,13 +207,13 @@ def cluster_patch(current: Json, desired: Json) -> Json | None:
 
 
 def _differing(current: Json, desired: Json, field: str, names: Collection[str]) -> Json:
-    """Return the desired values of those entries of a field that are not what they should be; None for one that goes."""
+    """Return the desired values of the entries of a field that differ; None for one to remove."""
     before, after = current.get(field) or {}, desired.get(field) or {}
     return {name: after.get(name) for name in names if before.get(name) != after.get(name)}
 
 
 def _names(value: Any, target: Json) -> bool:
-    """Return whether there is a reference to an object anywhere in a value."""
+    """Return whether a value contains a reference to an object."""
     if isinstance(value, Mapping):
         is_it = value.get("kind") == target["kind"] and value.get("name") == target["metadata"]["name"]
         return is_it or any(_names(part, target) for part in value.values())

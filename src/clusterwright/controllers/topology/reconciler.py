@@ -4,8 +4,8 @@
     act         hooks, repair of managedFields, then the desired state (pure, `clusterwright.topology`), and what differs is written
     conclude    TopologyReconciled, the upgrade plans, and the variables with their defaults
 
-The Cluster controller has the rest of the status. This pass also writes the Cluster by merge patches, so that the patch at its end is a
-change of the Cluster as it is then.
+The Cluster controller writes the rest of the status. This pass also writes the Cluster by merge patches; the patch at its end is
+relative to the state after them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def make(deps: Dependencies) -> Reconciler:
 
 
 class Topologies(Kind[Cluster, Unowned, TopologySnapshot, TopologyDone]):
-    """Makes Clusters what their topologies say."""
+    """Reconciles the topologies of Clusters."""
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
@@ -79,7 +79,7 @@ class Topologies(Kind[Cluster, Unowned, TopologySnapshot, TopologyDone]):
     # ----------------------------------------------------------------------------------------------------- observe
 
     async def observe(self, obj: Cluster, owner: Unowned) -> TopologySnapshot | None:
-        """Read the class, its templates and the objects that exist; of a Cluster that is paused or deleted only itself."""
+        """Read the class, its templates and the existing objects; of a paused or deleted Cluster only the Cluster."""
         found = await self._client.read(Cluster, obj.key)
         if found is None or found.object.metadata.uid != obj.metadata.uid or not self.concerns(found.object):
             return None
@@ -107,7 +107,7 @@ class Topologies(Kind[Cluster, Unowned, TopologySnapshot, TopologyDone]):
     # --------------------------------------------------------------------------------------------------------- act
 
     async def act(self, run: Run) -> None:
-        """Bring the objects nearer to the topology; a failure is a row of TopologyReconciled, which ends the pass in its error."""
+        """Reconcile the objects with the topology; a failure is a row of TopologyReconciled, which ends the pass in its error."""
         try:
             await self._step(run)
         except TopologyFailed as error:
@@ -121,7 +121,7 @@ class Topologies(Kind[Cluster, Unowned, TopologySnapshot, TopologyDone]):
             run.rebase(latest)
 
     async def _step(self, run: Run) -> None:
-        """Raise TopologyFailed where a step fails."""
+        """Run the steps; raises TopologyFailed if one fails."""
         seen = run.seen
         if seen.is_deleting and not seen.is_paused:
             await self._delete(run)
@@ -174,7 +174,7 @@ class Topologies(Kind[Cluster, Unowned, TopologySnapshot, TopologyDone]):
                 await self._deps.dynamic.ensure(kind, clusters_of_template, lasting=kind in made)
 
     def _rotated(self, run: Run) -> Rotated:
-        """Return what notes a rotation, and warns if rotations come too often."""
+        """Return a function that counts rotations, and warns if they come too often."""
         cluster, state = run.seen.read, run.seen.state
         of_class = at(state.blueprint.cluster_class, "metadata", "generation") or 0 if isinstance(state, State) else 0
 
@@ -188,7 +188,7 @@ class Topologies(Kind[Cluster, Unowned, TopologySnapshot, TopologyDone]):
         return note_rotation
 
     def _recorder(self, run: Run) -> Record:
-        """Return what records an Event of an object."""
+        """Return a function that records Events about objects."""
 
         def record(obj: Json, reason: str, message: str) -> None:
             about: Any = run.seen.read if obj.get("kind") == "Cluster" else Unstructured(obj)
@@ -199,7 +199,7 @@ class Topologies(Kind[Cluster, Unowned, TopologySnapshot, TopologyDone]):
     # ------------------------------------------------------------------------------------------------------- hooks
 
     async def _is_blocked(self, run: Run, hook: str) -> bool:
-        """Ask a hook about the Cluster itself; return whether it blocks. Raises TopologyFailed."""
+        """Call a hook about the Cluster; return whether it blocks. Raises TopologyFailed."""
         cluster = run.seen.cluster
         try:
             answer = await self._asker.ask(hooks.AskHook(hook, {"cluster": hooks.clean_cluster(cluster)}), cluster)
@@ -209,7 +209,7 @@ class Topologies(Kind[Cluster, Unowned, TopologySnapshot, TopologyDone]):
         return answer.is_blocking
 
     async def _without_hooks(self, cluster: Json) -> Json:
-        """Return the Cluster without pending hooks: while the gate is off nothing calls them, so that they must not block anything."""
+        """Return the Cluster without pending hooks: with the gate off they are never called, so they must not block anything."""
         pending = hooks.pending_hooks(cluster)
         left = pending - frozenset(hooks.LIFECYCLE)
         try:
@@ -219,7 +219,7 @@ class Topologies(Kind[Cluster, Unowned, TopologySnapshot, TopologyDone]):
         return marked(cluster, left)
 
     async def _delete(self, run: Run) -> None:
-        """Let extensions block the deletion; nothing else is done here for a Cluster that is being deleted."""
+        """Let extensions block the deletion; do nothing else for a Cluster that is being deleted."""
         if not self._deps.features["RuntimeSDK"] or OK_TO_DELETE_ANNOTATION in run.seen.read.metadata.annotations:
             return
         if await self._is_blocked(run, hooks.BEFORE_CLUSTER_DELETE):
@@ -248,12 +248,12 @@ class Topologies(Kind[Cluster, Unowned, TopologySnapshot, TopologyDone]):
 
 
 def note(run: Run, **done: Any) -> None:
-    """Note how far the pass came: fields of `TopologyDone`."""
+    """Record progress: fields of `TopologyDone`."""
     run.done = replace(run.done, **done)
 
 
 def note_computed(run: Run, computed: Computed) -> None:
-    """Note what the computation says about the progress of upgrades."""
+    """Record what the computation found about the progress of upgrades."""
     plane = computed.desired.control_plane
     note(
         run,
@@ -265,7 +265,7 @@ def note_computed(run: Run, computed: Computed) -> None:
 
 
 def _with_defaults(seen: TopologySnapshot, cluster_class: Json) -> tuple[TopologySnapshot, TopologyFailed | None]:
-    """Return the snapshot with the defaults of the variables, and what is wrong with them."""
+    """Return the snapshot with the defaults of the variables, and their errors."""
     cluster = seen.cluster
     given = cluster["spec"]["topology"]
     topology, errors = default_and_validate(given, None, at(cluster_class, "status", "variables") or [])

@@ -1,6 +1,6 @@
-"""Objects that lost their managedFields get an entry of ours again; without it, fields that we drop would stay in them forever.
+"""Repair objects that lost their managedFields: without an entry of ours, fields that we drop would stay forever.
 
-The Cluster itself is written by merge patches. Entries in its managedFields from the time when it was applied are removed.
+The Cluster itself is written by merge patches. Entries in its managedFields from earlier applies are removed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _EXTRA_ARGS: Final = ("extraArgs", "kubeletExtraArgs")
 
 
 class Repairer:
-    """Looks at each object once in ten minutes: they rarely lose their owners."""
+    """Checks each object once in ten minutes: lost owners are rare."""
 
     def __init__(self, client: Client, monotonic: Callable[[], float]) -> None:
         self._client = client
@@ -47,7 +47,7 @@ class Repairer:
         return was_broken
 
     async def _repair(self, obj: Json, now: datetime) -> bool:
-        """Return whether the object had lost its owners. That a Cluster was applied once does not end the pass."""
+        """Return whether the object had lost its owners. An old apply entry on a Cluster does not end the pass."""
         gvk, key = gvk_of(obj), key_of(obj)
         live = await self._client.live.get(gvk, key)
         fields = live.at("metadata", "managedFields") or []

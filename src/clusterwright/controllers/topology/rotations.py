@@ -1,4 +1,4 @@
-"""Notices templates that rotate again and again although nothing changes, for example because a patch uses their own name."""
+"""Detect templates that rotate again and again without a change, for example because a patch uses their own name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Rotations:
         self._seen: dict[tuple[str, str], tuple[tuple[int, int], list[float]]] = {}
 
     def note(self, cluster: str, slot: str, generations: tuple[int, int]) -> bool:
-        """Note that a template of this slot was rotated; return whether that is too often to be intended."""
+        """Record the rotation of a slot's template; return whether that is too often to be intended."""
         now = self._monotonic()
         known, times = self._seen.get((cluster, slot), (generations, []))
         recent = [t for t in times if t > now - _WITHIN] if known == generations else []

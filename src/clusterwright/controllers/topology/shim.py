@@ -1,4 +1,4 @@
-"""The shim: a Secret that owns what the Cluster does not refer to yet, so that garbage collection finds it if that never happens."""
+"""The shim: a Secret that owns objects before the Cluster refers to them, so that garbage collection finds leftovers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Shim:
         self._key = ObjectKey(key_of(cluster).namespace, objects.shim_name(cluster))
 
     async def ensure(self, current: Current, desired: Desired) -> None:
-        """Let the shim own what is about to be created, or delete it when the Cluster owns both parts. Raises TopologyFailed."""
+        """Let the shim own objects that are about to be created, or delete it when the Cluster owns both. Raises TopologyFailed."""
         if current.infrastructure_cluster is None or current.control_plane is None:
             owner = await self._created()
             for made in (desired.infrastructure_cluster, desired.control_plane):
@@ -42,7 +42,7 @@ class Shim:
                     await self._client.delete(SECRET, self._key, uid=shim.metadata.uid)
 
     async def _created(self) -> Json:
-        """Return a reference to the shim, which is created if it does not exist."""
+        """Return a reference to the shim; create it if it does not exist."""
         await self._writer.require_cluster()
         shim = {
             "apiVersion": "v1",

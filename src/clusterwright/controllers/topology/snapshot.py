@@ -17,7 +17,7 @@ from clusterwright.topology.model import Blueprint, Current, Progress
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All objects around a Cluster: those that its class describes and those that exist."""
+    """All objects of a Cluster: those in its class and those that exist."""
 
     blueprint: Blueprint
     current: Current
@@ -30,11 +30,11 @@ class TopologySnapshot(Snapshot[Cluster]):
     read: Cluster
     """The Cluster as it was when the pass began."""
     cluster: Json
-    """The same as JSON, with the defaults of its variables."""
+    """The Cluster as JSON, with the defaults of its variables."""
     topology: Topology | None = None
     """The topology with the defaults of its variables, if they changed it."""
     state: State | TopologyFailed | None = None
-    """The objects around it, or why they could not be read. None for a Cluster that is paused or deleted: nothing is written for it."""
+    """The objects of the Cluster, or why they could not be read. None for a paused or deleted Cluster, for which nothing is written."""
 
     @property
     def is_paused(self) -> bool:
@@ -48,24 +48,24 @@ class TopologySnapshot(Snapshot[Cluster]):
 
     @property
     def is_new(self) -> bool:
-        """Whether the Cluster referred to nothing when the pass began."""
+        """Whether the Cluster had no references when the pass began."""
         spec = self.cluster["spec"]
         return not any((spec.get(f) or {}).get("name") for f in ("infrastructureRef", "controlPlaneRef"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologyDone(TopologySnapshot):
-    """The Cluster as this pass leaves it, and how far the pass came."""
+    """The Cluster at the end of the pass, and the progress of the pass."""
 
     failure: TopologyFailed | None = None
     was_repaired: bool = False
     progress: Progress | None = None
-    """The upgrades under way; None: the pass did not come so far."""
+    """The upgrades in progress; None: the pass ended before."""
     plan: Progress | None = None
-    """Progress with the plans of upgrades; None: the pass could not compute them."""
+    """The progress with the plans of upgrades; None: the pass could not compute them."""
     control_plane_kind: str = ""
     control_plane_version: str = ""
-    """The version that the control plane should have."""
+    """The desired version of the control plane."""
     is_gone: bool = False
     """Whether the Cluster was deleted during the pass."""
 
@@ -76,6 +76,6 @@ class TopologyDone(TopologySnapshot):
 
     @property
     def retry(self) -> timedelta:
-        """When to ask the hooks that block again; zero if none does."""
+        """When to call the blocking hooks again; zero if none blocks."""
         answers = self.progress.answers.values() if self.progress is not None else ()
         return timedelta(seconds=min((a.retry_after for a in answers if a.is_blocking), default=0))

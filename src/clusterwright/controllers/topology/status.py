@@ -1,4 +1,4 @@
-"""The part of a Cluster's status that only its topology knows: through which versions an upgrade goes. Pure."""
+"""The topology's part of a Cluster's status: the versions of an upgrade. Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from clusterwright.api.core.shared import UpgradePlanVersion
 from clusterwright.topology.model import Progress
 
 _MOST: Final = 32
-"""How many steps the API allows."""
+"""The largest number of steps that the API allows."""
 
 
 def with_upgrade_plan(cluster: Cluster, progress: Progress) -> Cluster:
-    """Return the Cluster with the versions that its control plane and its workers will go through.
+    """Return the Cluster with the upcoming versions of its control plane and workers.
 
-    MachinePools are upgraded after MachineDeployments, so that their plan is that of the workers.
+    MachinePools are upgraded after MachineDeployments, so the plan of MachinePools is that of the workers.
     """
     status = cluster.status
     plane = _planned(status.control_plane, progress.control_plane.plan)

@@ -1,4 +1,4 @@
-"""Writing the workers of a topology: MachineDeployments and MachinePools, with what they refer to."""
+"""Write the workers of a topology: MachineDeployments and MachinePools, with their templates and objects."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _VERSION: Final = ("spec", "template", "spec", "version")
 
 @dataclass(frozen=True, slots=True)
 class WorkerKind:
-    """A kind of workers. `label` holds their topology name, `creating` is the context of a creation that failed."""
+    """A kind of workers. `label` holds their topology name, `creating` is the context of a failed creation."""
 
     gvk: GroupVersionKind
     label: str
     creating: str
     rotates: bool
-    """Whether it refers to templates, of which another is put in the place of one whose spec changes."""
+    """Whether it refers to templates, which are replaced when their spec changes."""
 
 
 DEPLOYMENTS: Final = WorkerKind(MACHINE_DEPLOYMENT, TOPOLOGY_DEPLOYMENT_NAME_LABEL, "failed to create MachineDeployment", rotates=True)
@@ -50,7 +50,7 @@ class WorkerWriter:
     async def write(
         self, kind: WorkerKind, current: Mapping[str, CurrentWorker], desired: Mapping[str, DesiredWorker], marks: WorkersProgress
     ) -> None:
-        """Create workers of a kind, change them, and delete those that are not wanted any more."""
+        """Create, change and delete workers of a kind as the topology wants."""
         new = [name for name in desired if name not in current]
         known = await self._known_live(kind, new)
         for name in new:
@@ -63,7 +63,7 @@ class WorkerWriter:
             await self._delete(current[name])
 
     async def _known_live(self, kind: WorkerKind, new: Sequence[str]) -> frozenset[str]:
-        """Return the topology names that the API server knows although our cache does not yet."""
+        """Return the topology names that exist on the API server but not yet in our cache."""
         if not new:
             return frozenset()
         selector = {CLUSTER_NAME_LABEL: self._cluster["metadata"]["name"], TOPOLOGY_OWNED_LABEL: ""}

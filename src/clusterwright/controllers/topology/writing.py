@@ -1,4 +1,4 @@
-"""Writing a topology: what differs between the current and the desired state, in an order that leaves nothing behind."""
+"""Write a topology: the differences between the current and the desired state, in an order that leaves no orphans."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Writer:
         await Shim(self._client, self._objects, self._cluster).ensure(self._current, self._desired)
 
     async def everything(self) -> None:
-        """Write all objects; the shim must be there."""
+        """Write all objects; the shim must exist."""
         current, desired, progress = self._current, self._desired, self._progress
         infrastructure = desired.infrastructure_cluster
         created = await self._objects.put(current.infrastructure_cluster, infrastructure, endpoint_paths(infrastructure))
@@ -50,7 +50,7 @@ class Writer:
     # ----------------------------------------------------------------------------------------- cluster and control plane
 
     async def _control_plane_and_cluster(self, *, is_infrastructure_new: bool) -> None:
-        """Write the control plane, then the references of the Cluster; new infrastructure is referred to even if the former failed."""
+        """Write the control plane, then the references of the Cluster; refer to new infrastructure even if the former failed."""
         failure: TopologyFailed | None = None
         try:
             await self._control_plane()
@@ -99,7 +99,7 @@ class Writer:
     # ---------------------------------------------------------------------------------------------------- what is left
 
     async def _delete_lost_health_checks(self) -> None:
-        """Delete health checks whose control plane or MachineDeployment is gone. The cache answers, so this costs nothing without any."""
+        """Delete health checks whose control plane or MachineDeployment is gone. Only the cache is read."""
         with failing("failed to list MachineHealthChecks"):
             found = await self._client.list(
                 MACHINE_HEALTH_CHECK, namespace=key_of(self._cluster).namespace, labels=own_labels(self._cluster)
@@ -110,7 +110,7 @@ class Writer:
 
 
 def _point(plane: Json, machine: Json) -> None:
-    """Let the control plane refer to the machine template that exists now."""
+    """Let the control plane refer to the present machine template."""
     newer = at(plane, "spec", "machineTemplate", "spec", "infrastructureRef")
     reference = newer if newer is not None else at(plane, "spec", "machineTemplate", "infrastructureRef")
     if isinstance(reference, dict):

@@ -1,4 +1,4 @@
-"""Applying the patches of a class, in order, and taking the result over into the desired objects."""
+"""Apply the patches of a class, in order, and copy the result into the desired objects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any, Final
 import msgspec
 
 from clusterwright.api.copying import replace
-from clusterwright.api.jsonvalues import copied
 from clusterwright.api.meta import Json
 from clusterwright.golang import jsonpatch
 from clusterwright.golang.quoting import quote
@@ -19,44 +18,22 @@ from clusterwright.gotemplate import Budget, TemplateError
 from clusterwright.topology.extensions import Asking, CallHandler, ExtensionError, Turn
 from clusterwright.topology.model import Blueprint, Desired
 from clusterwright.topology.patches.items import Item, UnknownClass, items_of, matches
+from clusterwright.topology.patches.results import Misshapen, take_over
 from clusterwright.topology.patches.values import BadValue, is_enabled, value_of
 from clusterwright.topology.patches.variables import PatchVariables, Values, merged, patch_variables
-from clusterwright.topology.paths import at, has, put
+from clusterwright.topology.paths import has
 
 INLINE: Final = "inline"
 _encode = msgspec.json.Encoder(order="sorted").encode
 MOST_STEPS: Final = 1_000_000
-"""The highest cost of all patches of one Cluster in one pass: one to two seconds of CPU time, in turns."""
+"""The highest cost of all patches of one Cluster in one pass: one to two seconds of CPU time, in slices."""
 STEPS_PER_TURN: Final = 4_000
 _BYTES_PER_STEP: Final = 128
-"""Bytes of a template that one step copies when it is patched."""
-_TEMPLATE_SPEC: Final = ("spec", "template", "spec")
-KEPT: Final = tuple(
-    tuple(path.split("."))
-    for path in (
-        "spec.version",
-        "spec.replicas",
-        "spec.rollout.after",
-        "spec.machineTemplate.metadata",
-        "spec.machineTemplate.infrastructureRef",
-        "spec.machineTemplate.spec.infrastructureRef",
-        "spec.machineTemplate.readinessGates",
-        "spec.machineTemplate.spec.readinessGates",
-        "spec.machineTemplate.taints",
-        "spec.machineTemplate.spec.taints",
-        "spec.machineTemplate.nodeDrainTimeout",
-        "spec.machineTemplate.nodeVolumeDetachTimeout",
-        "spec.machineTemplate.nodeDeletionTimeout",
-        "spec.machineTemplate.spec.deletion.nodeDrainTimeoutSeconds",
-        "spec.machineTemplate.spec.deletion.nodeVolumeDetachTimeoutSeconds",
-        "spec.machineTemplate.spec.deletion.nodeDeletionTimeoutSeconds",
-    )
-)
-"""Fields of a control plane that the topology sets; patches must not change them."""
+"""The bytes of a template that one step copies."""
 
 
 class PatchError(Exception):
-    """The patches cannot be applied. `patch` is the name of the one at fault, if it is one."""
+    """The patches cannot be applied. `patch` is the name of the failing patch, if it is one."""
 
     def __init__(self, text: str, patch: str = "") -> None:
         super().__init__(text)
@@ -64,9 +41,9 @@ class PatchError(Exception):
 
 
 def apply_patches(cluster: Json, blueprint: Blueprint, desired: Desired, *, runtime_sdk: bool) -> Asking[Desired]:
-    """Yield the desired state after all patches of the class; asks external ones. Raises PatchError.
+    """Yield the desired state after all patches of the class; call external ones. Raises PatchError.
 
-    `cluster` has the variables, `desired` is changed in place and returned. Without patches nothing is asked.
+    `cluster` has the variables, `desired` is changed in place and returned. Without patches nothing is called.
     """
     patches = (blueprint.cluster_class.get("spec") or {}).get("patches") or ()
     if not patches:
@@ -94,50 +71,50 @@ def apply_patches(cluster: Json, blueprint: Blueprint, desired: Desired, *, runt
 
 
 class Spending(Budget):
-    """The budget of all patches of one Cluster, in steps of templates; it also decides when other work has its turn."""
+    """The budget of all patches of one Cluster, in steps of templates; it also decides when other tasks run."""
 
     def __init__(self) -> None:
         super().__init__(MOST_STEPS)
         self._turn = MOST_STEPS - STEPS_PER_TURN
 
     def rest(self) -> Asking[None]:
-        """Let others have their turn, if much was spent since the last one."""
+        """Let other tasks run, if much was spent since the last time."""
         if self.left < self._turn:
             self._turn = self.left - STEPS_PER_TURN
             yield Turn()
 
 
-_ALONE: dict[bytes, Any] = {}
+_ALONE: dict[bytes, Json] = {}
 _MOST_ALONE: Final = 8192
 
 
 def _patched_alone(cluster: Json, blueprint: Blueprint, desired: Desired, patches: Sequence[Json], items: Sequence[Item]) -> Asking[bool]:
-    """Apply inline patches item by item, remembering what became of the same template, patches and variables before.
+    """Apply inline patches item by item, with cached results for the same template, patches and variables.
 
-    Returns False, and changes nothing, if one of them fails: then all are asked, for the error tells of all items.
+    Return False, and change nothing, if one of them fails: then all are applied together, because the error covers all items.
     """
     spending = Spending()
     variables = patch_variables(cluster, blueprint.cluster_class, desired, INLINE)
     prefix = hashlib.sha256(_encode((patches, variables.everywhere))).digest()
-    specs = []
+    patched = []
     for item in items:
         own = item.own_variables(variables)
         key = hashlib.sha256(prefix + _encode((item.role, item.worker_class, item.template, own))).digest()
         if key not in _ALONE:
             try:
-                spec = yield from _spec_alone(item, patches, variables, spending)
+                template = yield from _template_alone(item, patches, variables, spending)
             except (PatchError, jsonpatch.PatchFailed):
                 return False
             if len(_ALONE) >= _MOST_ALONE:
                 del _ALONE[next(iter(_ALONE))]
-            _ALONE[key] = spec
-        specs.append(_ALONE[key])
-    for item, spec in zip(items, specs, strict=True):
-        item.template = {**item.template, "spec": spec} if spec is not None else item.template
+            _ALONE[key] = template
+        patched.append(_ALONE[key])
+    for item, template in zip(items, patched, strict=True):
+        item.template = template
     return True
 
 
-def _spec_alone(item: Item, patches: Sequence[Json], variables: PatchVariables, spending: Spending) -> Asking[Any]:
+def _template_alone(item: Item, patches: Sequence[Json], variables: PatchVariables, spending: Spending) -> Asking[Json]:
     alone = replace(item)
     for patch in patches:
         if not patch.get("definitions"):
@@ -145,7 +122,7 @@ def _spec_alone(item: Item, patches: Sequence[Json], variables: PatchVariables, 
         made = yield from _generated(patch, [alone], variables, spending)
         for _, kind, content in made:
             _patch_item(alone, kind, content, spending)
-    return alone.template.get("spec")
+    return alone.template
 
 
 def _variables(cluster: Json, blueprint: Blueprint, desired: Desired, patch: Json) -> PatchVariables:
@@ -178,11 +155,11 @@ def _apply(
 
 
 _Made = tuple[Item, str, Any]
-"""A patch for an item: of which type, and its content."""
+"""A patch for an item: its type, and its content."""
 
 
 def _generated(patch: Json, items: Sequence[Item], variables: PatchVariables, spending: Spending) -> Asking[list[_Made]]:
-    """Return what an inline patch makes of its definitions; raises PatchError with all that is wrong."""
+    """Return the results of an inline patch's definitions; raises PatchError with all errors."""
     made: list[_Made] = []
     errors: dict[str, None] = {}
     for item in items:
@@ -257,7 +234,7 @@ def _asked(cluster: Json, patch: Json, items: Sequence[Item], variables: PatchVa
 
 
 def _patch_item(item: Item, kind: str, content: Any, spending: Spending) -> None:
-    """Apply one patch to one item. Only `spec` is taken over; raises PatchFailed."""
+    """Apply one patch to one item. Only its spec, labels and annotations can change; raises PatchFailed."""
     if kind not in ("JSONPatch", "JSONMergePatch"):
         raise jsonpatch.PatchFailed(f"unknown patchType {kind}")
     if content is None or content in ([], {}):
@@ -270,12 +247,20 @@ def _patch_item(item: Item, kind: str, content: Any, spending: Spending) -> None
         raise jsonpatch.PatchFailed(f"error applying {name}: {error}") from None
     if not isinstance(patched, dict) or not all(patched.get(key) and isinstance(patched[key], str) for key in ("kind", "apiVersion")):
         raise jsonpatch.PatchFailed("the patched template has no apiVersion or kind")
-    if isinstance(patched.get("spec"), dict):
-        item.template = {**item.template, "spec": patched["spec"]}
+    item.template = _patchable_parts(patched, item.template)
+
+
+def _patchable_parts(patched: Json, template: Json) -> Json:
+    """Return a template with the spec, the labels and the annotations of its patched copy. What the copy lacks stays."""
+    out = {**template, "spec": patched["spec"]} if "spec" in patched else template
+    for part in ("labels", "annotations"):
+        if has(patched, "metadata", part):
+            out = {**out, "metadata": {**out["metadata"], part: patched["metadata"][part]}}
+    return out
 
 
 def _validate(cluster: Json, blueprint: Blueprint, desired: Desired, patch: Json, items: Sequence[Item]) -> Asking[None]:
-    """Ask a patch's extension whether the result is right. It sees the variables that are defined for this patch."""
+    """Let a patch's extension validate the result. It receives the variables that are defined for this patch."""
     external = patch.get("external") or {}
     handler = external.get("validateTopologyExtension")
     if not handler:
@@ -294,49 +279,7 @@ def _validate(cluster: Json, blueprint: Blueprint, desired: Desired, patch: Json
 
 
 def _take_over(items: Sequence[Item], desired: Desired) -> None:
-    for item in items:
-        if not has(item.template, *_TEMPLATE_SPEC):
-            continue
-        spec = at(item.template, *_TEMPLATE_SPEC)
-        match item.role:
-            case "infrastructureCluster":
-                desired.infrastructure_cluster["spec"] = _whole(desired.infrastructure_cluster, spec)
-            case "controlPlane":
-                _take_over_control_plane(desired.control_plane, _whole(desired.control_plane, spec))
-            case "controlPlaneMachine":
-                assert desired.control_plane_machine is not None
-                put(desired.control_plane_machine, spec, *_TEMPLATE_SPEC)
-            case "machineDeployment" | "machinePool":
-                workers = desired.machine_deployments if item.role == "machineDeployment" else desired.machine_pools
-                worker = workers[item.topology_name]
-                target = worker.bootstrap if item.holder["fieldPath"].endswith("configRef") else worker.infrastructure
-                if item.role == "machineDeployment":
-                    put(target, spec, *_TEMPLATE_SPEC)
-                else:
-                    target["spec"] = _whole(target, spec)
-
-
-def _whole(target: Json, spec: Any) -> Json:
-    """Return the spec of an object: patches may have made something of it that is none."""
-    if isinstance(spec, dict):
-        return spec
-    raise _misshapen(target, "spec")
-
-
-def _misshapen(target: Json, path: str) -> PatchError:
-    metadata = target.get("metadata") or {}
-    name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
-    return PatchError(
-        f"failed to apply patches to desired state: failed to apply patch to {target.get('kind')} {name}: {path} is not an object"
-    )
-
-
-def _take_over_control_plane(control_plane: Json, spec: Json) -> None:
-    kept = [(path, at(control_plane, *path)) for path in KEPT if has(control_plane, *path)]
-    fresh = {"spec": copied(spec)}
-    for path, value in kept:
-        wrong = next((path[:n] for n in range(2, len(path)) if not isinstance(at(fresh, *path[:n]), dict | None)), None)
-        if wrong is not None:
-            raise _misshapen(control_plane, ".".join(wrong))
-        put(fresh, value, *path)
-    control_plane["spec"] = fresh["spec"]
+    try:
+        take_over(items, desired)
+    except Misshapen as error:
+        raise PatchError(f"failed to apply patches to desired state: {error}") from None

@@ -1,10 +1,10 @@
-"""The templates that patches apply to: one item each, with its holder, and which selectors match it."""
+"""The templates that patches apply to: one item each, with its holder, and the matching selectors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from clusterwright.api.contract import ContractVersion
 from clusterwright.api.meta import Json
@@ -21,13 +21,17 @@ _BOOTSTRAP: Final = "spec.template.spec.bootstrap.configRef"
 _INFRASTRUCTURE: Final = "spec.template.spec.infrastructureRef"
 
 
+_BECOME_OBJECTS: Final = frozenset({"infrastructureCluster", "controlPlane", "machinePool"})
+"""Roles in which the topology makes an object of the template, not another template."""
+
+
 class UnknownClass(Exception):
-    """A worker names a class whose templates nobody has read."""
+    """A worker names a class whose templates were not read."""
 
 
 @dataclass(slots=True)
 class Item:
-    """A template of the class on its way through the patches. `template` is replaced by each patch, never changed."""
+    """A template of the class during patching. Each patch replaces `template` and never changes it."""
 
     uid: str
     role: Role
@@ -36,8 +40,13 @@ class Item:
     topology_name: str = ""
     worker_class: str = ""
 
+    @property
+    def is_bootstrap(self) -> bool:
+        """Whether a worker is bootstrapped by it; else it is the worker's infrastructure."""
+        return bool(self.holder["fieldPath"] == _BOOTSTRAP)
+
     def own_variables(self, variables: PatchVariables) -> Values:
-        """Return the variables that only this item sees."""
+        """Return the variables for this item only."""
         match self.role:
             case "infrastructureCluster":
                 return {}
@@ -55,19 +64,32 @@ def items_of(blueprint: Blueprint, desired: Desired, contract: ContractVersion) 
     Raises UnknownClass.
     """
     return [
-        Item(f"item-{number}", role, _clean(template), _holder(holder, field), name, worker_class)
-        for number, (role, template, holder, field, name, worker_class) in enumerate(_places(blueprint, desired, contract))
+        Item(f"item-{number}", place.role, _prepared(place), _holder(place.holder, place.field), place.topology_name, place.worker_class)
+        for number, place in enumerate(_places(blueprint, desired, contract))
     ]
 
 
-_Place = tuple[Role, Json, Json, str, str, str]
+class _Place(NamedTuple):
+    """A template of the class, the desired object that it becomes, and the object with the reference to that one."""
+
+    role: Role
+    template: Json
+    made: Json
+    holder: Json
+    field: str
+    topology_name: str = ""
+    worker_class: str = ""
 
 
 def _places(blueprint: Blueprint, desired: Desired, contract: ContractVersion) -> Iterator[_Place]:
-    yield "infrastructureCluster", blueprint.infrastructure_cluster, desired.cluster, "spec.infrastructureRef", "", ""
-    yield "controlPlane", blueprint.control_plane, desired.cluster, "spec.controlPlaneRef", "", ""
+    cluster, plane = desired.cluster, desired.control_plane
+    yield _Place(
+        "infrastructureCluster", blueprint.infrastructure_cluster, desired.infrastructure_cluster, cluster, "spec.infrastructureRef"
+    )
+    yield _Place("controlPlane", blueprint.control_plane, plane, cluster, "spec.controlPlaneRef")
     if blueprint.control_plane_machine is not None:
-        yield "controlPlaneMachine", blueprint.control_plane_machine, desired.control_plane, MACHINE_REF[contract], "", ""
+        assert desired.control_plane_machine is not None
+        yield _Place("controlPlaneMachine", blueprint.control_plane_machine, desired.control_plane_machine, plane, MACHINE_REF[contract])
     topology = desired.cluster["spec"]["topology"].get("workers") or {}
     kinds: Sequence[tuple[Role, str, str, Any, dict[str, DesiredWorker]]] = (
         ("machineDeployment", "MachineDeployment", "machineDeployments", blueprint.machine_deployments, desired.machine_deployments),
@@ -79,9 +101,9 @@ def _places(blueprint: Blueprint, desired: Desired, contract: ContractVersion) -
             if name in workers:
                 if worker_class not in templates:
                     raise UnknownClass(f"failed to lookup {noun} class {quote(worker_class)} in ClusterClass")
-                holder = workers[name].object
-                yield role, templates[worker_class].bootstrap, holder, _BOOTSTRAP, name, worker_class
-                yield role, templates[worker_class].infrastructure, holder, _INFRASTRUCTURE, name, worker_class
+                worker, of = workers[name], templates[worker_class]
+                yield _Place(role, of.bootstrap, worker.bootstrap, worker.object, _BOOTSTRAP, name, worker_class)
+                yield _Place(role, of.infrastructure, worker.infrastructure, worker.object, _INFRASTRUCTURE, name, worker_class)
 
 
 def _holder(obj: Json, field: str) -> Json:
@@ -94,16 +116,27 @@ def _holder(obj: Json, field: str) -> Json:
     }
 
 
-def _clean(template: Json) -> Json:
-    """Return a template without what others keep in it for themselves."""
-    metadata = {k: v for k, v in (template.get("metadata") or {}).items() if k != "managedFields"}
-    if metadata.get("annotations"):
-        metadata["annotations"] = {k: v for k, v in metadata["annotations"].items() if k not in HIDDEN_ANNOTATIONS}
-    return {**template, "metadata": metadata}
+def _prepared(place: _Place) -> Json:
+    """Return a template with the labels and annotations of the object that it becomes, without those of other tools.
+
+    Patches see and change these, too: on templates at the top, of objects inside the template.
+    """
+    given = place.made.get("metadata") or {}
+    metadata = {k: v for k, v in (place.template.get("metadata") or {}).items() if k != "managedFields"}
+    own = {part: given[part] for part in ("labels", "annotations") if part in given}
+    template = {**place.template}
+    if place.role in _BECOME_OBJECTS:
+        spec = template.get("spec") or {}
+        inner = spec.get("template") or {}
+        template["spec"] = {**spec, "template": {**inner, "metadata": {**(inner.get("metadata") or {}), **own}}}
+    else:
+        metadata |= own
+    annotations = {k: v for k, v in (metadata.pop("annotations", None) or {}).items() if k not in HIDDEN_ANNOTATIONS}
+    return {**template, "metadata": {**metadata, "annotations": annotations} if annotations else metadata}
 
 
 def matches(selector: Json, item: Item) -> bool:
-    """Return whether a selector of an inline patch means the item."""
+    """Return whether a selector of an inline patch matches the item."""
     if selector.get("apiVersion") != item.template.get("apiVersion") or selector.get("kind") != item.template.get("kind"):
         return False
     wanted = selector.get("matchResources") or {}
@@ -119,7 +152,7 @@ def matches(selector: Json, item: Item) -> bool:
 
 
 def _is_named(wanted: Json | None, name: str) -> bool:
-    """A name may begin or end in a `*`; one elsewhere matches nothing."""
+    """Return whether a name matches; the pattern may begin or end in a `*`, but not contain one elsewhere."""
     for pattern in (wanted or {}).get("names") or ():
         if pattern in ("*", name):
             return True

@@ -1,1 +1,1 @@
-"""What kubeadm installed once and nobody else upgrades: kube-proxy, CoreDNS, its own configuration, permissions."""
+"""Maintain what kubeadm installs once and never upgrades: kube-proxy, CoreDNS, its own configuration, permissions."""

@@ -1,4 +1,4 @@
-"""CoreDNS follows the spec, and serves at every moment of its upgrade."""
+"""Upgrade CoreDNS as the spec asks, without interrupting its service."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CorednsUpgrade:
 
 
 def coredns_upgrade(current: str, configuration: Json) -> CorednsUpgrade | None:
-    """Return the upgrade that the spec asks for; None if the image is right. Raises ValueError."""
+    """Return the upgrade that the spec asks for; None if the image is up to date. Raises ValueError."""
     image = Image.parse(current)
     repository = f"{image.repository}/{image.name}" if image.repository else image.name
     if canonical(repository) != repository:
@@ -79,7 +79,7 @@ def coredns_version(tag: str) -> Version:
 
 
 async def update_coredns(seen: ControlPlaneSnapshot, client: Client) -> None:
-    """Upgrade CoreDNS and its Corefile so that it serves at every moment; raises PassFailed."""
+    """Upgrade CoreDNS and its Corefile without interrupting its service; raises PassFailed."""
     configuration = seen.owner.config_spec.get("clusterConfiguration") or {}
     if SKIP_COREDNS_ANNOTATION in seen.object.metadata.annotations or kubeadm_config.wanted_configuration(seen.owner) is None:
         return
@@ -105,7 +105,7 @@ async def update_coredns(seen: ControlPlaneSnapshot, client: Client) -> None:
 async def _upgrade(
     seen: ControlPlaneSnapshot, client: Client, config_map: ConfigMap, deployment: Unstructured, upgrade: CorednsUpgrade
 ) -> None:
-    """The old Corefile serves from its backup key while the new one is put in place; then image and key switch at once."""
+    """Serve the old Corefile from its backup key while the new one is written; then switch image and key at once."""
     backup = config_map.data.get(COREFILE_BACKUP)
     current = backup if backup and _reads(deployment, COREFILE_BACKUP) else config_map.data[COREFILE]
     # what kubeadm reads is right also where the Corefile cannot be brought to this version: then CoreDNS alone stays as it is

@@ -25,7 +25,7 @@ class Image:
 
     @staticmethod
     def parse(text: str) -> Image:
-        """Read a reference; raises ValueError."""
+        """Parse a reference; raises ValueError."""
         match = _REFERENCE.fullmatch(text)
         if match is None:
             raise ValueError(f"couldn't parse image name: {text!r} is no reference")
@@ -38,7 +38,7 @@ class Image:
 
 
 def canonical(name: str) -> str:
-    """Return a repository with its registry: what names none is on Docker Hub, and official there if it has no path."""
+    """Return a repository with its registry: Docker Hub by default, with the path `library` if there is none."""
     registry, slash, path = name.partition("/")
     if not slash or (registry != "localhost" and not re.search(r"[.:A-Z]", registry)):
         registry, path = _HUB, name
@@ -48,7 +48,7 @@ def canonical(name: str) -> str:
 
 
 def familiar(name: str) -> str:
-    """Return a repository as people write it: Docker Hub goes without saying."""
+    """Return a repository in its short form, without the Docker Hub prefix."""
     if not name.startswith(f"{_HUB}/"):
         return name
     path = name.removeprefix(f"{_HUB}/")
@@ -57,10 +57,10 @@ def familiar(name: str) -> str:
 
 
 def tag_for(version: str) -> str:
-    """Return a version as an image tag: what a tag may not hold becomes an underscore."""
+    """Return a version as an image tag: characters that tags may not contain become underscores."""
     return re.sub(r"[^-a-zA-Z0-9_.]", "_", version)
 
 
 def containers_of(workload: Unstructured) -> list[Json]:
-    """Return the containers of a Deployment or DaemonSet, with fields that we do not know; to be changed and sent back."""
+    """Return the containers of a Deployment or DaemonSet, with unknown fields; change them and send them back."""
     return [dict(c) for c in workload.at("spec", "template", "spec", "containers") or ()]

@@ -1,4 +1,4 @@
-"""kube-proxy follows the version of the control plane."""
+"""Keep kube-proxy at the version of the control plane."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def kube_proxy_image(current: str, version: str, repository: str) -> str:
 
 
 async def update_kube_proxy(seen: ControlPlaneSnapshot, client: Client) -> None:
-    """Let kube-proxy follow the version; raises PassFailed."""
+    """Set kube-proxy to the version of the control plane; raises PassFailed."""
     if SKIP_KUBE_PROXY_ANNOTATION in seen.object.metadata.annotations:
         return
     try:

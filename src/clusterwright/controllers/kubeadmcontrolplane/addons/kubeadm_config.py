@@ -27,19 +27,19 @@ Mutator = Callable[[ClusterConfiguration], ClusterConfiguration]
 
 
 async def exists(client: Client) -> bool:
-    """Return whether kubeadm has left its configuration: the sign of a successful init."""
+    """Return whether kubeadm has written its configuration: the sign of a successful init."""
     return await client.find(ConfigMap, ObjectKey(KUBE_SYSTEM, NAME)) is not None
 
 
 def wanted_configuration(owner: Owner) -> ClusterConfiguration | None:
-    """`clusterConfiguration` of the spec with its defaults; None if the spec says nothing."""
+    """Return `clusterConfiguration` of the spec with its defaults; None if the spec has none."""
     if not is_defined(convert(owner.config_spec, KubeadmConfigSpec).cluster_configuration):
         return None
     return convert(defaulted_config_spec(owner), KubeadmConfigSpec).cluster_configuration
 
 
 def mutator(owner: Owner) -> Mutator:
-    """Return what the spec changes in the cluster's configuration; nothing if it says nothing."""
+    """Return a function that applies the spec's `clusterConfiguration` to the cluster's; it does nothing without one."""
     wanted = wanted_configuration(owner)
 
     def mutate(current: ClusterConfiguration) -> ClusterConfiguration:
@@ -65,7 +65,7 @@ def mutator(owner: Owner) -> Mutator:
 
 
 def dns_mutator(repository: str, tag: str) -> Mutator:
-    """Sets where CoreDNS comes from; what is empty stays."""
+    """Return a function that sets where CoreDNS comes from; empty fields are left unchanged."""
 
     def mutate(current: ClusterConfiguration) -> ClusterConfiguration:
         dns = current.dns or DNS()
@@ -76,7 +76,7 @@ def dns_mutator(repository: str, tag: str) -> Mutator:
 
 
 async def update(client: Client, version: str, mutate: Mutator) -> None:
-    """Apply a change and the version to the ConfigMap; no difference, no write. Raises ApiError or ValueError."""
+    """Apply a change and the version to the ConfigMap; write only if something differs. Raises ApiError or ValueError."""
     parsed = parse_version(version)
     for attempt in range(1, _TRIES + 1):
         found = await client.live.get(ConfigMap, ObjectKey(KUBE_SYSTEM, NAME))
@@ -109,7 +109,7 @@ def _without_empty(value: Any) -> Any:
 
 
 def _render(old: str, config: ClusterConfiguration, data: AdditionalData, version: str) -> str:
-    """Return the document for the new version; what kubeadm has there and we do not know stays."""
+    """Return the document for the new version; unknown fields of kubeadm's document are kept."""
     document = cluster_document(config, data, api_version_for(parse_version(version)))
     before = next((d for d in yamlreader.load_all(old) if isinstance(d, dict) and d.get("kind") == "ClusterConfiguration"), {})
     if before.get("apiVersion") == document["apiVersion"]:

@@ -1,4 +1,4 @@
-"""The binding that newer versions of kubeadm count on, and older ones did not make.
+"""The role binding that newer versions of kubeadm need and older ones did not create.
 
 kubeadm has made the one of its administrators, `kubeadm:cluster-admins`, by itself since Kubernetes 1.29 (cluster-api #14081).
 """
@@ -16,7 +16,7 @@ _BINDINGS: tuple[tuple[str, str, Json], ...] = (
 
 
 async def ensure_permissions(client: Client) -> None:
-    """Create the bindings that newer kubeadm versions count on; existing ones are left as they are. Raises ApiError."""
+    """Create the bindings that newer kubeadm versions need; existing ones are left as they are. Raises ApiError."""
     for name, role, subject in _BINDINGS:
         if await client.find(CLUSTER_ROLE_BINDING, ObjectKey("", name)) is not None:
             continue

@@ -1,4 +1,4 @@
-"""What is looked after once all Machines are as they should be."""
+"""The maintenance that follows once all Machines are up to date."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clusterwright.workload.access import NotConnected
 
 
 async def maintain(writer: MachineWriter, run: Run) -> None:
-    """Leftovers, kube-proxy, CoreDNS, and when certificates expire. Without a connection nothing is done. Raises PassFailed."""
+    """Maintain leftovers, kube-proxy, CoreDNS and the expiry of certificates; nothing without a connection. Raises PassFailed."""
     try:
         client = await workload_client(writer.deps, run.seen.cluster.key)
     except NotConnected:
@@ -33,7 +33,7 @@ async def maintain(writer: MachineWriter, run: Run) -> None:
 
 
 async def _write_down_expiry(writer: MachineWriter, seen: ControlPlaneSnapshot, machine: ControlPlaneMachine) -> None:
-    """When the API server certificate of a Machine expires; once, because a Machine never renews it."""
+    """Record when the API server certificate of a Machine expires; once, because a Machine never renews it."""
     config = machine.config
     if machine.deleting or not machine.has_node or config is None or CERTIFICATES_EXPIRY_ANNOTATION in config.metadata.annotations:
         return
@@ -49,7 +49,7 @@ async def _write_down_expiry(writer: MachineWriter, seen: ControlPlaneSnapshot, 
 
 
 def api_server_port(config: Unstructured) -> int:
-    """Return where the API server of a Machine listens, as its KubeadmConfig has it."""
+    """Return the port of a Machine's API server, as its KubeadmConfig sets it."""
     for path in (("initConfiguration", "localAPIEndpoint"), ("joinConfiguration", "controlPlane", "localAPIEndpoint")):
         port = config.at("spec", *path, "bindPort")
         if isinstance(port, int) and port:

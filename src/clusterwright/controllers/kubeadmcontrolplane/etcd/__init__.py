@@ -1,1 +1,1 @@
-"""The etcd cluster below a control plane: its arithmetic, and every change of its membership."""
+"""The etcd cluster of a control plane: quorum arithmetic, and every change of membership."""

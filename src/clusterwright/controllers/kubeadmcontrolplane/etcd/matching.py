@@ -17,14 +17,14 @@ LEARNER_GRACE = timedelta(seconds=20)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matching:
-    """Whether etcd members and Machines are the same set, and the members that belong to nobody."""
+    """The result of comparing etcd members with Machines, and the members without a Machine."""
 
     holds: bool
     strays: tuple[EtcdMember, ...] = ()
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """One line for each member of no Machine."""
+        """Return one line for each member without a Machine."""
         return tuple(
             f"Etcd member {m.name or f'{m.id} (Name not yet assigned)'} does not have a corresponding Machine" for m in self.strays
         )
@@ -36,7 +36,7 @@ def match_members(
     nodes: Mapping[str, Node],
     now: datetime,
 ) -> Matching:
-    """Compare members with Machines. `nodes` are those that were found; a Node gets two minutes for its member to appear."""
+    """Compare members with Machines. `nodes` are the existing Nodes; the member of a new Node has two minutes to appear."""
     if members is None:
         return Matching(holds=not any(m.has_node for m in machines))
     holds = True

@@ -1,4 +1,4 @@
-"""Changing the membership of an etcd cluster: removing a member, moving the leadership."""
+"""Change the membership of an etcd cluster: remove a member, move the leadership."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Membership:
     async def remove(self, member: EtcdMember) -> None:
         """Remove a member through another one; a member that is gone already is success. Raises MembershipError.
 
-        Every other member is asked in turn, because one that answers may still be cut off from the rest. The last member is never
-        removed, and no member without which those that answer right now would not be a quorum: what Machines report of their members
-        may be older, and does not show whether a member is alive.
+        Try every other member in turn, because one that answers may still be cut off from the rest. Never remove the last member, or one
+        without which the members that answer now would not be a quorum: the Machines' conditions may be older, and do not show whether a
+        member is alive.
         """
         failure = MembershipError(f"{_UNREACHABLE}: no Node to connect to")
         for node in [n for n in self.nodes if n != member.name]:
@@ -64,7 +64,7 @@ class Membership:
         await etcd.remove_member(member.id)
 
     async def _require_quorum(self, voters: Sequence[EtcdMember]) -> None:
-        """Ask every member that would stay; raises NotSafe."""
+        """Check that enough of the remaining members answer; raises NotSafe."""
         needed, answering = quorum(len(voters)), 0
         for voter in voters:
             if answering >= needed:
@@ -79,10 +79,10 @@ class Membership:
             raise NotSafe(f"{answering} of {len(voters)} remaining etcd members answer, at least {needed} required for etcd quorum")
 
     async def forward_leadership(self, leader: str, candidates: Sequence[str]) -> None:
-        """If the member on the Node `leader` leads, let the first candidate lead that can. Raises MembershipError.
+        """If the member on the Node `leader` leads, move the leadership to the first candidate that can lead. Raises MembershipError.
 
         Only a leader itself can hand over. One that cannot be reached, while another member answers, keeps the leadership until it is
-        removed through the others, who then elect the next leader: otherwise nobody could ever replace its machine.
+        removed through the others, which then elect the next leader: otherwise its machine could never be replaced.
         """
         failure: Exception | None = None
         for candidate in candidates:
@@ -101,7 +101,7 @@ class Membership:
         raise MembershipError(_NOT_MOVED) from failure
 
     async def _require_another(self, leader: str, error: Exception) -> None:
-        """Ask the other members to list all; raises MembershipError if none of them can."""
+        """Ask the other members for the member list; raises MembershipError if none of them answers."""
         for node in [n for n in self.nodes if n != leader]:
             try:
                 etcd = await self.workload.etcd(self.cluster, [node])
@@ -124,7 +124,7 @@ class Membership:
 
 
 async def _handed_over(etcd: EtcdClient, leader: str, candidate: str) -> bool:
-    """Return whether the member on the Node `leader` leads no longer; False if the candidate is not a member."""
+    """Return whether the member on the Node `leader` no longer leads; False if the candidate is not a member."""
     members = await etcd.members()
     if not any(m.name == leader and m.id == etcd.status.leader_id for m in members):
         return True

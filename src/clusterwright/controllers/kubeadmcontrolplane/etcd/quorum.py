@@ -1,7 +1,7 @@
-"""Quorum arithmetic: who counts, and what a change of membership would leave. Pure.
+"""Quorum arithmetic: which members count, and the state after a change of membership. Pure.
 
-Two different counts are in use. The Available condition judges what is: members without a name are starting and count as
-healthy learners. A projection judges what would be after a change of ours: there, doubt counts against the change.
+Two counts are in use. The Available condition judges the present: members without a name are starting and count as healthy learners. A
+projection judges the state after a change of ours: there, doubt counts against the change.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Projection:
 
     @property
     def safe(self) -> bool:
-        """Whether the cluster would keep its quorum and no learner would be left half-joined."""
+        """Whether the cluster would keep its quorum without a half-joined learner."""
         return self.learners == 0 and self.voting - self.unhealthy >= quorum(self.voting)
 
 
@@ -42,8 +42,8 @@ def project_etcd(
 ) -> Projection:
     """Return the etcd cluster after one member joined (`add`) or the member called `remove` left.
 
-    A member that joins is unhealthy until it has caught up, unless it is the first. Members of no Machine are judged by
-    their alarms, members without a name count as unhealthy learners.
+    A member that joins is unhealthy until it has caught up, unless it is the first. Members without a Machine are judged by their alarms,
+    members without a name count as unhealthy learners.
     """
     sick = {m.node for m in machines if m.has_node and not m.is_true(names.ETCD_MEMBER)}
     known = {m.node for m in machines if m.has_node}

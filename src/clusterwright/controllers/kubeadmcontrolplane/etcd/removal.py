@@ -1,4 +1,4 @@
-"""Leaving etcd in good order: members that belong to nobody, and Machines that are on their way out."""
+"""Remove etcd members in good order: those without a Machine, and those of Machines under deletion."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ async def remove_stray(writer: MachineWriter, run: Run, stray: EtcdMember) -> No
 
 
 async def release_machine(writer: MachineWriter, run: Run, machine: ControlPlaneMachine) -> None:
-    """Take the Machine's member out of etcd, then let the Machine controller go on. Raises PassFailed."""
+    """Remove the Machine's member from etcd, then let the Machine controller continue. Raises PassFailed."""
     if len(run.done.owned) <= 1 or not run.done.managed_etcd or await _leave_etcd(writer, run, machine):
         await remove_hook(writer, run, machine.name)
 
 
 async def _leave_etcd(writer: MachineWriter, run: Run, machine: ControlPlaneMachine) -> bool:
-    """Return whether the Machine has no member any more; not while its removal would not be safe. Raises PassFailed if it fails."""
+    """Remove the Machine's member if that is safe; return whether it has none any more. Raises PassFailed if the removal fails."""
     members, owned = run.done.inspection.members, run.done.owned
     if run.done.inspection.nodes_error is not None:
         raise PassFailed(f"unable to remove pre-terminate hook: {run.done.inspection.nodes_error}")
@@ -63,10 +63,10 @@ async def _leave_etcd(writer: MachineWriter, run: Run, machine: ControlPlaneMach
 
 
 async def forward_leadership(writer: MachineWriter, run: Run, machine: ControlPlaneMachine) -> None:
-    """Let another member lead etcd if the Machine's member leads. Raises MembershipError.
+    """Move the etcd leadership away from the Machine's member. Raises MembershipError.
 
-    Before kubeadm init has succeeded nobody leads, and a first Machine that fails must be replaceable. If all Machines are being deleted,
-    the last of them could otherwise never go: etcd elects the next leader when the present one is removed.
+    Do nothing before kubeadm init has succeeded: there is no leader, and a failed first Machine must be replaceable. Do nothing if all
+    Machines are being deleted: the last one could otherwise never go, and etcd elects a new leader anyway.
     """
     if not run.done.initialized:
         return
@@ -84,7 +84,7 @@ async def forward_leadership(writer: MachineWriter, run: Run, machine: ControlPl
 
 
 async def remove_hook(writer: MachineWriter, run: Run, name: str) -> None:
-    """Let the Machine controller go on with a Machine; raises PassFailed."""
+    """Let the Machine controller continue with a Machine; raises PassFailed."""
     body = {"metadata": {"annotations": {KCP_PRE_TERMINATE_HOOK: None}}}
     try:
         answer = await writer.deps.client.patch(Machine, run.done.machine(name).key, body)
@@ -96,7 +96,7 @@ async def remove_hook(writer: MachineWriter, run: Run, name: str) -> None:
 
 
 async def member_name(writer: MachineWriter, run: Run, machine: ControlPlaneMachine) -> str | None:
-    """Return the name of the Machine's etcd member, which is its Node's; None if the Node cannot be told."""
+    """Return the name of the Machine's etcd member, which is its Node's; None if the Node is unknown."""
     if machine.has_node:
         return machine.node
     provider_id = machine.provider_id

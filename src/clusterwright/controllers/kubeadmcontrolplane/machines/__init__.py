@@ -1,1 +1,1 @@
-"""The Machines of a control plane: as decisions see them, what they should be, and what is done to them."""
+"""The Machines of a control plane: their state, their desired state, and the actions on them."""

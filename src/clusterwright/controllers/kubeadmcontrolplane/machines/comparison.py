@@ -1,6 +1,6 @@
-"""Whether a Machine is what the spec asks for: what differs, and the UpToDate condition that says so. Pure.
+"""Compare a Machine with the spec: the differences, and the UpToDate condition that reports them. Pure.
 
-Specs are compared as the models dump them, so that absent and empty are alike wherever the API says so.
+Specs are compared in the form that the models dump, so that absent and empty are equal where the API treats them so.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ UP_TO_DATE: Table[ControlPlaneMachine] = Table(
 
 
 def compare(owner: Owner, machine: ControlPlaneMachine, *, now: datetime) -> Differences:
-    """Return what must be rolled out, if anything. Raises ValueError where the spec cannot be understood."""
+    """Return what must be rolled out, if anything. Raises ValueError if the spec is invalid."""
     rollout = owner.spec.get("rollout") or {}
     days = (rollout.get("before") or {}).get("certificatesExpiryDays") or 0
     expiry = machine.object.status.certificates_expiry_date
@@ -118,7 +118,7 @@ def compare(owner: Owner, machine: ControlPlaneMachine, *, now: datetime) -> Dif
 
 
 def infrastructure_matches(owner: Owner, machine: ControlPlaneMachine) -> bool:
-    """Return whether the InfraMachine was cloned from the template that is wanted; what is not known counts as a match."""
+    """Return whether the InfraMachine was cloned from the wanted template; unknown origin counts as a match."""
     if machine.infrastructure is None:
         return True
     found = machine.infrastructure.metadata.annotations
@@ -129,13 +129,13 @@ def infrastructure_matches(owner: Owner, machine: ControlPlaneMachine) -> bool:
 
 
 def is_cloned(machine: ControlPlaneMachine) -> bool:
-    """Return whether the InfraMachine says which template it was made from."""
+    """Return whether the InfraMachine records the template that it was cloned from."""
     found = machine.infrastructure.metadata.annotations if machine.infrastructure is not None else {}
     return CLONED_FROM_NAME_ANNOTATION in found and CLONED_FROM_GROUP_KIND_ANNOTATION in found
 
 
 def config_matches(owner: Owner, machine: ControlPlaneMachine) -> bool:
-    """Return whether the KubeadmConfig is what a joining (or, for the first Machine, an initializing) Machine would get today."""
+    """Return whether the KubeadmConfig is what a joining (or, for the first Machine, an initializing) Machine would get now."""
     if machine.object.spec.bootstrap.config_ref is None or machine.config is None:
         return True
     found = machine.config.at("spec") or {}
@@ -149,7 +149,7 @@ def _is_init(spec: Mapping[str, Any]) -> bool:
 
 
 def joining_configs(owner: Owner, config: Unstructured) -> tuple[Json, Json]:
-    """Return a KubeadmConfig's spec beside the one that is wanted, both as of a Machine that joins, levelled to be compared."""
+    """Return a KubeadmConfig's spec and the wanted one, both in the form for a joining Machine, normalised for comparison."""
     return _levelled(config.at("spec") or {}, config_spec(owner, join=True), join=True)
 
 
@@ -167,7 +167,7 @@ def _levelled(found: Mapping[str, Any], wanted: Mapping[str, Any], *, join: bool
 
 
 def _dumped(spec: Mapping[str, Any]) -> Json:
-    """Return the spec as its model writes it: no empty lists and objects but those that mean something."""
+    """Return the spec as its model dumps it, without empty lists and objects, except those with a meaning."""
     return to_json(convert(spec, KubeadmConfigSpec))
 
 
@@ -182,7 +182,7 @@ def _to_join(current: Json, desired: Json) -> None:
 
 
 def _align(current: Json, desired: Json) -> None:
-    """What kubeadm or other flows set, and never a reason to roll out."""
+    """Ignore differences in fields that kubeadm or other controllers set and that never cause a rollout."""
     wanted = desired.get("clusterConfiguration") or {}
     cluster = current.setdefault("clusterConfiguration", {})
     for field in ("controlPlaneEndpoint", "dns"):
@@ -212,7 +212,7 @@ def _normalised(spec: Json) -> Json:
 
 
 def _pruned(value: Json) -> Json:
-    """Without empty objects, but for the one whose presence means something."""
+    """Return the value without empty objects, except the one whose presence has a meaning."""
     out: Json = {}
     for key, item in value.items():
         if isinstance(item, dict):

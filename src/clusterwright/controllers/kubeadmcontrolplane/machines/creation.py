@@ -1,4 +1,4 @@
-"""Creating a Machine with what belongs to it; and taking away what a failure left."""
+"""Create a Machine with its dependent objects; clean up after failures."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ from clusterwright.runtime.errors import ApiError, NotFound
 async def create_machine(writer: MachineWriter, run: Run, *, join: bool) -> None:
     """Create an InfraMachine, a KubeadmConfig and a Machine. Raises PassFailed.
 
-    The name is the same whenever the situation is, so that a pass that does not see its own last creation repeats it and makes
-    nothing new. What was made before a refusal is taken away again; after a failure that may have taken effect it stays, and
-    the next pass goes on with it.
+    The same situation gives the same name, so that a pass that does not see its own last creation repeats it and creates nothing new. After
+    a refusal, remove what was created before; after a failure that may have taken effect, keep it for the next pass.
     """
     try:
         name = _next_name(writer, run.done)
@@ -72,7 +71,7 @@ async def _create(writer: MachineWriter, run: Run, name: str, *, join: bool) -> 
 
 
 def _next_name(writer: MachineWriter, seen: ControlPlaneDone) -> str:
-    """Return the name of a create that was never answered, or else a new name. Raises PassFailed."""
+    """Return the name of a create request that got no answer, or else a new name. Raises PassFailed."""
     present = {m.name for m in seen.owned}
     for name in writer.unconfirmed.names(seen.key):
         if name not in present:
@@ -96,7 +95,7 @@ def _next_name(writer: MachineWriter, seen: ControlPlaneDone) -> str:
 
 
 async def sweep(writer: MachineWriter, run: Run) -> None:
-    """Delete what was made for a Machine that never came to be: a KubeadmConfig and an InfraMachine that still belong to us."""
+    """Delete the leftovers of a Machine that was never created: a KubeadmConfig and an InfraMachine that still belong to us."""
     seen, client = run.done, writer.deps.client
     reference, labels = seen.object.spec.machine_template.spec.infrastructure_ref, desired.labels(seen.owner)
     kinds = [KUBEADM_CONFIG]

@@ -1,4 +1,4 @@
-"""The objects a control plane wants: Machines, their KubeadmConfigs and InfraMachines, as server-side apply intents. Pure."""
+"""The desired objects of a control plane: Machines, their KubeadmConfigs and InfraMachines, as server-side apply intents. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LOCAL_MODE_FROM, _LOCAL_MODE_UNTIL = (1, 31, 0), (1, 36, 0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """The control plane as its objects see it. `spec` is its spec as JSON."""
+    """The control plane as the owner of its objects. `spec` is its spec as JSON."""
 
     name: str
     namespace: str
@@ -40,7 +40,7 @@ class Owner:
 
     @property
     def version(self) -> str:
-        """The Kubernetes version wanted."""
+        """The wanted Kubernetes version."""
         return str(self.spec.get("version", ""))
 
     @property
@@ -70,7 +70,7 @@ class Owner:
 
     @property
     def controller_reference(self) -> OwnerReference:
-        """The same, typed."""
+        """Return the typed form of the same ownerReference."""
         return OwnerReference(
             api_version=self.api_version,
             kind="KubeadmControlPlane",
@@ -82,7 +82,7 @@ class Owner:
 
 
 def labels(owner: Owner) -> dict[str, str]:
-    """Labels of everything that belongs to a Machine of the control plane; ours cannot be overridden."""
+    """Return the labels of a Machine and its dependent objects; users cannot override ours."""
     metadata = owner.machine_template.get("metadata") or {}
     return {
         **(metadata.get("labels") or {}),
@@ -93,7 +93,7 @@ def labels(owner: Owner) -> dict[str, str]:
 
 
 def template_annotations(owner: Owner) -> dict[str, str]:
-    """Annotations of the template."""
+    """Return the annotations of the template."""
     metadata = owner.machine_template.get("metadata") or {}
     return dict(metadata.get("annotations") or {})
 
@@ -104,7 +104,7 @@ def deletion_timeouts(owner: Owner) -> Json:
 
 
 def readiness_gates(owner: Owner) -> list[Json]:
-    """Our gates, then those of the user, each type once."""
+    """Return our readiness gates, then those of the user, each type once."""
     ours = (names.NODE_LABELS_AND_TAINTS, *names.pod_conditions(managed_etcd=owner.managed_etcd))
     if owner.managed_etcd:
         ours = (*ours, names.ETCD_MEMBER)
@@ -128,7 +128,7 @@ def new_machine(owner: Owner, *, name: str, failure_domain: str, infrastructure_
 
 
 def updated_machine(owner: Owner, stored: Unstructured, *, version: str | None = None) -> Json:
-    """Return an existing Machine as it should be: what identifies it stays, metadata and timeouts follow the template."""
+    """Return an existing Machine in its desired state: its identity stays, metadata and timeouts follow the template."""
     kept = stored.metadata.annotations.get(REMEDIATION_FOR_ANNOTATION)
     spec: Mapping[str, Any] = stored.json.get("spec") or {}
     config_ref = (spec.get("bootstrap") or {}).get("configRef")
@@ -176,7 +176,7 @@ def _machine(
 
 
 def defaulted_config_spec(owner: Owner) -> Json:
-    """`kubeadmConfigSpec` with the feature gate that Kubernetes 1.31 to 1.35 want; an explicit value is kept. Raises ValueError."""
+    """Return `kubeadmConfigSpec` with the feature gate for Kubernetes 1.31 to 1.35; an explicit value is kept. Raises ValueError."""
     spec: Json = deepcopy(dict(owner.config_spec))
     if not _LOCAL_MODE_FROM <= parse_version(owner.version).release < _LOCAL_MODE_UNTIL:
         return spec
@@ -219,7 +219,7 @@ def new_config(owner: Owner, *, name: str, join: bool) -> Json:
 
 
 def cloned_from(owner: Owner) -> dict[str, str]:
-    """Return which template an InfraMachine was made from, as annotations."""
+    """Return annotations that name the template of an InfraMachine."""
     ref = owner.infrastructure_ref
     return {
         CLONED_FROM_NAME_ANNOTATION: str(ref.get("name", "")),
@@ -247,7 +247,7 @@ def new_infrastructure(owner: Owner, template: Unstructured, *, name: str) -> Js
 
 
 def metadata_intent(owner: Owner, obj: Unstructured) -> Json:
-    """Only labels and annotations of an existing InfraMachine or KubeadmConfig, for the metadata manager."""
+    """Return only labels and annotations of an existing InfraMachine or KubeadmConfig, for the metadata manager."""
     metadata = obj.metadata
     intent: Json = {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid, "labels": labels(owner)}
     # always there, though it may be empty: left out, the map would go with all annotations if this manager ever owned it

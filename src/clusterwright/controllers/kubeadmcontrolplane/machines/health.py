@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - tables are laid out to be read as such
-"""What a look at a Machine's Node and static Pods means for the Machine's conditions. Pure."""
+"""Derive a Machine's health conditions from its Node and static Pods. Pure."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def node_ready_status(node: Node | None) -> str:
 
 
 def is_unreachable(node: Node) -> bool:
-    """Return whether Kubernetes has lost the Node's kubelet for long."""
+    """Return whether Kubernetes has lost contact with the Node's kubelet for a long time."""
     return any(t.key == UNREACHABLE_TAINT and t.effect == "NoExecute" for t in node.spec.taints)
 
 

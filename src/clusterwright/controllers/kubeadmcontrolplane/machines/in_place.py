@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - tables are laid out to be read as such
-"""Updates in place: whether a Machine that is not what the spec asks for can become it, and how that is begun."""
+"""In-place updates: decide whether an outdated Machine can be updated in place, and start the update."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MARK: Final = {UPDATE_IN_PROGRESS_ANNOTATION: ""}
 
 
 class Rollout(Enum):
-    """How the chosen Machine becomes what the spec asks for."""
+    """How to bring the chosen Machine up to date."""
 
     REPLACE = "delete it"
     WAIT = "wait for the others to become healthy"
@@ -49,7 +49,7 @@ class Rollout(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InPlaceFacts:
-    """The chosen Machine; whether the preflight checks pass, and whether they do without it."""
+    """The chosen Machine; whether the preflight checks pass with it, and without it."""
 
     machine: ControlPlaneMachine
     is_enabled: bool
@@ -107,7 +107,7 @@ IN_PLACE: Table[InPlaceFacts] = Table(
 
 
 async def can_update(writer: MachineWriter, run: Run, machine: ControlPlaneMachine) -> bool:
-    """Return whether an extension says that it can make the Machine what the spec asks for; no if there is none. Raises PassFailed."""
+    """Return whether an extension can update the Machine in place; False if there is none. Raises PassFailed."""
     try:
         return await _can_update(writer, run, machine)
     except (ApiError, ExtensionError, PatchFailed) as error:
@@ -148,7 +148,7 @@ async def _can_update(writer: MachineWriter, run: Run, machine: ControlPlaneMach
 
 
 async def _levelled(writer: MachineWriter, what: str, intent: Json) -> Json:
-    """Return the object as the API server would store it, so that its defaults are no difference. Raises PassFailed."""
+    """Return the object as the API server would store it, so that defaults are not differences. Raises PassFailed."""
     try:
         return dict((await writer.deps.client.apply(intent, field_manager=FIELD_MANAGER, dry_run=True)).json)
     except ApiError as error:
@@ -157,7 +157,7 @@ async def _levelled(writer: MachineWriter, what: str, intent: Json) -> Json:
 
 
 def _like(obj: Mapping[str, Any], metadata: Mapping[str, Any]) -> Json:
-    """Return an object with other labels and annotations: to bring them in step is nobody's update."""
+    """Return an object with the labels and annotations of another: those are synced without an update."""
     own = obj.get("metadata") or {}
     kept = {field: own[field] for field in ("name", "namespace") if field in own}
     changed = {field: dict(metadata[field]) for field in ("labels", "annotations") if metadata.get(field)}
@@ -169,9 +169,9 @@ def _like(obj: Mapping[str, Any], metadata: Mapping[str, Any]) -> Json:
 
 
 async def begin_update(writer: MachineWriter, run: Run, name: str) -> None:
-    """Begin an update in place, or complete a beginning that was interrupted: every step may be repeated.
+    """Start an in-place update, or complete an interrupted start: every step may be repeated.
 
-    The Machine is marked first and its hook last, so that the Machine controller acts on the whole. Raises PassFailed.
+    The Machine is marked first and its hook set last, so that the Machine controller sees the complete update. Raises PassFailed.
     """
     machine, owner, client, template = run.done.machine(name), run.done.owner, writer.deps.client, run.seen.template
     where = f"failed to complete triggering in-place update for Machine {machine.key}"

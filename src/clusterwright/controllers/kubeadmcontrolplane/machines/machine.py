@@ -1,4 +1,4 @@
-"""An owned Machine with what belongs to it, as decisions see it. Pure."""
+"""An owned Machine with its dependent objects, as input for decisions. Pure."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
-    """What keeps a Machine from being what the spec asks for; nothing, by default."""
+    """The differences between a Machine and the spec; none by default."""
 
     certificates_expiring: bool = False
     rollout_due: bool = False
     wanted_version: str | None = None
-    """None: it has the version that is wanted."""
+    """The wanted version; None: the Machine has it."""
     config: bool = False
     infrastructure: bool = False
 
@@ -55,15 +55,15 @@ class ControlPlaneMachine:
     infrastructure: Unstructured | None = None
     config: Unstructured | None = None
     differences: Differences = NO_DIFFERENCE
-    """From what the spec asks for, as this pass found them."""
+    """The differences from the spec, as this pass found them."""
 
     @staticmethod
     def of(original: Original[Machine]) -> ControlPlaneMachine:
-        """Return a Machine as read, without what belongs to it."""
+        """Return a Machine as read, without its dependent objects."""
         return ControlPlaneMachine(object=original.object, original=original)
 
     def answered(self, original: Original[Machine]) -> ControlPlaneMachine:
-        """Return the Machine as the API server answered a write; what this pass found out about it stays."""
+        """Return the Machine from the API server's answer to a write; the findings of this pass are kept."""
         fresh, known = original.object, self.object
         conditions = fresh.status.conditions
         for type in (*names.MACHINE_OWNED_CONDITIONS, names.OWNER_REMEDIATED):
@@ -82,7 +82,7 @@ class ControlPlaneMachine:
 
     @cached_property
     def stored(self) -> Unstructured:
-        """The Machine as the API server has it, with fields that we do not know."""
+        """The Machine as the API server stores it, with unknown fields."""
         assert self.original is not None
         return Unstructured(msgspec.json.decode(self.original.raw))
 
@@ -98,7 +98,7 @@ class ControlPlaneMachine:
 
     @property
     def uid(self) -> str:
-        """Its uid."""
+        """Its UID."""
         return self.object.metadata.uid
 
     @property
@@ -108,12 +108,12 @@ class ControlPlaneMachine:
 
     @property
     def deletion_timestamp(self) -> datetime | None:
-        """When its deletion was asked for."""
+        """When its deletion was requested."""
         return self.object.metadata.deletion_timestamp
 
     @property
     def deleting(self) -> bool:
-        """Whether its deletion was asked for."""
+        """Whether its deletion was requested."""
         return self.deletion_timestamp is not None
 
     @property
@@ -123,23 +123,23 @@ class ControlPlaneMachine:
 
     @property
     def node(self) -> str:
-        """The name of its Node; empty: not known."""
+        """The name of its Node; empty if unknown."""
         reference = self.object.status.node_ref
         return reference.name if reference is not None else ""
 
     @property
     def has_node(self) -> bool:
-        """Whether its Node is known; a Machine without is provisioning."""
+        """Whether its Node is known; without one, the Machine is provisioning."""
         return bool(self.node)
 
     @property
     def provider_id(self) -> str:
-        """What its provider calls it; empty: it has not said."""
+        """Its provider ID; empty if not reported."""
         return self.object.spec.provider_id
 
     @property
     def failure_domain(self) -> str:
-        """Where it was put."""
+        """Its failure domain."""
         return self.object.spec.failure_domain
 
     @property
@@ -149,7 +149,7 @@ class ControlPlaneMachine:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether it must be replaced or updated: not what the spec asks for, and not on its way out already."""
+        """Whether it must be replaced or updated: it differs from the spec and is not being deleted."""
         return self.differences.any and not self.deleting
 
     @property
@@ -172,16 +172,16 @@ class ControlPlaneMachine:
         return get(self.conditions, type)
 
     def is_true(self, type: str) -> bool:
-        """Return whether the condition is there and True."""
+        """Return whether the condition exists and is True."""
         return is_true(self.conditions, type)
 
     def is_false(self, type: str) -> bool:
-        """Return whether the condition is there and False."""
+        """Return whether the condition exists and is False."""
         return is_false(self.conditions, type)
 
     @property
     def unhealthy(self) -> bool:
-        """Whether a health check found it wanting."""
+        """Whether a health check found it unhealthy."""
         return owned_machines.is_unhealthy(self.object)
 
     @property
@@ -209,7 +209,7 @@ class ControlPlaneMachine:
         return any(not self.is_true(t) for t in types)
 
     def failing_since(self, types: Iterable[str]) -> datetime | None:
-        """Return the earliest transition among the conditions that are there and not True."""
+        """Return the earliest transition among the conditions that exist and are not True."""
         found = (c for t in types if (c := self.condition(t)) is not None and c.status != "True")
         return min((c.last_transition_time for c in found if c.last_transition_time), default=None)
 
@@ -225,5 +225,5 @@ def newest(machines: Iterable[ControlPlaneMachine]) -> ControlPlaneMachine | Non
 
 
 def subjects(machines: Iterable[ControlPlaneMachine]) -> tuple[Subject, ...]:
-    """Machines, for the `about` of a guard."""
+    """Return Machines for the `about` of a guard."""
     return tuple(core_subject("Machine", m.key) for m in machines)

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - tables are laid out to be read as such
-"""What etcd says of the member on a Machine, and what that means for the Machine's condition. Pure."""
+"""Derive a Machine's etcd condition from the state of its member. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LEARNER = "Waiting for learner etcd member to be promoted"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EtcdFacts:
-    """What asking etcd found, in the order of asking; the first failure ends it.
+    """The answers of etcd, in the order of the requests; the first failure ends them.
 
     `members` is None if the list was not got. `asked` is False where no Node could be asked.
     """
@@ -27,12 +27,12 @@ class EtcdFacts:
     alarms_error: str | None = None
     members: tuple[EtcdMember, ...] | None = None
     silent: Mapping[str, str] = field(default_factory=dict)
-    """By Node: why its own member does not answer, though others list it."""
+    """The reason why a listed member does not answer, by Node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberFacts:
-    """A Machine beside what etcd said."""
+    """A Machine and the answers of etcd."""
 
     machine: ControlPlaneMachine
     nodes_listed: bool
@@ -45,7 +45,7 @@ class MemberFacts:
 
     @property
     def alarms(self) -> tuple[str, ...]:
-        """The member's alarms that say something, worst known order first."""
+        """The member's alarms, in order of severity."""
         found = self.member.alarms if self.member is not None else ()
         return tuple(a for a in ("NOSPACE", "CORRUPT") if a in found)
 
@@ -179,7 +179,7 @@ def alarm_text(f: MemberFacts) -> str:
 
 
 def _unhealthy(text: str | Message[MemberFacts]) -> Transition[MemberFacts]:
-    """Return the deprecated condition of a member that is not well."""
+    """Return the deprecated condition of an unhealthy member."""
     return false("EtcdMemberUnhealthy", text, "Error")
 
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - tables are laid out to be read as such
-"""Whether a Machine may be remediated, which one, and why not. Pure."""
+"""Decide whether a Machine may be remediated, which one, and why not. Pure."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ DEFAULT_MIN_HEALTHY_PERIOD = timedelta(hours=1)
 
 
 class GarbledHistory(Exception):
-    """A remediation annotation that is not ours to guess about."""
+    """A remediation annotation is invalid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemediationData:
-    """What the remediation annotations say: the Machine that was deleted, when, and how often in a row."""
+    """The content of the remediation annotations: the deleted Machine, the time, and the number of retries in a row."""
 
     machine: str
     time: datetime | None
@@ -63,7 +63,7 @@ class RemediationData:
 
 
 def last_remediation(lock: str | None, machines: Sequence[ControlPlaneMachine]) -> RemediationData | None:
-    """Return the newest remediation known: the one in progress, else the newest that a Machine remembers."""
+    """Return the newest known remediation: the one in progress, else the newest recorded on a Machine."""
     if lock is not None:
         return RemediationData.parse(lock)
     found = [
@@ -73,7 +73,7 @@ def last_remediation(lock: str | None, machines: Sequence[ControlPlaneMachine]) 
 
 
 def settings(spec: Mapping[str, Any]) -> tuple[int | None, timedelta, timedelta]:
-    """(maxRetry, retryPeriod, minHealthyPeriod) of `spec.remediation`, with their defaults."""
+    """Return (maxRetry, retryPeriod, minHealthyPeriod) of `spec.remediation`, with their defaults."""
     healthy = spec.get("minHealthyPeriodSeconds")
     return (
         spec.get("maxRetry"),
@@ -86,7 +86,7 @@ def settings(spec: Mapping[str, Any]) -> tuple[int | None, timedelta, timedelta]
 
 
 def lock_is_stale(lock: RemediationData, machines: Sequence[ControlPlaneMachine]) -> bool:
-    """Whether a Machine was created after the lock was set, so that its replacement exists; a lock without a time is older than any."""
+    """Return whether a Machine was created after the lock was set, so that its replacement exists; a lock without time is the oldest."""
     return any(m.created is not None and (lock.time is None or m.created > lock.time) for m in machines)
 
 
@@ -96,13 +96,13 @@ def recovered(machine: ControlPlaneMachine) -> bool:
 
 
 def recovered_v1beta1(machine: ControlPlaneMachine) -> bool:
-    """Return the same, judged by the deprecated conditions."""
+    """Return the same, from the deprecated conditions."""
     status = {c.type: c.status for c in machine.v1beta1_conditions}
     return not machine.deleting and status.get(names.HEALTH_CHECK_SUCCEEDED) == "True" and status.get(names.OWNER_REMEDIATED) == "False"
 
 
 def choose(machines: Sequence[ControlPlaneMachine], *, managed_etcd: bool) -> ControlPlaneMachine | None:
-    """The Machine to remediate first: what the user marked, what never came up, what hurts etcd, what hurts Kubernetes, the oldest."""
+    """Return the Machine to remediate first: user-marked, never started, harmful to etcd, harmful to Kubernetes, oldest."""
     types = ((names.ETCD_MEMBER, names.ETCD_POD) if managed_etcd else ()) + (*names.KUBERNETES_PODS, names.NODE_LABELS_AND_TAINTS)
 
     def urgency(machine: ControlPlaneMachine) -> tuple[Any, ...]:
@@ -120,7 +120,7 @@ def choose(machines: Sequence[ControlPlaneMachine], *, managed_etcd: bool) -> Co
 
 
 class Remedy(Enum):
-    """What is done about the Machine that was chosen."""
+    """What to do about the chosen Machine."""
 
     DELETE = "delete the Machine, and lock"
     FORWARD_AND_DELETE = "move the etcd leadership to another Machine, then delete the Machine, and lock"
@@ -128,9 +128,9 @@ class Remedy(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class RemediationFacts:
-    """What the decision about the chosen `machine` looks at; None: none is to be remediated.
+    """The facts for the decision about the chosen `machine`; None: none needs remediation.
 
-    `member` is the name of its etcd member; None if it cannot be known. `unreachable`: why the workload cluster cannot be used.
+    `member` is the name of its etcd member; None if unknown. `unreachable`: why the workload cluster cannot be used.
     """
 
     machine: ControlPlaneMachine | None
@@ -151,7 +151,7 @@ class RemediationFacts:
 
     @cached_property
     def history(self) -> RemediationData | GarbledHistory | None:
-        """What the Machine, itself a replacement, remembers; None if it is none, or nothing that counts any more."""
+        """The remediation record of the Machine, if it is a replacement and the record still counts; else None."""
         annotation = self.machine.annotations.get(REMEDIATION_FOR_ANNOTATION) if self.machine is not None else None
         if annotation is None:
             return None
@@ -166,24 +166,24 @@ class RemediationFacts:
 
     @property
     def is_too_soon(self) -> bool:
-        """Whether the last try was just now."""
+        """Whether the last retry was too recent."""
         last = self.history
         return isinstance(last, RemediationData) and self._time(last) + self.retry_period > self.now
 
     @property
     def is_too_often(self) -> bool:
-        """Whether there were as many tries in a row as may be."""
+        """Whether the limit of retries in a row is reached."""
         last = self.history
         return isinstance(last, RemediationData) and self.max_retry is not None and last.retry_count >= self.max_retry
 
     @property
     def retry_count(self) -> int:
-        """How many tries in a row there will have been."""
+        """The number of retries in a row after this one."""
         return self.history.retry_count + 1 if isinstance(self.history, RemediationData) else 0
 
     @property
     def is_safe(self) -> bool:
-        """Whether the rest can do without the Machine."""
+        """Whether the cluster stays healthy without the Machine."""
         name = self.machine.name if self.machine is not None else None
         if not control_plane_survives(self.machines, managed_etcd=self.managed_etcd, remove=name):
             return False
@@ -329,7 +329,7 @@ def _cannot(text: _Text) -> Transition[RemediationFacts]:
 
 
 def _waits(text: _Text) -> Transition[RemediationFacts]:
-    """Return the deprecated form of all refusals but one."""
+    """Return the deprecated form of all refusals except one."""
     return false("WaitingForRemediation", text, "Warning")
 
 
@@ -365,7 +365,7 @@ REMEDIATE: Table[RemediationFacts] = Table(
 
 
 def deleted() -> tuple[Condition, V1Beta1Condition]:
-    """Return what is said of a Machine that was deleted to be replaced."""
+    """Return the condition of a Machine that was deleted to be replaced."""
     return (
         Condition(type=names.OWNER_REMEDIATED, status="False", reason="MachineDeleting", message="Machine is deleting"),
         V1Beta1Condition(type=names.OWNER_REMEDIATED, status="False", severity="Warning", reason="RemediationInProgress"),
@@ -373,13 +373,13 @@ def deleted() -> tuple[Condition, V1Beta1Condition]:
 
 
 def leads_on(text: str) -> tuple[Condition, V1Beta1Condition]:
-    """Return what is said of a Machine that is not deleted because its member still leads etcd."""
+    """Return the condition of a Machine that is kept because its member still leads etcd."""
     _, old = failed(text)
     return Condition(type=names.OWNER_REMEDIATED, status="False", reason="CannotBeRemediated", message=text), old
 
 
 def failed(text: str) -> tuple[Condition, V1Beta1Condition]:
-    """Return what is said of a Machine whose deletion failed."""
+    """Return the condition of a Machine whose deletion failed."""
     return (
         Condition(type=names.OWNER_REMEDIATED, status="False", reason="InternalError", message=CHECK_LOGS),
         V1Beta1Condition(type=names.OWNER_REMEDIATED, status="False", severity="Error", reason="RemediationFailed", message=text),

@@ -1,4 +1,4 @@
-"""Which Machine goes, and where the next one comes. Pure."""
+"""Select the Machine to remove, and the failure domain of the next one. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def select_to_remove(
     *,
     managed_etcd: bool,
 ) -> ControlPlaneMachine | None:
-    """Return the Machine to delete or update next: marked by the user, sick, outdated, any; of these the oldest of the fullest domain."""
+    """Return the Machine to delete or update next: user-marked, unhealthy, outdated, any; of these the oldest in the fullest domain."""
 
     def marked(machine: ControlPlaneMachine) -> bool:
         return DELETE_MACHINE_ANNOTATION in machine.annotations
@@ -38,7 +38,7 @@ def select_to_remove(
 
 
 def leadership_candidates(machines: Sequence[ControlPlaneMachine], leaving: ControlPlaneMachine) -> list[ControlPlaneMachine]:
-    """Return the Machines whose members can lead etcd in the place of one that leaves, the most reliable first."""
+    """Return the Machines whose members can take the leadership from a leaving one, the most reliable first."""
 
     def doubts(machine: ControlPlaneMachine) -> tuple[bool, ...]:
         return tuple(not machine.is_true(t) for t in (names.ETCD_MEMBER, names.HEALTH_CHECK_SUCCEEDED, names.UP_TO_DATE))
@@ -57,7 +57,7 @@ def _fullest_domain(machines: Sequence[ControlPlaneMachine], eligible: Sequence[
 
 
 def domain_for_new(machines: Sequence[ControlPlaneMachine], domains: Sequence[str]) -> str:
-    """Return the failure domain with the fewest Machines that will stay; empty where the Cluster has none for control planes."""
+    """Return the failure domain with the fewest staying Machines; empty if the Cluster has none for control planes."""
     if not domains:
         return ""
     staying = Counter(m.failure_domain for m in machines if not m.differences.any and not m.deleting)

@@ -1,4 +1,4 @@
-"""Keeping existing Machines, and what belongs to them, in step with the template."""
+"""Keep existing Machines, and their dependent objects, in sync with the template."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _NODE_DELETION_DEFAULT = 10
 
 
 async def sync_machines(writer: MachineWriter, run: Run) -> bool:
-    """Bring metadata, timeouts and gates of every Machine, and metadata of what belongs to it, in step with the template.
+    """Sync metadata, timeouts and gates of every Machine, and metadata of its dependent objects, with the template.
 
-    False after managedFields had to be repaired (to look again soon) or a Machine was gone: the pass ends. Raises PassFailed.
+    Return False to end the pass, after managedFields were repaired (retry soon) or a Machine was gone. Raises PassFailed.
     """
     repaired, uids = False, set[str]()
     try:
@@ -40,7 +40,7 @@ async def sync_machines(writer: MachineWriter, run: Run) -> bool:
 
 
 async def _sync_machine(writer: MachineWriter, run: Run, machine: ControlPlaneMachine) -> bool:
-    """Return whether managedFields had to be repaired."""
+    """Sync one Machine; return whether managedFields had to be repaired."""
     key, owner = run.done.key, run.done.owner
     applied = await writer.applier.ensure(key, machine.stored, desired.updated_machine(owner, machine.stored), FIELD_MANAGER)
     repaired = applied.repaired
@@ -64,7 +64,7 @@ async def _sync_machine(writer: MachineWriter, run: Run, machine: ControlPlaneMa
 
 
 async def _follow_timeouts(writer: MachineWriter, run: Run, machine: ControlPlaneMachine) -> None:
-    """A Machine on its way out only follows timeouts and taints."""
+    """Sync only timeouts and taints of a Machine that is being deleted."""
     original = machine.original
     assert original is not None
     template = run.object.spec.machine_template.spec

@@ -1,4 +1,4 @@
-"""How templates are collected when a MachineDeployment goes."""
+"""Wire the collection of templates of deleted MachineDeployments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How templates are collected when a MachineSet goes."""
+"""Wire the collection of templates of deleted MachineSets."""
 
 from __future__ import annotations
 

@@ -1,0 +1,9 @@
+module example
+
+go 1.25.0
+
+require (
+	k8s.io/api v0.35.0
+	k8s.io/apimachinery v0.35.0
+	sigs.k8s.io/controller-runtime v0.23.3
+)

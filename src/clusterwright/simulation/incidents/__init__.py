@@ -1,0 +1,1 @@
+"""Public incidents by number: each is data, and a scenario that plays it in virtual time with the production controllers."""
