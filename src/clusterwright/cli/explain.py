@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output == "json":
         print(msgspec.json.format(msgspec.json.encode(answer.to_json(condition))).decode())
     else:
-        print(as_text(answer, condition, decisions=arguments.decisions))
+        print(as_text(answer, condition, decisions=arguments.decisions, evidence=arguments.evidence))
     return EXIT_CODES[answer.verdict.state] if arguments.exit_code else 0
 
 
@@ -194,7 +194,7 @@ def _table_name(answer: Answer, given: str) -> str:
     raise BadBundle(f"no table {given} decided in this pass; those that did: {known}")
 
 
-def as_text(answer: Answer, condition: str = "", *, decisions: bool = False) -> str:
+def as_text(answer: Answer, condition: str = "", *, decisions: bool = False, evidence: bool = False) -> str:
     """Return the answer for a terminal: one screen, or more with the decisions."""
     lines = [*verdict_lines(answer.verdict)]
     if condition:
@@ -203,6 +203,10 @@ def as_text(answer: Answer, condition: str = "", *, decisions: bool = False) -> 
     if others and answer.verdict.state is not State.FINE:
         lines += ["", "Also:", *(f"  {c['object']}: {c['what'].partition(chr(10))[0]}" for c in others[:_MOST_OTHERS])]
         lines += [f"  and {len(others) - _MOST_OTHERS} more (-o json)"] if len(others) > _MOST_OTHERS else []
+    if evidence and answer.evidence:
+        lines += ["", "Evidence:"]
+        told = ("{object}: {sort}: {text}".format_map(piece) for piece in answer.evidence)
+        lines += [f"  {_indented(text, 4)}" for text in told]
     if decisions and answer.tables:
         lines += ["", "Decisions of this pass:"]
         width = max(len(t.table) for t in answer.tables)

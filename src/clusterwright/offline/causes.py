@@ -368,6 +368,20 @@ class Investigation(Beside):
         objects = [n.object for n in self.nodes.values() if n.object is not None]
         return {r.kind for o in objects for r in references(o.at("spec"), home=o.key.namespace)}
 
+    def why_missing(self, node: Node) -> str:
+        """Return how it is known that an object does not exist: where it was looked for."""
+        where = f"namespace {node.namespace}" if node.namespace else "the whole management cluster"
+        if node.worst is not None and node.worst.cause == "workload.missing":
+            return f"a controller looked for it in namespace {node.namespace} of the workload cluster, and tells so"
+        if node.kind in self._seen:
+            number = sum(1 for n in self._there if n.startswith(f"{node.kind}/{node.namespace}/" if node.namespace else f"{node.kind}/"))
+            return f"all {node.kind} objects of {where} were listed; of this cluster are {number}, and this one is not among them"
+        if self._seen:
+            return f"no API of the management cluster serves {node.kind}; all kinds of {where} were listed"
+        if node.kind in self._kinds:
+            return f"the file has other {node.kind} objects, but not this one"
+        return f"the file does not have it, and {', '.join(node.referrers) or 'an object'} reports trouble with it"
+
     def may_have_changed(self, node: Node) -> bool:
         """Return whether the spec of an object may be newer than its status, as far as the recorder knew."""
         return not self._seen or node.id in self._changed

@@ -21,7 +21,7 @@ _ROLES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What reports of providers are about, by words that they use; the first that fits counts."""
+    """The subject of reports, by words that they use; the first that fits counts."""
 
     cause: str
     words: tuple[str, ...]
@@ -78,7 +78,7 @@ def subject_of(words: str) -> str:
 
 
 def role_of(obj: Unstructured) -> str:
-    """Return what a provider is called that has objects of this API group; empty if it is no provider's."""
+    """Return what a provider is called that has objects of this API group; empty if providers do not have it."""
     return _ROLES.get(obj.gvk.group.partition(".")[0], "")
 
 
@@ -113,4 +113,4 @@ _ANSWERED: Final = (
 )
 """In reports of what the API server or etcd answered: they have advice of their own."""
 _OTHERWISE: Final = frozenset({Tier.MISSING, Tier.PAUSED, Tier.DELETING, Tier.HELD, Tier.UNRECONCILED, Tier.PROGRESS})
-"""What is the same for objects of every kind."""
+"""Complaints with the same advice for objects of every kind."""

@@ -11,7 +11,7 @@ from clusterwright.offline.known import Found, Known
 
 
 def lost_clusters(known: Known) -> Iterator[Found]:
-    """Yield the Clusters that are named in vain."""
+    """Yield the Clusters that objects name and that do not exist."""
     if known.cluster is not None or "Cluster" not in known.seen:
         return
     for name, obj in known.objects.items():

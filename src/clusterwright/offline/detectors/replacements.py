@@ -11,7 +11,7 @@ from clusterwright.offline.kinship import selects
 from clusterwright.offline.known import Found, Known
 
 OFTEN: Final = 3
-"""So many Machines that came and went in a row are no accident."""
+"""The number of Machines that come and go before this is more than an accident."""
 
 
 def replacements(known: Known) -> Iterator[Found]:
