@@ -83,7 +83,7 @@ async def explained(
     `bundle`: the bundle of the arguments, if it was read already. `keep_secrets`: let passes read the values of Secrets.
     """
     if bundle is None and arguments.source:
-        bundle = read_bundle(arguments.source)
+        bundle = read_bundle(arguments.source, subject.name, subject.namespace or arguments.namespace or "")
     elif bundle is None:
         bundle = assemble(await _live(arguments, subject, keep_secrets=keep_secrets))
     answer = explain(bundle, find_subject(bundle, subject, arguments.namespace))

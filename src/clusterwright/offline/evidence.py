@@ -1,4 +1,4 @@
-"""The evidence behind a verdict: the row of a table, the condition, Event, field or absence behind each link from the subject to the cause."""
+"""The evidence behind a verdict: rows of tables, conditions, Events, fields and absences on the way from the subject to the cause."""
 
 from __future__ import annotations
 
