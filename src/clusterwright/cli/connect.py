@@ -41,6 +41,13 @@ def resolve(arguments: argparse.Namespace) -> Connection:
     )
 
 
+def kubeconfig_kubectl_lacks(arguments: argparse.Namespace) -> str:
+    """Return the kubeconfig that `resolve` reads and kubectl would not find by itself; empty: kubectl finds the same."""
+    if arguments.kubeconfig:
+        return str(arguments.kubeconfig)
+    return str(LOCAL) if not os.environ.get("KUBECONFIG") and LOCAL.exists() else ""
+
+
 async def reach(kubeconfig: bytes) -> HttpTransport:
     """Return a network transport to the cluster that the kubeconfig in a Secret describes; raises InvalidKubeconfig."""
     return HttpTransport(from_secret(kubeconfig), SystemClock(), os.environ, max_body=MAX_FOREIGN_BODY)

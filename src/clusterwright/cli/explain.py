@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import re
+import shlex
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
@@ -20,6 +22,7 @@ from clusterwright.cli import connect, subjects
 from clusterwright.cli.errors import Usage
 from clusterwright.cli.files import read_bundle
 from clusterwright.cli.following import changes, of_cluster
+from clusterwright.cli.layout import Layout, foot
 from clusterwright.cli.program import as_called
 from clusterwright.cli.record import gather
 from clusterwright.cli.subjects import Subject
@@ -71,7 +74,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output == "json":
         print(msgspec.json.format(msgspec.json.encode(answer.to_json(condition))).decode())
     else:
-        print(as_text(answer, condition, decisions=arguments.decisions, evidence=arguments.evidence))
+        kubeconfig = "" if arguments.source else connect.kubeconfig_kubectl_lacks(arguments)
+        text = as_text(answer, condition, decisions=arguments.decisions, evidence=arguments.evidence, kubeconfig=kubeconfig)
+        headline, _, below = text.partition("\n")
+        print(foot(answer.verdict.state, headline, Layout(colour=sys.stdout.isatty() and not os.environ.get("NO_COLOR"))))
+        print(below, end="\n" if below else "")
     return EXIT_CODES[answer.verdict.state] if arguments.exit_code else 0
 
 
@@ -194,9 +201,9 @@ def _table_name(answer: Answer, given: str) -> str:
     raise BadBundle(f"no table {given} decided in this pass; those that did: {known}")
 
 
-def as_text(answer: Answer, condition: str = "", *, decisions: bool = False, evidence: bool = False) -> str:
-    """Return the answer for a terminal: one screen, or more with the decisions."""
-    lines = [*verdict_lines(answer.verdict)]
+def as_text(answer: Answer, condition: str = "", *, decisions: bool = False, evidence: bool = False, kubeconfig: str = "") -> str:
+    """Return the answer for a terminal: one screen, or more with the decisions. `kubeconfig`: one that kubectl must be told."""
+    lines = [*verdict_lines(answer.verdict, kubeconfig)]
     if condition:
         lines += _condition_lines(answer, condition)
     others = [c for c in answer.causes if c["object"] != answer.verdict.object]
@@ -237,16 +244,23 @@ def _condition_lines(answer: Answer, condition: str) -> list[str]:
     return lines
 
 
-def verdict_lines(verdict: Verdict) -> list[str]:
-    """Return a verdict for a terminal: the lines below the headline."""
+def verdict_lines(verdict: Verdict, kubeconfig: str = "") -> list[str]:
+    """Return a verdict for a terminal: the headline, and the lines below it."""
     lines = [verdict.headline, *(f"    {line}" for line in verdict.what.splitlines()[1:])]
     told = {"field": verdict.field, "since": verdict.since, "who": verdict.who, "next": verdict.next}
-    told["command"] = re.sub(r"^clusterwright\b", lambda _: as_called(), verdict.command)
+    told["command"] = _runnable(verdict.command, kubeconfig)
     lines += [f"  {name:<7}  {value}" for name, value in told.items() if value]
     if len(verdict.evidence) > 1:
         lines += ["", "How it gets there:"]
         lines += [f"  {'  ' * n}{_indented(link, 4 + 2 * n)}" for n, link in enumerate(verdict.evidence)]
     return lines
+
+
+def _runnable(command: str, kubeconfig: str) -> str:
+    """Return a command as it must be typed here: how this program was called, and the kubeconfig that kubectl does not find by itself."""
+    if kubeconfig and "--kubeconfig" not in command:
+        command = re.sub(r"^kubectl(?= )", lambda _: f"kubectl --kubeconfig {shlex.quote(kubeconfig)}", command)
+    return re.sub(r"^clusterwright\b", lambda _: as_called(), command)
 
 
 def _indented(text: str, by: int = 9) -> str:
