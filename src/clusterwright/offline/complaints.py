@@ -234,7 +234,8 @@ def complaint_of(condition: Condition, severity: str = "") -> Complaint | None:
     if condition.status == "True":
         return None
     repeats_ready = (condition.type, condition.reason) == ("Available", "NotReady")  # a Machine's: Ready says why, if it does
-    says_little = condition.type.endswith("UpToDate") or condition.type == "OwnerRemediated" or repeats_ready
+    # of a health check that may replace nothing only Machines are in trouble, if any
+    says_little = condition.type.endswith("UpToDate") or condition.type in {"OwnerRemediated", "RemediationAllowed"} or repeats_ready
     is_upgrading = condition.type == "TopologyReconciled" and bool(_ON_ITS_WAY.search(condition.reason)) and not BLOCKED.search(raw)
     progress = condition.reason != "InternalError" and (says_little or is_upgrading)
     if is_upgrading and _HELD.search(condition.message):

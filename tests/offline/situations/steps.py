@@ -59,7 +59,7 @@ def kind_of(word: str) -> GroupVersionKind:
     return _KINDS.get(word) or GroupVersionKind(group or INFRASTRUCTURE, "v1beta2", kind)
 
 
-async def target(p: Plane, text: str) -> tuple[GroupVersionKind, ObjectKey]:
+async def target(p: Plane, text: str, client: Any = None) -> tuple[GroupVersionKind, ObjectKey]:
     """Return what `Kind/name` or `Kind/namespace/name` means; `worker`, `worker2`, `leader` ... stand for Machines, `*` for the only one."""
     word, _, rest = text.partition("/")
     namespace, _, name = rest.rpartition("/")
@@ -68,7 +68,7 @@ async def target(p: Plane, text: str) -> tuple[GroupVersionKind, ObjectKey]:
         if name.rstrip("0123456789") == part:
             name = (await machines(p, control_plane=is_leader))[int(name.removeprefix(part) or "1") - 1]
     if name.endswith("*"):
-        found = await p.client.list(gvk, namespace=NAMESPACE)
+        found = await (client or p.client).list(gvk, namespace="" if word in _CLUSTER_WIDE else NAMESPACE)
         name = min(o.key.name for o in found if o.key.name.startswith(name[:-1]))
     return gvk, ObjectKey("" if word in _CLUSTER_WIDE else namespace or NAMESPACE, name)
 
@@ -112,7 +112,7 @@ async def _written(p: Plane, client: Any, verb: str, given: Any) -> None:
             await client.create(await _with_names(p, whole_object(obj)))
         return
     for text in given if isinstance(given, list) else [given] if isinstance(given, str) else given:
-        gvk, name = await target(p, text)
+        gvk, name = await target(p, text, client)
         if verb == "delete":
             await client.delete(gvk, name)
         elif verb == "finalize":
@@ -229,7 +229,8 @@ _STEPS: Final[dict[str, Callable[[Plane, Any], Awaitable[None]]]] = {
 VERBS: Final = ("create", "delete", "patch", "status", "say", "finalize")
 
 
-async def _done(p: Plane, steps: list[Json]) -> None:
+async def done(p: Plane, steps: list[Json]) -> None:
+    """Do the steps, one after the other."""
     for step in steps:
         for verb, given in step.items():
             if verb in VERBS:
@@ -261,7 +262,7 @@ async def _play(case: Json, p: Plane) -> None:
     await _define(p, case.get("definitions", []))
     if "made" in case or "class" in case:
         await p.apply(_samples(case))
-    await _done(p, case.get("do", []))
+    await done(p, case.get("do", []))
 
 
 def situation(case: Json) -> Situation:
