@@ -114,6 +114,7 @@ def explain_flags(parser: ArgumentParser) -> None:
         help="for example cluster/c1, cluster c1, kcp/namespace/c1; with a condition, its table with every guard's value",
     )
     parser.add_argument("--decisions", action="store_true", help="also list the decision of every table")
+    parser.add_argument("--evidence", action="store_true", help="also list the conditions, Events, rows and absences behind the verdict")
     parser.add_argument(
         "--exit-code",
         action="store_true",
