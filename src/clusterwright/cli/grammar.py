@@ -330,6 +330,12 @@ def _crds(parser: ArgumentParser) -> None:
     parser.add_argument("--runtime-hooks", action="store_true", help="the OpenAPI document of the hooks of runtime extensions, as JSON")
 
 
+def _convert(parser: ArgumentParser) -> None:
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="YAML or JSON; default: standard input")
+    parser.add_argument("--to-version", default="v1beta2", metavar="VERSION", help="v1beta2, or an old one; default: %(default)s")
+    parser.add_argument("-o", "--output-file", default="-", metavar="PATH", help="write there; default: standard output")
+
+
 def _install(parser: ArgumentParser) -> None:
     parser.add_argument("--form", choices=("yaml", "kustomize", "helm"), default="yaml", help="default: %(default)s")
     parser.add_argument("--output-dir", metavar="PATH", help="write files there; default: print YAML")
@@ -469,6 +475,13 @@ COMMANDS: dict[str, Command] = {
     "load": Command("load", "copy images from the container engine into the nodes of a cluster", _load),
     "tables": Command("tables", "print the decision tables", _tables, "Print the decision tables: every row by name."),
     "crds": Command("crds", "print the CustomResourceDefinitions", _crds),
+    "convert": Command(
+        "convert",
+        "print manifests in another version of our API groups",
+        _convert,
+        "Print the documents of a file with all objects of Cluster API's groups in one version. Other documents, and patches inside\n"
+        "ClusterClasses, stay as they are; comments are lost. Nothing is changed in a cluster.",
+    ),
     "envtest": Command(
         "envtest",
         "write stand-ins for kube-apiserver and etcd, for test suites that use Go's envtest",
