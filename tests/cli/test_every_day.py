@@ -192,6 +192,7 @@ def test_adopt_tells_what_would_be_written_and_who_is_in_the_way(run: Run, folde
     assert cluster["cluster"] == "default/c"
     assert cluster["passes"] >= 8
     assert [write for write in cluster["writes"] if write["matters"]] == []
+    assert cluster["refused"] == []
 
     (folder / "foreign.yaml").write_text(_FOREIGN)
     kubectl = ["kubectl", "--kubeconfig", str(folder / ".clusterwright" / "kubeconfig")]
