@@ -35,6 +35,7 @@ BESIDE_A_PLANE = {
     "wait": "test_every_day.py",
     "timeline": "test_every_day.py",
     "mcp": "test_mcp.py",
+    "web": "test_web.py",
     "fault": "test_every_day.py",
     "move": "test_move.py",
     "render": "test_every_day.py",
@@ -48,7 +49,7 @@ BAD = {
     "up": ("up --listen nowhere", 1, "HOST:PORT is expected"),
     "manager": ("manager --kubeconfig nowhere", 1, "no kubeconfig found: nowhere"),
     "install": ("install --nonsense", 2, "--nonsense"),
-    "adopt": ("adopt", 2, "say --dry-run"),
+    "adopt": ("adopt", 2, "--dry-run is required"),
     "create": ("create cluster c --kubeconfig nowhere", 1, "no kubeconfig found: nowhere"),
     "tour": ("tour --nonsense", 2, "--nonsense"),
     "generate": ("generate cluster c --from nowhere", 1, "nowhere: No such file or directory"),
@@ -58,6 +59,7 @@ BAD = {
     "delete": ("delete", 2, "required"),
     "wait": ("wait c --for nonsense", 2, "--for nonsense"),
     "timeline": ("timeline", 2, "required"),
+    "web": ("web --kubeconfig nowhere", 1, "no kubeconfig found: nowhere"),
     "mcp": ("mcp --from nowhere", 1, "nowhere: No such file or directory"),
     "fault": ("fault nonsense", 2, "'nonsense'"),
     "incident": ("incident replay 14198", 2, "near: cluster-api#14197"),
@@ -107,7 +109,7 @@ def test_bad_input(command: str, alone: Run) -> None:
 
 
 @pytest.mark.parametrize(("command", "module"), BESIDE_A_PLANE.items())
-def test_good_input_is_tried_beside_a_plane(command: str, module: str) -> None:
+def test_good_input_is_tried_against_a_plane(command: str, module: str) -> None:
     tree = ast.parse((Path(__file__).parent / module).read_text())
     called = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     words = {a.value for call in called for top in call.args for a in ast.walk(top) if isinstance(a, ast.Constant)}

@@ -26,12 +26,12 @@ def test_the_module_is_the_program(alone: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--data-dir", "/dev/null"], "--data-dir: nothing can be written in /dev/null"),
-        (["--data-dir", "{file}"], "--data-dir: nothing can be written in"),
-        (["--data-dir", "/proc/x"], "--data-dir: nothing can be written in /proc/x"),
-        (["--kubeconfig", "{file}/x"], "--kubeconfig: nothing can be written in"),
+        (["--data-dir", "/dev/null"], "--data-dir: /dev/null is not writable"),
+        (["--data-dir", "{file}"], "is not writable"),
+        (["--data-dir", "/proc/x"], "--data-dir: /proc/x is not writable"),
+        (["--kubeconfig", "{file}/x"], "is not writable"),
         (["--kubeconfig", "{folder}"], "is a directory"),
-        (["--audit-log", "{file}/x", "--in-memory"], "--audit-log: nothing can be written in"),
+        (["--audit-log", "{file}/x", "--in-memory"], "is not writable"),
         (["--health-port", "99999999"], "--health-port: '99999999' is not a port"),
         (["--concurrency", "x"], "--concurrency x: CONTROLLER=N with a positive number is expected"),
         (["--concurrency", "machine=0"], "--concurrency machine=0: CONTROLLER=N with a positive number"),
@@ -99,7 +99,7 @@ def test_without_any_kubeconfig_all_places_are_named(alone: Run, tmp_path: Path)
         assert place in done.stderr
 
 
-def test_the_port_stays_with_the_data_and_nobody_there_is_said_plainly(tmp_path: Path, alone: Run) -> None:
+def test_the_port_is_kept_with_the_data_and_a_stopped_plane_is_reported_plainly(tmp_path: Path, alone: Run) -> None:
     ports = []
     for _ in range(2):
         process = start(tmp_path, "--no-controllers")
@@ -110,7 +110,7 @@ def test_the_port_stays_with_the_data_and_nobody_there_is_said_plainly(tmp_path:
     for arguments in (["get", "clusters"], ["describe", "c"], ["explain", "c"], ["delete", "c"], ["record", "c"]):
         done = alone(*arguments)
         assert done.returncode == 1
-        assert f"nobody answers at https://127.0.0.1:{ports[0][0]} (connection refused): is `" in done.stderr
+        assert f"no answer from https://127.0.0.1:{ports[0][0]} (connection refused): is `" in done.stderr
         assert len(done.stderr.splitlines()) == 1
 
 
@@ -132,7 +132,7 @@ def test_the_port_stays_with_the_data_and_nobody_there_is_said_plainly(tmp_path:
     ],
     ids=" ".join,
 )
-def test_what_is_not_there_is_not_found(arguments: list[str], plane: Run) -> None:
+def test_a_missing_object_is_not_found(arguments: list[str], plane: Run) -> None:
     done = plane(*arguments)
 
     assert done.returncode == 1
@@ -142,11 +142,11 @@ def test_what_is_not_there_is_not_found(arguments: list[str], plane: Run) -> Non
 
 
 @pytest.mark.parametrize("arguments", [["get", "widgets"], ["wait", "widget/w"], ["delete", "widget/w"]], ids=" ".join)
-def test_a_kind_that_nobody_knows_is_named(arguments: list[str], plane: Run) -> None:
+def test_an_unknown_kind_is_named(arguments: list[str], plane: Run) -> None:
     done = plane(*arguments)
 
     assert done.returncode == 2
-    assert "is not a known kind, and the API server does not serve it either" in done.stderr
+    assert "is not a known kind, also not to the API server" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
@@ -161,17 +161,17 @@ def test_kinds_that_only_the_server_knows_are_found(plane: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["get", "kubeconfig"], "needs the name of a cluster"),
+        (["get", "kubeconfig"], "needs exactly one argument"),
         (["get", "clusters", "x", "-A"], "cannot be combined"),
         (["describe", "machine/x"], "does not name a cluster"),
         (["describe", "cluster", "x", "y"], "unexpected argument 'y'"),
-        (["describe", "cluster"], "without a name"),
-        (["explain", "cluster"], "without a name"),
+        (["describe", "cluster"], "needs a name"),
+        (["explain", "cluster"], "needs a name"),
         (["delete", "cluster/"], "is not KIND/NAME"),
     ],
     ids=lambda v: " ".join(v) if isinstance(v, list) else "",
 )
-def test_what_means_nothing_is_a_wrong_call(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_meaningless_arguments_are_a_wrong_call(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
     assert said in capsys.readouterr().err.splitlines()[-1]
 

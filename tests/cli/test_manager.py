@@ -40,15 +40,15 @@ def test_a_pattern_that_fits_nothing_is_a_mistake(patterns: str) -> None:
     ("flags", "complaint"),
     [
         (["--controllers", "machinez"], "--controllers machinez: no controller 'machinez'; known: "),
-        (["--leader-elect", "--shard"], "either one works and the others wait, or all share the work"),
+        (["--leader-elect", "--shard"], "either one replica works and the others wait, or all share the work"),
         (["--leader-elect-lease-duration", "5s"], "must be longer than --leader-elect-renew-deadline"),
         (["--metrics-bind-address", "8443"], "is not an address: HOST:PORT, :PORT, or 0 for none is expected"),
         (["--metrics-bind-address", ":70000"], "is not a port"),
-        (["--webhook-url", "http://here"], "over https only"),
+        (["--webhook-url", "http://here"], "only over https"),
         (["--metrics-secure", "perhaps"], "invalid choice"),
     ],
 )
-def test_misuse_is_told_by_the_flag(flags: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_misuse_is_reported_with_the_flag(flags: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         running.check(grammar.parse("manager", flags), embedded=False)
 

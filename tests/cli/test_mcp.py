@@ -167,12 +167,12 @@ def test_every_version_is_spoken(version: str, bundle: Path, tmp_path: Path) -> 
         assert ("structuredContent" in s.call("clusters")) == (version >= "2025-06-18")
 
 
-def test_a_version_that_is_not_known_is_answered_with_the_newest(bundle: Path, tmp_path: Path) -> None:
+def test_an_unknown_version_is_answered_with_the_newest(bundle: Path, tmp_path: Path) -> None:
     with session(tmp_path, "--from", str(bundle)) as s:
         assert s.begin("2099-01-01")["protocolVersion"] == VERSIONS[0]
 
 
-def test_what_is_wrong_is_said_and_the_session_goes_on(bundle: Path, tmp_path: Path) -> None:
+def test_errors_are_reported_and_the_session_continues(bundle: Path, tmp_path: Path) -> None:
     with session(tmp_path, "--from", str(bundle)) as s:
         s.begin()
         for message, code in (
@@ -267,7 +267,7 @@ def test_a_live_plane_is_explained_with_the_callers_kubeconfig(folder: Path) -> 
 def test_standard_input_cannot_be_the_bundle_too(alone: Run) -> None:
     refused = alone("mcp", "--from", "-")
     assert refused.returncode == 2
-    assert "standard input is where the questions come from" in refused.stderr
+    assert "standard input carries the requests" in refused.stderr
 
 
 @pytest.mark.skipif(find_spec("mcp") is None, reason="THE OFFICIAL MCP CLIENT IS NOT INSTALLED: pip install mcp, and run this test again")

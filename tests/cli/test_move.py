@@ -64,14 +64,14 @@ def test_clusters_move_there_and_back(others: list[str], places: tuple[Place, Pl
         assert "deleted after" in done(here, "delete", name)
 
 
-def test_what_cannot_be_moved_is_said_and_nothing_is_changed(places: tuple[Place, Place], tmp_path: Path) -> None:
+def test_an_impossible_move_is_explained_and_changes_nothing(places: tuple[Place, Place], tmp_path: Path) -> None:
     here, there = places
     nowhere = here.run("move", "--to-kubeconfig", str(tmp_path / "none"))
     assert (nowhere.returncode, len(nowhere.stderr.splitlines())) == (1, 1)
     assert "no kubeconfig found" in nowhere.stderr
     itself = here.run("move", "--to-kubeconfig", here.kubeconfig)
     assert itself.returncode == 2
-    assert "that is where the clusters are already" in itself.stderr
+    assert "the clusters are already there" in itself.stderr
     empty = there.run("move", "-n", "nowhere", "--to-kubeconfig", here.kubeconfig)
     assert (empty.returncode, empty.stderr) == (1, "clusterwright move: there is no Cluster in namespace nowhere\n")
 
@@ -79,6 +79,6 @@ def test_what_cannot_be_moved_is_said_and_nothing_is_changed(places: tuple[Place
     done(there, "create", "same", "--wait")
     taken = here.run("move", "--to-kubeconfig", there.kubeconfig)
     assert taken.returncode == 1
-    assert "clusterwright move: Cluster/same is there already\n" in taken.stderr
+    assert "clusterwright move: Cluster/same already exists there\n" in taken.stderr
     cluster = json.loads(done(here, "get", "cluster", "same", "-o", "json"))
     assert "paused" not in cluster["spec"]

@@ -34,7 +34,7 @@ def test_options_of_controllers_are_flags() -> None:
     assert arguments.tracing
 
 
-def test_a_file_gives_what_flags_do_not(tmp_path: Path) -> None:
+def test_a_file_sets_values_that_flags_do_not_set(tmp_path: Path) -> None:
     text = """
     feature-gates: {ClusterTopology: true, MachinePool: false}
     concurrency: {machine: 3, cluster: 4}
@@ -65,33 +65,33 @@ def test_an_empty_file_changes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("bootstrap-token: 5m", "'bootstrap-token' is not known; known: "),
-        ("bootstrap-token-ttl: soon", "bootstrap-token-ttl: 'soon' is not a duration; write it like 90s, 15m or 1h30m"),
-        ("bootstrap-token-ttl: 0s", "'0s' is not longer than zero"),
+        ("bootstrap-token: 5m", "'bootstrap-token' is unknown; known: "),
+        ("bootstrap-token-ttl: soon", "bootstrap-token-ttl: 'soon' is not a duration; write it as 90s, 15m or 1h30m"),
+        ("bootstrap-token-ttl: 0s", "'0s' must be greater than zero"),
         ("additional-sync-machine-labels: ['(']", "is not a regular expression"),
         ("leader-elect: sure", "true or false is expected, not 'sure'"),
-        ("log-level: loud", "'loud' is none of debug, info, warning, error"),
+        ("log-level: loud", "'loud' is not one of debug, info, warning, error"),
         ("qps: [1, 2]", "one value is expected, not a list"),
         ("feature-gates: {Nothing: true}", "--feature-gates: 'Nothing' is not known"),
-        ("[a, b]", "names of flags and their values are expected"),
+        ("[a, b]", "a mapping of flag names to values is expected"),
         ("a: [", "--config: "),
     ],
 )
-def test_what_is_wrong_with_a_file_is_told(tmp_path: Path, capsys: Any, text: str, complaint: str) -> None:
+def test_errors_in_a_settings_file_are_reported(tmp_path: Path, capsys: Any, text: str, complaint: str) -> None:
     with pytest.raises(SystemExit):
         parsed(tmp_path, text)
 
     assert complaint in capsys.readouterr().err
 
 
-def test_a_file_that_is_missing_is_told(capsys: Any) -> None:
+def test_a_missing_settings_file_is_reported(capsys: Any) -> None:
     with pytest.raises(SystemExit):
         _parse(["--config", "nowhere.yaml"])
 
     assert "nowhere.yaml: No such file or directory" in capsys.readouterr().err
 
 
-def test_a_wrong_flag_is_told(capsys: Any) -> None:
+def test_a_wrong_flag_is_reported(capsys: Any) -> None:
     with pytest.raises(SystemExit):
         _parse(["--bootstrap-token-ttl", "5"])
 

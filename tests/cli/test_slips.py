@@ -52,7 +52,7 @@ def test_a_refused_cluster_leaves_nothing_behind(plane: Run) -> None:
     assert objects(plane, "half") == ""
 
 
-def test_a_name_that_is_taken_is_said_before_anything_is_written(plane: Run) -> None:
+def test_a_taken_name_is_reported_before_any_write(plane: Run) -> None:
     plane("create", "taken", "--flavor", "plain")
     before = objects(plane, "taken")
     status, said = line(plane("create", "taken", "--flavor", "health-check"))
@@ -67,7 +67,10 @@ def test_a_name_that_is_taken_is_said_before_anything_is_written(plane: Run) -> 
 @pytest.mark.parametrize("version", ["1.34", "v1.34", "1.34.1", "latest"])
 def test_a_version_that_is_not_whole_is_refused_with_an_example(version: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["create", "c", "--kubernetes-version", version]) == 2
-    assert capsys.readouterr().err == f"clusterwright create: --kubernetes-version {version}: a full version is expected, e.g. v1.34.1\n"
+    assert (
+        capsys.readouterr().err
+        == f"clusterwright create: --kubernetes-version {version}: a full version is expected, for example v1.34.1\n"
+    )
 
 
 def test_an_object_of_another_namespace_is_found(plane: Run) -> None:
@@ -110,7 +113,7 @@ async def test_the_deletion_of_a_paused_cluster_says_that_it_waits(plane: Run, f
     deleted = plane("delete", "held", "--timeout", "1s")
 
     assert deleted.returncode == 1
-    assert "cluster default/held is paused: it is not deleted until spec.paused is removed" in deleted.stdout
+    assert "cluster default/held is paused: it will not be deleted until spec.paused is removed" in deleted.stdout
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("5", 5.0), ("0.5", 0.5), ("5s", 5.0), ("1m30s", 90.0), ("1h", 3600.0)])
@@ -121,7 +124,7 @@ def test_waits_are_written_as_kubectl_writes_them(text: str, seconds: float) -> 
 @pytest.mark.parametrize("text", ["5x", "-5s", "nan", "inf", ""])
 def test_a_wait_that_is_not_a_duration_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["wait", "c", f"--timeout={text}"]) == 2
-    assert f"{text!r} is not a duration; write it like 90s, 15m or 1h30m" in capsys.readouterr().err
+    assert f"{text!r} is not a duration; write it as 90s, 15m or 1h30m" in capsys.readouterr().err
 
 
 def test_several_kinds_are_shown_one_after_the_other(plane: Run) -> None:

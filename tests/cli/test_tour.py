@@ -15,10 +15,10 @@ def test_a_cluster_lives_and_goes(alone: Run) -> None:
     explained = done.stdout.partition("$ clusterwright explain")[2]
     assert "Kubelet stopped posting node status" in explained.splitlines()[1]
     assert "cluster default/tour deleted after" in done.stdout
-    assert "That was it." in done.stdout.splitlines()[-1]
+    assert "The tour is over." in done.stdout.splitlines()[-1]
 
 
-def test_it_takes_no_words(alone: Run) -> None:
+def test_the_command_takes_no_arguments(alone: Run) -> None:
     done = alone("tour", "x")
 
     assert done.returncode == 2

@@ -97,7 +97,7 @@ def test_workers_hang_below_what_controls_them() -> None:
     assert "False   Waiting" in next(line for line in lines if "MachinePool/mp" in line)
 
 
-def test_what_is_being_deleted_says_so() -> None:
+def test_objects_under_deletion_are_marked() -> None:
     cluster = Cluster(metadata=ObjectMeta(name="c", deletion_timestamp=NOW))
 
     assert "Cluster/c (deleting)" in render(cluster_tree(cluster, None, None, Parts()), NOW)
@@ -140,6 +140,26 @@ def test_replicas_are_counted_where_there_are_any() -> None:
     assert lines[2].split() == ["└─ControlPlane", "-", "Plane/p", "2/3"]
 
 
+def test_a_rollout_can_be_seen() -> None:
+    plane = Unstructured(
+        {"kind": "Plane", "metadata": {"name": "p"}, "spec": {"replicas": 3, "version": "v1.35.0"}, "status": {"upToDateReplicas": 1}}
+    )
+    old = replace(machine("a", is_control_plane=True), status=MachineStatus(conditions=(condition("UpToDate", "False", "NotUpToDate"),)))
+    old = replace(old, spec=replace(old.spec, version="v1.34.1"))
+
+    lines = render(cluster_tree(Cluster(metadata=ObjectMeta(name="c")), None, plane, Parts([old])), NOW).splitlines()
+
+    assert lines[0].split() == ["NAME", "READY", "UP-TO-DATE", "VERSION", "STATUS", "REASON", "SINCE", "MESSAGE"]
+    assert lines[2].split() == ["└─ControlPlane", "-", "Plane/p", "0/3", "1/3", "v1.35.0"]
+    assert lines[3].split() == ["└─Machine/a", "no", "v1.34.1"]
+
+
+def test_what_is_up_to_date_is_not_counted() -> None:
+    plane = Unstructured({"kind": "Plane", "metadata": {"name": "p"}, "spec": {"replicas": 3}, "status": {"upToDateReplicas": 3}})
+
+    assert "UP-TO-DATE" not in render(cluster_tree(Cluster(metadata=ObjectMeta(name="c")), None, plane, Parts()), NOW)
+
+
 def test_machines_in_the_same_state_are_one_line() -> None:
     machines = [machine(f"w{n}", is_control_plane=False) for n in range(5)]
     odd = replace(machines[2], status=MachineStatus(conditions=(condition("Ready", "False", "NotReady", "it is not"),)))
@@ -171,7 +191,7 @@ def test_whole_messages_fit_the_terminal_and_statuses_are_coloured() -> None:
     assert "\x1b" not in render(tree, NOW, Layout(conditions=True))
 
 
-def test_what_machines_name_hangs_below_them_where_it_is_asked_for() -> None:
+def test_objects_of_machines_are_shown_below_them_on_request() -> None:
     one = machine("w", is_control_plane=False)
     reference = ContractVersionedObjectReference(api_group="infrastructure.example", kind="AcmeMachine", name="w")
     one = replace(one, spec=replace(one.spec, infrastructure_ref=reference))

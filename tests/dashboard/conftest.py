@@ -6,6 +6,8 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
 from random import SystemRandom
 
 import aiohttp
@@ -29,8 +31,8 @@ class Hurried(SystemClock):
 
     passed = 0.0
 
-    def monotonic(self) -> float:
-        return super().monotonic() + self.passed
+    def now(self) -> datetime:
+        return super().now() + timedelta(seconds=self.passed)
 
 
 @dataclass
@@ -41,6 +43,8 @@ class Served:
     clock: Hurried
     session: aiohttp.ClientSession
     url: str
+    admin: ssl.SSLContext
+    """With the certificate of an administrator."""
     links: list[str] = field(default_factory=list)
 
     def link(self) -> str:
@@ -53,7 +57,7 @@ class Served:
 
 
 @pytest_asyncio.fixture
-async def served() -> AsyncIterator[Served]:
+async def served(tmp_path: Path) -> AsyncIterator[Served]:
     clock, random = Hurried(), SystemRandom()
     async with AsyncExitStack() as stack:
         options = serve.ServeOptions(listen="127.0.0.1:0", controllers=False, crds=tuple(crds()), now=clock.now, random=random)
@@ -72,4 +76,8 @@ async def served() -> AsyncIterator[Served]:
         running.server.ensure([cluster, *others])
         client = RestClient(InProcessTransport(running.server), clock=clock)
         await client.patch(Cluster, ObjectKey("default", "c"), {"status": status}, subresource="status")
-        yield Served(running.server, clock, session, running.url, links)
+        admin = ssl.create_default_context(cadata=running.authority.certificate.decode())
+        file = tmp_path / "admin.pem"
+        file.write_bytes(running.admin.certificate + running.admin.key)
+        admin.load_cert_chain(file)
+        yield Served(running.server, clock, session, running.url, admin, links)

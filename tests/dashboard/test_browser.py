@@ -145,10 +145,10 @@ async def test_a_cluster_is_followed_from_its_making_to_its_end(plane: Plane, tm
         await page.until("document.getElementById('verdict').textContent.includes('Fine')")
         gone = await asyncio.to_thread(plane.run, "delete", "cluster", "web")
         assert gone.returncode == 0, gone.stderr
-        await page.until("document.getElementById('verdict').textContent.includes('not there')")
+        await page.until("document.getElementById('verdict').textContent.includes('not found')")
 
 
-async def test_nothing_that_objects_say_is_read_as_markup(plane: Plane, tmp_path: Path) -> None:
+async def test_texts_of_objects_are_not_parsed_as_markup(plane: Plane, tmp_path: Path) -> None:
     cluster, *_ = samples.cluster("hostile", has_control_plane_object=True)
     cluster["spec"]["paused"] = True
     condition: Json = {
@@ -172,7 +172,7 @@ async def test_nothing_that_objects_say_is_read_as_markup(plane: Plane, tmp_path
         await page.run("document.getElementById('tab-timeline').click()")
         await page.until("document.querySelector('#timeline')?.textContent.includes('onerror')")
         await page.run(f"location.hash = '#/' + encodeURIComponent({HOSTILE!r}) + '/x'")
-        await page.until("document.getElementById('verdict')?.textContent.includes('not there')")
+        await page.until("document.getElementById('verdict')?.textContent.includes('not found')")
 
         assert await page.run("document.querySelectorAll('img, main script, iframe, object, b').length") == 0
         assert "hacked" not in await page.run("document.title")
@@ -185,7 +185,7 @@ async def test_a_link_works_once(plane: Plane, tmp_path: Path) -> None:
         assert "token" not in await page.run("location.href")
     async with browser(PROGRAM, tmp_path / "other") as page:
         await page.open(used)
-        await page.until("document.querySelector('[role=alert]')?.textContent.includes('used before')")
+        await page.until("document.querySelector('[role=alert]')?.textContent.includes('already been used')")
 
 
 async def test_a_thousand_clusters_are_a_list_of_those_in_sight(served: Served, tmp_path: Path) -> None:

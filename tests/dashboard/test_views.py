@@ -47,7 +47,7 @@ def test_each_object_hangs_below_its_controller_else_an_owner_else_the_cluster()
     }
 
 
-def test_a_ring_of_owners_does_not_hide_anybody() -> None:
+def test_a_cycle_of_owners_does_not_hide_objects() -> None:
     found = parents(
         [
             obj("Cluster", "c"),
@@ -67,7 +67,7 @@ def test_a_ring_of_owners_does_not_hide_anybody() -> None:
             at = found[at]
 
 
-def test_nothing_of_a_spec_is_shown_but_counts_and_versions() -> None:
+def test_only_counts_and_versions_of_a_spec_are_shown() -> None:
     spec = {"replicas": 3, "version": "v1.36.1", "files": [{"content": "SECRET"}], "kubeadmConfigSpec": {"token": "SECRET"}}
     shown = object_view(obj("KubeadmControlPlane", "k", spec=spec, data={"x": "SECRET"}), "")
 
@@ -75,7 +75,7 @@ def test_nothing_of_a_spec_is_shown_but_counts_and_versions() -> None:
     assert (shown["replicas"], shown["version"]) == ({"wanted": 3, "ready": 0}, "v1.36.1")
 
 
-def test_garbage_is_shown_as_nothing() -> None:
+def test_malformed_objects_are_shown_empty() -> None:
     for garbage in (None, 7, "x", [], {"phase": 3, "conditions": "no", "readyReplicas": "many", "controlPlane": 3, "workers": []}):
         broken = obj("Cluster", "c", spec=garbage, status=garbage)
 

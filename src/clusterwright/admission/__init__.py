@@ -1,7 +1,7 @@
-"""Admission of our own kinds: what webhooks do elsewhere.
+"""Admission of our own kinds; elsewhere, webhooks do this.
 
-One module per kind has its rules as rows (`rule.py`); `hook.py` asks them and words the refusal; `registry.py` names all hooks.
-`chain` puts them into the embedded API server.
+One module per kind has its rules as rows (`rule.py`); `hook.py` evaluates them and words the refusal; `registry.py` lists all hooks.
+`chain` adds them to the embedded API server.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from clusterwright.apiserver.attributes import Admission
 
 
 def chain(features: Mapping[str, bool], workloads: Workloads | None = None) -> tuple[Admission, ...]:
-    """Return the link for all kinds that have rules of their own; `features` are the gates that are on, `workloads` may be lent later."""
+    """Return the link for all our kinds with rules; `features` are the gates that are on, `workloads` may be connected later."""
     return (OwnKinds(features, workloads or Workloads()),)
 
 

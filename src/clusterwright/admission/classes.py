@@ -1,4 +1,4 @@
-"""Check Clusters and ClusterClasses against each other: the class of a Cluster, compatibility of classes, and who scales."""
+"""Check Clusters and ClusterClasses against each other: the class of a Cluster, compatibility of classes, and autoscaling."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ VALUE_RULES: Final = " ".join(f"VAL-{n}" for n in range(1, 10) if n != 5)
 
 
 def topology_of(cluster: Any) -> Json | None:
-    """Return the topology of a Cluster; None: it has none, or one that says nothing."""
+    """Return the topology of a Cluster; None: it has none, or an empty one."""
     topology = at(cluster, "spec", "topology")
     return topology if is_filled(topology) else None
 
 
 def is_deleting(cluster: Any) -> bool:
-    """Return whether it is only waiting for its finalizers to go."""
+    """Return whether it is being deleted and only waits for finalizers."""
     return bool(at(cluster, "metadata", "deletionTimestamp"))
 
 
 def class_key(cluster: Any, namespace: str) -> ObjectKey:
-    """Return which class a Cluster in that namespace is of; the name is empty where it has none."""
+    """Return the class of a Cluster in that namespace; the name is empty if it has none."""
     reference = at(cluster, "spec", "topology", "classRef")
     return ObjectKey(at(reference, "namespace") or namespace, at(reference, "name") or "")
 
@@ -50,7 +50,7 @@ def worker_class(cluster_class: Any, kind: str, name: str) -> Json | None:
 
 
 def is_reconciled(cluster_class: Any) -> bool:
-    """Return whether its controller has seen it as it is, and has not found its variables wanting."""
+    """Return whether its controller has seen its present generation, with valid variables."""
     if (at(cluster_class, "metadata", "generation") or 0) != (at(cluster_class, "status", "observedGeneration") or 0):
         return False
     statuses = [c.get("status") for c in items(cluster_class, "status", "conditions") if c.get("type") == "VariablesReady"]
@@ -61,7 +61,7 @@ def is_reconciled(cluster_class: Any) -> bool:
 
 
 def incompatibilities(old: Any, new: Any) -> Iterator[FieldError]:
-    """CC-30 to CC-34: templates may change, but not what they make."""
+    """Return violations of CC-30 to CC-34: templates may change, but not the kinds that they produce."""
     for parts in (("infrastructure",), ("controlPlane",), ("controlPlane", "machineInfrastructure")):
         before, after = (at(c, "spec", *parts, "templateRef") for c in (old, new))
         yield from _unlike(before, after, ".".join(("spec", *parts, "templateRef")))
@@ -100,14 +100,14 @@ CLASS_SCALED: Final = (
 
 
 def scaled_by_itself(cluster: Any, name: str, namespace: str) -> Iterator[Fault]:
-    """Replicas of MachineDeployments that an autoscaler is told to scale."""
+    """Return the MachineDeployments whose replicas an autoscaler manages by their own annotations."""
     for entry in topology_workers(cluster, "machineDeployments"):
         if entry.get("replicas") is not None and _is_scaled(entry):
             yield _scaled(entry, name, namespace)
 
 
 def scaled_by_class(cluster: Any, cluster_class: Any, name: str, namespace: str) -> Iterator[Fault]:
-    """Replicas of MachineDeployments that an autoscaler scales because their class says so."""
+    """Return the MachineDeployments whose replicas an autoscaler manages by their class."""
     for entry in topology_workers(cluster, "machineDeployments"):
         if entry.get("replicas") is None:
             continue

@@ -1,4 +1,4 @@
-"""Admission of Cluster. What needs more than the Cluster itself is read by `clusterfacts.py`."""
+"""Admission of Cluster. `clusterfacts.py` reads the facts outside of the Cluster itself."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from clusterwright.topology.variables import default_and_validate, default_topol
 
 _TOPOLOGY: Final = "spec.topology"
 _CLASS: Final = "spec.topology.class"
-"""The name that the reference to a class once had; errors still use it."""
+"""The former name of the reference to a class; errors still use it."""
 _AFTER_UPGRADE: Final = "AfterClusterUpgrade"
 _INTERNAL: Final = ErrorType.INTERNAL
 
@@ -64,7 +64,7 @@ _INTERNAL: Final = ErrorType.INTERNAL
 
 
 def _foreign_class(review: Review, namespace: Any) -> bool:
-    """Return whether the class is in another namespace, which is not allowed here. A reference that was stored before may stay."""
+    """Return whether the class is in another namespace, which is not allowed here. A stored reference may stay."""
     if review.gates.get("CrossNamespaceClasses", True) or not namespace or namespace == (at(review.new, "metadata", "namespace") or ""):
         return False
     return bool(at(review.old, "spec", "topology", "classRef") != at(review.new, "spec", "topology", "classRef"))
@@ -75,12 +75,12 @@ def _managed(review: Review) -> bool:
 
 
 def _lives(review: Review) -> bool:
-    """Return a Cluster that is being deleted must be able to lose its finalizers, also after its class or the gate is gone."""
+    """Return whether rules apply: a Cluster under deletion must be able to lose its finalizers, even without class or gate."""
     return _managed(review) and not is_deleting(review.new)
 
 
 def _has_class(review: Review) -> bool:
-    """The class is there; whether it is reconciled does not matter."""
+    """Return whether the class exists; it need not be reconciled."""
     return _managed(review) and _facts(review).cluster_class is not None
 
 
@@ -133,7 +133,7 @@ def _says_nothing(review: Review, value: Any) -> bool:
 
 
 def _no_cidr(review: Review, value: Any) -> bool:
-    """Address, slash, and how many bits of it count."""
+    """Return the error of a CIDR: an address, a slash, and the number of significant bits."""
     del review
     text, _, bits = (value or "").partition("/")
     found = address(text)
@@ -238,7 +238,7 @@ def _unread_versions(review: Review, value: Any) -> Iterator[Fault]:
 
 
 def _tolerant(text: str) -> Version:
-    """Return what cannot be read counts as the lowest version there is."""
+    """Return a parsed version; an invalid one counts as the lowest."""
     try:
         return parse_version(text)
     except ValueError:
@@ -246,7 +246,7 @@ def _tolerant(text: str) -> Version:
 
 
 def _refused_change(review: Review) -> tuple[str, dict[str, Any]] | None:
-    """Return the first reason that there is against the change of the version, and the words for it."""
+    """Return the first reason against the change of the version, and the words for it."""
     old, new = (_tolerant(at(o, "spec", "topology", "version") or "") for o in (review.old, review.new))
     if str(old) == str(new):
         return None

@@ -48,7 +48,7 @@ from clusterwright.topology.variables import validate_definitions
 
 _MDS, _MPS = (f"spec.workers.{kind}" for kind in WORKERS)
 _NAMED: Final = 3
-"""So many Clusters are named where all of them are in the way."""
+"""The most Clusters that are named in a refusal."""
 
 
 # ----------------------------------------------------------------------------------------- who uses it
@@ -56,7 +56,7 @@ _NAMED: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Users:
-    """The Clusters of the class, by namespace and name; or why they are not known."""
+    """The Clusters of the class, by namespace and name; or why they are unknown."""
 
     clusters: tuple[Json, ...] = ()
     error: str = ""
@@ -92,7 +92,7 @@ def _clusters(review: Review) -> tuple[Json, ...]:
 
 
 def _template(field: str, path: str, *, optional: bool = False) -> tuple[Rule, ...]:
-    """CC-2 to CC-5. Paths are reported with the names that fields once had."""
+    """Return the rows CC-2 to CC-5. Paths have the former names of fields."""
 
     def present(review: Review, value: Any) -> bool:
         del review
@@ -155,7 +155,7 @@ def _variables(review: Review) -> Iterable[FieldError]:
 
 
 def _versions(value: Any) -> Iterator[tuple[int, str, Version | None, Version | None]]:
-    """Yield each version with its place and the last readable one before it; None: it cannot be read."""
+    """Yield each version with its place and the last valid one before it; None: it is invalid."""
     previous = None
     for n, text in enumerate(value or ()):
         try:
@@ -217,7 +217,7 @@ def _used_classes(kind: str) -> Guard:
 
 
 def _needs_check(check: Any) -> bool:
-    """Return whether a health check of a topology relies on that of the class."""
+    """Return whether a health check of a topology needs that of the class."""
     return at(check, "enabled") is True and not is_health_check(check)
 
 
@@ -269,7 +269,7 @@ _NAMING: Final = {"cluster": {"name": "cluster"}, "random": SAMPLE_SUFFIX}
 _REPLICAS: Final = "spec.topology.workers.machineDeployments[{}].replicas"
 _CHECK_USED: Final = "healthCheck cannot be deleted because it is used by Cluster(s) {clusters}"
 _VERSIONS: Final = "spec.kubernetesVersion[{}]"
-"""Reported like this, without its last letter."""
+"""The path in errors, which lacks its last letter."""
 
 CLUSTER_CLASS: Final = Hook(
     model=ClusterClass,

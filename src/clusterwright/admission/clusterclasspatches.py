@@ -40,7 +40,7 @@ def _builtins() -> frozenset[str]:
 
 
 BUILTINS: Final = _builtins()
-"""Variables that are there without being defined."""
+"""The variables that exist without a definition."""
 
 
 def _unreadable(name: str) -> Callable[[Review, Any], Iterator[Fault]]:
@@ -53,7 +53,7 @@ def _unreadable(name: str) -> Callable[[Review, Any], Iterator[Fault]]:
 
 
 def _pretty(value: Any) -> str:
-    """Return a value as text over several lines, which is how these errors show it."""
+    """Return a value as text over several lines, for these errors."""
     return json.dumps(ordered(value if value is not None else {}), indent=2, ensure_ascii=False)
 
 
@@ -103,7 +103,7 @@ def _any_index(review: Review, value: Any) -> Iterator[Fault]:
 
 
 def _sources(both: bool) -> Guard:
-    """Values are given, or come from somewhere; a null is a value."""
+    """Return the sources of a value: a literal, or a reference; null is a value."""
 
     def guard(review: Review, value: Any) -> Iterator[Fault]:
         del review
@@ -172,7 +172,7 @@ def _selects(selector: Any, reference: Any) -> bool:
 
 
 def _unlike(key: str, *parts: tuple[str, ...]) -> Guard:
-    """Return whether the matcher is on and no template of these parts is what the selector names."""
+    """Return whether the matcher is on and no template of these parts matches the selector."""
 
     def guard(review: Review, value: Any) -> Iterator[Fault]:
         references = [at(review.new, "spec", *part, "templateRef") for part in parts]
@@ -185,7 +185,7 @@ def _unlike(key: str, *parts: tuple[str, ...]) -> Guard:
 
 
 def _pattern_problem(name: str) -> str:
-    """Return what is wrong with a name that has a star."""
+    """Return the error of a name with a star."""
     if "*" not in name:
         return ""
     if name.count("*") > 1:
@@ -198,7 +198,7 @@ def _pattern_problem(name: str) -> str:
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Return whether a class is meant by a name that may have a star at its beginning or end."""
+    """Return whether a name, with a star at its beginning or end, matches a class."""
     if pattern in ("*", name):
         return True
     if pattern.startswith("*") and name.endswith(pattern.removeprefix("*")):

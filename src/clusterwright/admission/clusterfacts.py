@@ -23,7 +23,7 @@ from clusterwright.runtime.errors import ApiError, NotFound
 
 _INTERVAL: Final = 0.2
 _TRIES: Final = 10
-"""A class that was written just before its Cluster gets so long to be seen and reconciled."""
+"""How long a class that was written just before its Cluster has to be seen and reconciled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFacts:
-    """Empty where nothing had to be asked."""
+    """The facts; empty if none were needed."""
 
     cluster_class: Json | None = None
     is_reconciled: bool = False
@@ -53,11 +53,11 @@ class ClusterFacts:
 
     @property
     def definitions(self) -> Sequence[Json]:
-        """The variables that the class knows."""
+        """Return the variables of the class."""
         return items(self.cluster_class, "status", "variables")
 
     def unfinished(self, version: Version) -> Iterator[str]:
-        """CL-36, CL-37, CL-38: what is not at the version that the topology has had so far; empty texts are nothing."""
+        """Return violations of CL-36, CL-37, CL-38: parts that have not reached the topology's previous version; empty texts are none."""
         yield self._control_plane(version)
         yield self._deployments(version)
         yield self._pools(version)
@@ -139,7 +139,7 @@ def _name(obj: Json) -> str:
 
 
 async def observe_class(review: Review, access: Access) -> ClusterFacts:
-    """For defaulting: the class, if the Cluster has one."""
+    """Read for defaulting: the class, if the Cluster has one."""
     facts = await _with_class(review, access)
     if facts.class_error and not is_deleting(review.new):
         key = class_key(review.new, review.namespace)
@@ -148,7 +148,7 @@ async def observe_class(review: Review, access: Access) -> ClusterFacts:
 
 
 async def observe(review: Review, access: Access) -> ClusterFacts:
-    """For validation: the class, the one before it, and, when the version changes, what runs."""
+    """Read for validation: the class, the previous class, and, when the version changes, the running objects."""
     if not review.enabled("ClusterTopology"):
         return ClusterFacts()
     facts = await _with_class(review, access)
@@ -214,7 +214,7 @@ async def _list(reader: Reader, kind: Any, namespace: str, labels: dict[str, str
 
 
 async def _control_plane(review: Review, reader: Reader) -> Found:
-    """Return the object that `spec.controlPlaneRef` names, in the version that its contract says."""
+    """Return the object of `spec.controlPlaneRef`, in the version of its contract."""
     reference = at(review.old, "spec", "controlPlaneRef") or {}
     group, kind, name = (reference.get(key) or "" for key in ("apiGroup", "kind", "name"))
     if not name:

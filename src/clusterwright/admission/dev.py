@@ -1,4 +1,4 @@
-"""Admission of the Dev infrastructure: DevCluster, DevMachine and their templates. In-memory backends need nothing of it."""
+"""Admission of the Dev infrastructure: DevCluster, DevMachine and their templates. In-memory backends have no rules."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _fill_backend(obj: Json, where: tuple[str, ...]) -> bool:
 
 
 def _cluster(where: tuple[str, ...]) -> Default:
-    """One row, because the load balancer is written out only with something else: upstream's objects do not change for it alone."""
+    """Return one row, because the load balancer is only written with other fields: upstream's objects do not change for it alone."""
 
     def fill(obj: Json, review: Review) -> None:
         del review

@@ -1,4 +1,4 @@
-"""Defaults of the Docker clusters. The Docker kinds have no full models: users bring them."""
+"""Defaults of the Docker clusters. The Docker kinds have no full models: users provide them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _API_VERSION: Final = "infrastructure.cluster.x-k8s.io/v1beta2"
 
 
 class DockerCluster(Object):
-    """As much of it as admission knows."""
+    """The fields of a DockerCluster that admission reads."""
 
     constraints: ClassVar[tuple[object, ...]] = (OPEN,)
     api_version: str = _API_VERSION
@@ -25,7 +25,7 @@ class DockerCluster(Object):
 
 
 class DockerClusterTemplate(Object):
-    """As much of it as admission knows."""
+    """The fields of a DockerClusterTemplate that admission reads."""
 
     constraints: ClassVar[tuple[object, ...]] = (OPEN,)
     api_version: str = _API_VERSION
@@ -41,12 +41,12 @@ class DockerHook(Hook):
 
     @property
     def resource(self) -> Resource:
-        """The resource whose writes it is asked about."""
+        """The resource that the hook handles."""
         return Resource(gvk_of(self.model), self.plural)
 
 
 def _port(*where: str) -> Default:
-    """Return the port of the endpoint. What is filled in is written as the type is, load balancer and all."""
+    """Return the default port of the endpoint. Defaults are written as the type writes them, including the load balancer."""
 
     def fill(obj: Json, review: Review) -> None:
         if at(obj, *where, "controlPlaneEndpoint", "port"):

@@ -40,7 +40,7 @@ def _name(review: Review, value: Any) -> Iterator[Fault]:
 
 
 def _of_service(guard: Callable[[Any], Any]) -> Guard:
-    """Return a guard that is asked only where there is a service."""
+    """Return a guard that applies only with a service."""
     return lambda review, value: guard(value) if is_filled(at(review.new, "spec", "clientConfig", "service")) else False
 
 

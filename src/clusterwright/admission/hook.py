@@ -23,17 +23,17 @@ Gates = Mapping[str, bool]
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How rules learn what the write does not say itself."""
+    """The access of rules to facts outside the write."""
 
     reader: Reader
     workloads: Workloads = field(default_factory=Workloads)
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
     worker: Executor | None = None
-    """Where costly rules are asked; None: on the event loop, as in virtual time."""
+    """Runs costly rules; None: they run on the event loop, as in virtual time."""
 
 
 Observe = Callable[[Review, Access], Awaitable[Any]]
-"""Everything that rules need to know beyond the write itself, read before the first of them is asked. Raises Unobserved."""
+"""Reads the facts for rules outside the write, before the first rule is evaluated. Raises Unobserved."""
 
 
 class Unobserved(Exception):
@@ -42,7 +42,7 @@ class Unobserved(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class Request:
-    """A write, as an API server tells of it. Defaulting changes `object` in place; `warnings` are for the client."""
+    """A write to admit. Defaulting changes `object` in place; `warnings` are for the client."""
 
     operation: Operation
     kind: GroupVersionKind
@@ -66,54 +66,54 @@ def _no_warnings(review: Review) -> Iterable[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Hook:
-    """The rows of one kind (or of a subresource of it), with what they need."""
+    """The rows of one kind (or of a subresource of it), with their dependencies."""
 
     model: type[Object]
     of: type[Object] | None = None
-    """The kind that it is asked about, where it is not the model's own: a subresource has a model of its own."""
+    """The kind that the hook handles, if it differs from the model's: a subresource has its own model."""
     subresource: str = ""
     gate: Rule | None = None
-    """Broken: a bare denial, and nothing else is asked."""
+    """A rule whose violation is a bare denial, without further rules."""
     defaults: tuple[Default, ...] = ()
     required: tuple[Rule, ...] = ()
-    """Asked by defaulting before anything is read or filled in."""
+    """Rules that defaulting evaluates before it reads or sets anything."""
     defaulted: tuple[Rule, ...] = ()
-    """Asked by defaulting of what it has filled in."""
+    """Rules that defaulting evaluates on its result."""
     rules: tuple[Rule, ...] = ()
     readable: Callable[[Json], None] = lambda obj: None
-    """Raises ValueError for what the type can hold, but no reader of it understands."""
+    """Raises ValueError for values that the type allows, but no reader can parse."""
     observe_default: Observe = _nothing
     observe: Observe = _nothing
     warn: Callable[[Review], Iterable[str]] = _no_warnings
     on: frozenset[str] = WRITE
-    """Operations that are validated; defaulting has creates and updates."""
+    """The operations that are validated; defaulting handles creates and updates."""
     form: Literal["causes", "bare", "plain"] = "causes"
-    """How it refuses: 422 with a cause for each broken rule, 403 with a message only, the same without the field's name."""
+    """The form of refusals: 422 with a cause for each violated rule, 403 with a message only, the same without the field's name."""
     costly: Callable[[Review], bool] = lambda review: False
-    """Whether the rules evaluate what users wrote, such as schemas, expressions and templates: that may take seconds."""
+    """Whether the rules evaluate user input such as schemas, expressions and templates, which may take seconds."""
     denials_group: str = ""
-    """The group that refusals name, where it is not the kind's own; clients have always seen that."""
+    """The group in refusals, if it differs from the kind's; clients have always seen that."""
     purpose: str = "validation"
     default_group: str = ""
-    """The group in the name of the defaulting hook, where it is not the kind's own."""
+    """The group in the name of the defaulting hook, if it differs from the kind's."""
 
     @property
     def resource(self) -> Resource:
-        """The resource whose writes it is asked about."""
+        """The resource that the hook handles."""
         return SCHEME.of(self.of or self.model)
 
     @property
     def kind(self) -> GroupVersionKind:
-        """Its kind."""
+        """The kind that the hook handles."""
         return self.resource.gvk
 
     @property
     def is_mutating(self) -> bool:
-        """Whether writes are defaulted at all."""
+        """Whether writes are defaulted."""
         return bool(self.defaults)
 
     def name(self, purpose: str = "") -> str:
-        """Return what the hook is called: `validation.kubeadmconfig.bootstrap.cluster.x-k8s.io`."""
+        """Return the name of the hook: `validation.kubeadmconfig.bootstrap.cluster.x-k8s.io`."""
         group = (self.default_group if purpose == "default" else "") or self.kind.group
         return f"{purpose or self.purpose}.{self.kind.kind.lower()}.{group}"
 
@@ -137,7 +137,7 @@ class Hook:
             raise self._refusal(hook, request, errors)
 
     async def validate(self, request: Request, gates: Gates, access: Access) -> None:
-        """Refuse with every broken rule at once; raises StatusError."""
+        """Refuse a write with all violated rules at once; raises StatusError."""
         if request.operation not in self.on:
             return
         hook = self.name()
@@ -151,7 +151,7 @@ class Hook:
             raise self._refusal(hook, request, errors)
 
     async def _judged(self, review: Review, worker: Executor | None) -> list[FieldError]:
-        """Return what is wrong. Costly rules are asked on another thread, so that the event loop stays free."""
+        """Return the violations. Costly rules run on another thread, so that the event loop stays free."""
         if worker is None or not self.costly(review):
             return judge(self.rules, review)
         return await asyncio.get_running_loop().run_in_executor(worker, judge, self.rules, review)
@@ -175,7 +175,7 @@ class Hook:
             raise failure(500, "InternalError", _text(hook, f"Internal error occurred: {error}")) from None
 
     def _read(self, hook: str, request: Request) -> None:
-        """Refuse what the type cannot hold: 400, and no more is known."""
+        """Refuse a body that does not fit the type: 400, without further checks."""
         try:
             for obj in filter(None, (request.object, request.old_object)):
                 convert(obj, self.model)

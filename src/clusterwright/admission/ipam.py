@@ -1,4 +1,4 @@
-"""Admission of IPAddress and IPAddressClaim. They refuse barely: 403 with one message."""
+"""Admission of IPAddress and IPAddressClaim. Refusals are 403 with one message."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from clusterwright.runtime.errors import ApiError
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The claim that an address fulfils, or why it could not be read; neither, where there is none."""
+    """The claim of an address, or why it could not be read; neither, if there is none."""
 
     json: Json | None = None
     error: str = ""
@@ -39,7 +39,7 @@ async def _claim(review: Review, access: Access) -> Claim:
 
 
 def address(text: Any) -> IPv4Address | IPv6Address | None:
-    """Return an IP literal; None: it is none."""
+    """Return an IP literal; None for any other text."""
     try:
         return ip_address(text or "")
     except ValueError:
@@ -65,7 +65,7 @@ def _unread_claim(review: Review, _: Any) -> Iterator[Fault]:
 
 
 def _immutable(kind: type[Object]) -> Guard:
-    """Return whether anything of the spec is another than before, compared as the type writes it."""
+    """Return whether the spec changed, compared as the type writes it."""
 
     def guard(review: Review, value: Any) -> Iterator[Fault]:
         before, after = (at(to_json(convert(obj, kind)), "spec") for obj in (review.old or {}, review.new))

@@ -1,4 +1,4 @@
-"""Admission of KubeadmConfig and KubeadmConfigTemplate. The old object is never asked."""
+"""Admission of KubeadmConfig and KubeadmConfigTemplate. The old object does not matter."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TEMPLATE: Final = ("spec", "template", "spec")
 
 
 def _former_defaults(obj: Json, review: Review) -> None:
-    """For a dry run of the topology controller only: it compares with what is stored."""
+    """Return the former defaults, only for a dry run of the topology controller, which compares with stored objects."""
     if review.dry_run and TOPOLOGY_DRY_RUN_ANNOTATION in review.annotations:
         template = below(obj, "spec", "template")
         template["spec"] = with_former_defaults(template.get("spec") or {})

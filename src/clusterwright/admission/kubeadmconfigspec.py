@@ -19,11 +19,11 @@ _HEALTH_CHECK: Final = ("timeouts", "controlPlaneComponentHealthCheckSeconds")
 
 
 def kubeadm_config_spec(ids: str, where: tuple[str, ...], *, control_plane: bool = False, **options: Any) -> tuple[Rule, ...]:
-    """Return the rows for a spec at a place; `control_plane` for the kinds that make control planes."""
+    """Return the rows for a spec at a path; `control_plane` for kinds that create control planes."""
     spec = ".".join(where)
 
     def ignition(guard: Callable[[Any], bool]) -> Guard:
-        """Checked only for specs that are rendered as Ignition, while that is possible."""
+        """Return the rows for specs that are rendered as Ignition; they apply only to those."""
         return lambda r, v: r.enabled(GATE) and at(r.new, *where, "format") == "ignition" and guard(v)
 
     def row(id: str, *parts: Any, **more: Any) -> Rule:
@@ -118,7 +118,7 @@ def _unequal_checks(shown: int) -> Guard:
 
 
 def require_tokens(*where: str) -> Callable[[Json], None]:
-    """Return a reader that refuses tokens of another form: their type cannot hold them. Raises ValueError (a TokenError)."""
+    """Return a reader that refuses malformed tokens, which their type cannot hold. Raises ValueError (a TokenError)."""
 
     def readable(obj: Json) -> None:
         for token in at(obj, *where, "initConfiguration", "bootstrapTokens") or ():
@@ -128,7 +128,7 @@ def require_tokens(*where: str) -> Callable[[Json], None]:
 
 
 def with_former_defaults(spec: Mapping[str, Any]) -> Json:
-    """Return the spec with what earlier releases filled in; compare two specs only after this."""
+    """Return the spec with the defaults of earlier releases; apply it to both specs before comparing them."""
     out: Json = {"format": "cloud-config"} | dict(spec)
     for section in ("initConfiguration", "joinConfiguration"):
         settings = dict(out.get(section) or {})

@@ -1,4 +1,4 @@
-"""Admission of KubeadmControlPlane and of its scale: what a control plane needs, and changes that no rollout can bring about."""
+"""Admission of KubeadmControlPlane and of its scale: requirements of a control plane, and changes that no rollout can make."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from clusterwright.kubeadm.versions import Version, parse_version
 from clusterwright.runtime.errors import ApiError
 
 DENIALS_GROUP: Final = "cluster.x-k8s.io"
-"""Refusals name this group instead of the kind's own; clients have always seen that."""
+"""The group in refusals, instead of the kind's own; clients have always seen that."""
 NAMING_SAMPLE: Final = {"cluster": {"name": "cluster"}, "kubeadmControlPlane": {"name": "kubeadmcontrolplane"}, "random": SAMPLE_SUFFIX}
 _CONFIGURATION: Final = ("kubeadmConfigSpec", "clusterConfiguration")
 _DNS_TAG: Final = "spec.kubeadmConfigSpec.clusterConfiguration.dns.imageTag"
@@ -44,7 +44,7 @@ _TAG: Final = re.compile(r"[-a-zA-Z0-9_.]*")
 
 
 def shared(number: dict[str, str], where: tuple[str, ...], *, replicas: bool, **options: Any) -> tuple[Rule, ...]:
-    """Return the rows that hold for a control plane and for a template of it alike, with their ids by what they are about."""
+    """Return the rows for control planes and their templates, with their ids by subject."""
     spec = ".".join(where)
     configuration = f"{spec}.kubeadmConfigSpec.clusterConfiguration"
     rolling = f"{spec}.rollout.strategy.rollingUpdate"
@@ -80,7 +80,7 @@ def shared(number: dict[str, str], where: tuple[str, ...], *, replicas: bool, **
 
 
 def _integer(value: int | str) -> int:
-    """Return an int-or-string as a number; a string that is none counts as 0."""
+    """Return an int-or-string as a number; an invalid string counts as 0."""
     if isinstance(value, int):
         return value
     return int(value) if re.fullmatch(r"[+-]?[0-9]{1,18}", value) else 0
@@ -129,7 +129,7 @@ def _no_version(review: Review, value: Any) -> Iterator[Fault]:
 
 
 def _tag_version(tag: str) -> Version:
-    """Return the version of an image tag, where an underscore stands for a plus."""
+    """Return the version in an image tag, where an underscore stands for a plus."""
     return parse_version(tag.replace("_", "+"))
 
 
@@ -159,7 +159,7 @@ def _lacks(key: str) -> Guard:
 
 
 def _forbidden_changes(review: Review, value: Any) -> Iterator[Fault]:
-    """Compared as the type writes them, so that an empty field and an absent one are the same."""
+    """Return forbidden changes, compared as the type writes values, so that an empty field equals an absent one."""
     del value
     before, after = (to_json(convert(o, KubeadmControlPlane)) for o in (review.old or {}, review.new))
     for path in changed_paths(before, after):
@@ -205,7 +205,7 @@ def _unread_tag(review: Review, value: Any) -> Iterator[Fault]:
 
 
 def _no_migration(review: Review, value: Any) -> Iterator[Fault]:
-    """To a release that the Corefile can be migrated to; the same release is always possible."""
+    """Return the error if the Corefile cannot be migrated to a release; the same release is always allowed."""
     tags = _tags(review, value)
     if tags is None or SKIP_COREDNS_ANNOTATION in review.annotations:
         return
@@ -260,7 +260,7 @@ KUBEADM_CONTROL_PLANE: Final = Hook(
 
 
 class ScaleSpec(Struct):
-    """The number of replicas that is wanted."""
+    """The wanted number of replicas."""
 
     replicas: Int32 = 0
 
@@ -274,7 +274,7 @@ class Scale(Object):
 
 
 async def _control_plane(review: Review, access: Access) -> Json:
-    """Return the control plane that is scaled."""
+    """Return the control plane to scale."""
     try:
         found = await access.reader.get(SCHEME.gvk(KubeadmControlPlane), ObjectKey(review.namespace, review.name))
     except ApiError as error:
@@ -283,7 +283,7 @@ async def _control_plane(review: Review, access: Access) -> Json:
 
 
 def _even_of_stacked(review: Review, value: Any) -> bool:
-    """Negative numbers are refused by the server itself."""
+    """Return whether the number is even with stacked etcd; the server itself refuses negative numbers."""
     return bool(value) and value > 0 and value % 2 == 0 and not _has_external_etcd(review.facts)
 
 

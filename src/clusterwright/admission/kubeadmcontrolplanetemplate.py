@@ -1,4 +1,4 @@
-"""Admission of KubeadmControlPlaneTemplate: on creation what holds of control planes, then it does not change."""
+"""Admission of KubeadmControlPlaneTemplate: the rules of control planes on creation; afterwards it is immutable."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FORMER_STRATEGY: Final = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge"
 
 
 def _changed(review: Review, value: Any) -> Iterator[Fault]:
-    """Yield the defaults of former releases, which do not count as changes."""
+    """Yield changes, without defaults of former releases."""
     del value
     before, after = (_comparable(o) for o in (review.old or {}, review.new))
     if at(before, "rollout", "strategy") == _FORMER_STRATEGY and not at(after, "rollout", "strategy"):

@@ -1,4 +1,4 @@
-"""Our kinds in the admission chain of the embedded API server: the hooks of `HOOKS`, without the way over a network."""
+"""Our kinds in the admission chain of the embedded API server: the hooks of `HOOKS`, without a network."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class OwnKinds:
         self._workloads = workloads
 
     async def mutate(self, attributes: Attributes) -> None:
-        """Fill in defaults; a write in an old version gets them through the version that the hooks know."""
+        """Set defaults; a write in an old version gets them through the hooks' version."""
         hook = self._hook(attributes)
         if hook is None or not hook.is_mutating or attributes.object is None:
             return
@@ -37,7 +37,7 @@ class OwnKinds:
             (attributes.object,) = await convert_for_admission(_versions(attributes), [request.object], attributes.resource.api_version)
 
     async def validate(self, attributes: Attributes) -> None:
-        """Refuse with every broken rule at once."""
+        """Refuse a write with all violated rules at once."""
         hook = self._hook(attributes)
         if hook is not None:
             await hook.validate(await _request(attributes, hook), self._features, self._access(attributes))
@@ -51,7 +51,7 @@ class OwnKinds:
 
 
 async def _request(attributes: Attributes, hook: Hook) -> Request:
-    """Return the write in the version of the hook; its objects are copies if that is not the version asked for."""
+    """Return the write in the version of the hook; its objects are copies if it is not the requested version."""
     operation: Any = attributes.operation
     new, old = attributes.object, attributes.old_object
     if attributes.subresource == "scale":

@@ -24,7 +24,7 @@ NODE_DELETION_TIMEOUT: Final = 10
 
 
 def _of_a_pool(review: Review) -> bool:
-    """Machines of a MachinePool are bootstrapped by the pool."""
+    """Return whether the Machine belongs to a MachinePool, which bootstraps it."""
     owners = items(review.new, "metadata", "ownerReferences")
     return MACHINE_POOL_NAME_LABEL in (at(review.new, "metadata", "labels") or {}) or any(o.get("kind") == "MachinePool" for o in owners)
 

@@ -61,7 +61,7 @@ def _cluster_selector(obj: Json, review: Review) -> None:
 
 
 def _label(obj: Json, label: str, value: str) -> None:
-    """Select by a label, and give it to what is made from the template."""
+    """Add a label to the selector, and to the template."""
     below(obj, "spec", "selector", "matchLabels")[label] = value
     below(obj, "spec", "template", "metadata", "labels")[label] = value
 

@@ -1,4 +1,4 @@
-"""Admission of MachineDrainRule. Its selectors are looked at again before a Machine is drained."""
+"""Admission of MachineDrainRule. Its selectors are checked again before a Machine is drained."""
 
 from __future__ import annotations
 

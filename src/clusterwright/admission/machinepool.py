@@ -26,7 +26,7 @@ from clusterwright.api.core import MachinePool
 
 _TAINTS: Final = "spec.template.spec.taints"
 _TAINTS_PATH: Final = "spec.taints"
-"""Reported like this, without what is above it."""
+"""The path in errors, without its parents."""
 
 MACHINE_POOL: Final = Hook(
     model=MachinePool,

@@ -44,14 +44,14 @@ def _own_selector(obj: Json, review: Review) -> None:
 
 
 def unlike_selector(review: Review, value: Any) -> Iterator[Fault]:
-    """Yield a fault where the selector is valid and does not select what is made from the template."""
+    """Yield a fault if the selector is valid and does not match the template's labels."""
     selector = at(review.new, "spec", "selector")
     if selectors.is_valid(selector) and not selectors.fits(selector, value):
         yield Fault(value or {}, selector=selectors.as_text(selector))
 
 
 def skipped_checks(ids: str) -> Rule:
-    """Only preflight checks that exist can be skipped."""
+    """Return the errors of skipped preflight checks: each must exist."""
     supported = " ".join(PREFLIGHT_CHECKS)
     path = f"metadata.annotations.{SKIP_PREFLIGHT_CHECKS_ANNOTATION}"
     text = f"skipped preflight check(s) must be among: [{supported}]"

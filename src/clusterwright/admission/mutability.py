@@ -1,4 +1,4 @@
-"""Which fields of a KubeadmControlPlane may change: those that a rollout, or an update in place, can bring about."""
+"""The fields of a KubeadmControlPlane that may change: those that a rollout, or an in-place update, can change."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _WHOLE: Final = {
     "spec.kubeadmConfigSpec.initConfiguration": "nodeRegistration patches skipPhases bootstrapTokens localAPIEndpoint timeouts",
     "spec.kubeadmConfigSpec.joinConfiguration": "nodeRegistration patches skipPhases caCertPath controlPlane discovery timeouts",
 }
-"""By parent: the fields that may change, with all that is below them, and be set or unset as a whole."""
+"""By parent: the fields that may change completely, including being set or unset."""
 
 MUTABLE: Final[frozenset[Path]] = frozenset((*parent.split("."), field) for parent, fields in _WHOLE.items() for field in fields.split())
 
 
 def is_mutable(path: Path) -> bool:
-    """Return whether what is at the path may change."""
+    """Return whether the value at the path may change."""
     return (path[0] == "metadata" and len(path) > 1) or any(path[:n] in MUTABLE for n in range(2, len(path) + 1))
 
 
 def changed_paths(old: Json, new: Json, at: Path = ()) -> Iterator[Path]:
-    """Yield the leaves of the merge patch from one to the other: scalars, lists, and what is gone; never an empty object."""
+    """Yield the leaves of the merge patch from one to the other: scalars, lists, and removed fields; never an empty object."""
     for key in [*new, *(k for k in old if k not in new)]:
         before, after, path = old.get(key), new.get(key), (*at, key)
         if before == after:

@@ -1,4 +1,4 @@
-"""Every hook there is."""
+"""The list of hooks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ HOOKS: Final = (
     DEV_MACHINE_TEMPLATE,
 )
 UNMODELLED: Final = (DOCKER_CLUSTER, DOCKER_CLUSTER_TEMPLATE)
-"""Hooks of kinds that are served, but have no model."""
+"""Hooks of kinds without a model."""
 EMBEDDED: Final = (IN_CLUSTER_IP_POOL, GLOBAL_IN_CLUSTER_IP_POOL)
 """Hooks of kinds that only the embedded plane serves."""
 KEPT_ELSEWHERE: Final = {
@@ -58,12 +58,12 @@ KEPT_ELSEWHERE: Final = {
     "SC-3": "a body that is no Scale cannot be read: kubeadmcontrolplane.py",
     "SC-4": "a control plane that cannot be read: kubeadmcontrolplane.py",
 }
-"""Rules that are not rows, and where they hold."""
+"""Rules that are not rows, and where they are implemented."""
 _BY_KIND: Final[Mapping[tuple[str, str, str], Hook]] = {
     (hook.kind.group, hook.kind.kind, hook.subresource): hook for hook in (*HOOKS, *UNMODELLED, *EMBEDDED)
 }
 
 
 def hook_for(group: str, kind: str, subresource: str = "") -> Hook | None:
-    """Return the hook of a kind, or of a subresource of it; None: there is none."""
+    """Return the hook of a kind, or of a subresource of it; None if there is none."""
     return _BY_KIND.get((group, kind, subresource))

@@ -1,4 +1,4 @@
-"""The rules as a page to read, made from the rows."""
+"""Render the rules as a page of documentation, from the rows."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A rule as a row: id, kind of error, field, guard, message. And a table of them, asked about one write. Pure.
+"""A rule as a row: id, kind of error, field, guard, message; and a table of rules for one write. Pure.
 
-A row looks at a field, written as a path: `spec.taints`, `spec.files[].path` (each item, by index),
+A row reads a field, written as a path: `spec.taints`, `spec.files[].path` (each item, by index),
 `spec.workers.machineDeployments[class].naming` (each item, named by its `class`). Its guard is asked for every value found
 there, None where there is nothing, and answers whether the rule is broken, or a `Fault` for each way in which it is.
 """
@@ -27,16 +27,16 @@ _SHOWN: Final = object()
 
 Guard = Callable[["Review", Any], "bool | Iterable[Fault]"]
 Step = str | tuple[str]
-"""A key, or (in a tuple) what names the items of a list; empty: their index."""
+"""A key, or (in a tuple) the field that names list items; empty: their index."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Review:
-    """One write as the rules see it. `facts` is what was read beforehand, of whatever type the kind's rules expect."""
+    """One write, as input of the rules. `facts` are those read beforehand, of the type that the kind's rules expect."""
 
     operation: Literal["CREATE", "UPDATE", "DELETE"]
     new: Json
-    """Empty on delete."""
+    """The new object; empty on delete."""
     old: Json | None = None
     gates: Mapping[str, bool] = field(default_factory=dict)
     dry_run: bool = False
@@ -56,7 +56,7 @@ class Review:
 
 
 class Fault:
-    """One way in which a rule is broken: which value shows it, further keys of the path, and words of the message."""
+    """One violation of a rule: the value, further keys of the path, and words of the message."""
 
     __slots__ = ("at", "value", "words")
 
@@ -67,11 +67,10 @@ class Fault:
 
 
 class Rule:
-    """A row. `ids` are separated by spaces: the kind's own, then that of the shared rule it stands for.
+    """A row. `ids` are separated by spaces: the kind's own, then that of the shared rule.
 
-    `path` is what is reported, where it is not the field looked at; each `{}` takes a key: those of the list items on the way,
-    then the fault's own. `when` says for which writes the row is there at all. `stop` ends the table: what follows would only
-    repeat the complaint.
+    `path` is the reported field, if it differs from the one that is read; each `{}` takes a key: those of the list items on the way, then
+    the fault's own. `when` selects the writes to which the row applies. `stop` ends the table: later rows would only repeat the error.
     """
 
     __slots__ = ("field", "guard", "ids", "message", "on", "path", "steps", "stop", "type", "when")
@@ -104,7 +103,7 @@ class Rule:
         return f"Rule({' '.join(self.ids)}, {self.path})"
 
     def errors(self, review: Review) -> Iterator[FieldError]:
-        """Yield what the write breaks of this rule."""
+        """Yield the write's violations of this rule."""
         for keys, value in walk(review.new, self.steps):
             found = self.guard(review, value)
             if found is False:
@@ -124,7 +123,7 @@ class Rule:
 
 
 class Delegated(Rule):
-    """Rows that are kept elsewhere: a function that answers every broken one of them."""
+    """Rows in another module: a function that returns all violated ones."""
 
     __slots__ = ("_errors",)
 
@@ -133,7 +132,7 @@ class Delegated(Rule):
         self._errors = errors
 
     def errors(self, review: Review) -> Iterator[FieldError]:
-        """Yield what the write breaks of these rules."""
+        """Yield the write's violations of these rules."""
         yield from self._errors(review)
 
 
@@ -141,7 +140,7 @@ _WITHOUT_VALUE: Final = frozenset({ErrorType.REQUIRED, ErrorType.FORBIDDEN, Erro
 
 
 def judge(rules: Iterable[Rule], review: Review) -> list[FieldError]:
-    """Return every broken rule of a table, in its order."""
+    """Return all violations of a table, in its order."""
     errors: list[FieldError] = []
     for rule in rules:
         if review.operation not in rule.on or (rule.when is not None and not rule.when(review)):
@@ -154,7 +153,7 @@ def judge(rules: Iterable[Rule], review: Review) -> list[FieldError]:
 
 
 class Default:
-    """A row of defaulting: ids, the field that it fills, and how. `fill` changes the object that it is given, and nothing else."""
+    """A row of defaulting: ids, the field that it sets, and how. `fill` changes only the object that it receives."""
 
     __slots__ = ("field", "fill", "ids")
 
@@ -168,32 +167,32 @@ class Default:
 
 
 class Refused(Exception):
-    """Defaulting cannot go on; the text says why. Answered as a bare denial."""
+    """Defaulting cannot continue; the text says why. The answer is a bare denial."""
 
 
 # ----------------------------------------------------------------------------------------- places in objects
 
 
 def at(value: Any, *path: str) -> Any:
-    """Return what is found by following keys; None where there is nothing."""
+    """Return the value at these keys; None if there is none."""
     for step in path:
         value = value.get(step) if isinstance(value, Mapping) else None
     return value
 
 
 def items(value: Any, *path: str) -> list[Json]:
-    """Return the objects in the list found by following keys."""
+    """Return the objects in the list at these keys."""
     found = at(value, *path)
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
 def steps(path: str) -> tuple[Step, ...]:
-    """Return a path taken apart."""
+    """Return the steps of a path."""
     return tuple(key or (name,) for key, name in _STEP.findall(path))
 
 
 def walk(value: Any, path: tuple[Step, ...], keys: tuple[object, ...] = ()) -> Iterator[tuple[tuple[object, ...], Any]]:
-    """Yield every value at a path, with the keys of the list items that lead there."""
+    """Yield every value at a path, with the keys of the list items on the way."""
     for position, step in enumerate(path):
         if isinstance(step, str):
             value = value.get(step) if isinstance(value, dict) else None

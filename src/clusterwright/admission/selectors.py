@@ -1,4 +1,4 @@
-"""Label selectors as rules see them: whether they are valid, empty, and fit labels; with apimachinery's sentences."""
+"""Label selectors in rules: whether they are valid, empty, and match labels; with apimachinery's messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WITHOUT_VALUES: Final = frozenset({"Exists", "DoesNotExist"})
 
 
 def problem(selector: Any) -> str:
-    """Return what is wrong with the first requirement that is wrong; empty: nothing."""
+    """Return the error of the first invalid requirement; empty if all are valid."""
     for key, value in sorted((at(selector, "matchLabels") or {}).items()):
         if text := _requirement(key, [value or ""], []):
             return text
@@ -48,27 +48,27 @@ def _requirement(key: str, values: list[str], found: list[FieldError]) -> str:
 
 
 def is_empty(selector: Any) -> bool:
-    """Return whether it names nothing, and so selects everything."""
+    """Return whether it has no requirements, and so selects everything."""
     return not at(selector, "matchLabels") and not at(selector, "matchExpressions")
 
 
 def is_valid(selector: Any) -> bool:
-    """Return whether apimachinery can make a selector of it."""
+    """Return whether apimachinery can parse it."""
     return not problem(selector)
 
 
 def fits(selector: Any, labels: Any) -> bool:
-    """Return whether it selects what has these labels."""
+    """Return whether it matches these labels."""
     return object_selector(selector or {})(labels or {})
 
 
 def as_text(selector: Any) -> str:
-    """Return the selector in the words of a query."""
+    """Return the selector in the syntax of a query."""
     return object_selector_text(selector)
 
 
 def valid_selector(ids: str, field: str, **options: Any) -> Rule:
-    """Return a field that holds a selector."""
+    """Return the row that checks a selector."""
 
     def guard(review: Review, value: Any) -> Iterator[Fault]:
         del review

@@ -27,12 +27,12 @@ _NUMBER, _PART = "(?:0|[1-9][0-9]*)", "[0-9A-Za-z-]+"
 SEMANTIC_VERSION: Final = re.compile(
     rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-(?!0[0-9]+(?:[.+]|$))(?:{_PART})(?:\.(?!0[0-9]+(?:[.+]|$)){_PART})*)?(?:\+{_PART}(?:\.{_PART})*)?"
 )
-"""A semantic version without `v`. Numbers have no leading zeros, in pre-release parts neither."""
+"""The pattern of a semantic version without `v`. Numbers have no leading zeros, also in pre-release parts."""
 SAMPLE_SUFFIX: Final = "bcdfg"
 
 
 def changed(*path: str) -> Guard:
-    """Return whether the value is another one than before."""
+    """Return whether the value changed."""
 
     def guard(review: Review, value: Any) -> bool:
         return bool(value != at(review.old, *path))
@@ -72,11 +72,11 @@ _RESERVED: Final = (
     ),
     ("TNT-6", re.compile(r"node-role\.kubernetes\.io/master"), "taint is deprecated since 1.24 and should not be used anymore"),
 )
-"""No key can be two of them."""
+"""The reserved prefixes. No key can have two of them."""
 
 
 def taints(ids: str, field: str, *, workers: Callable[[Review], bool] | None = None, **options: Any) -> tuple[Rule, ...]:
-    """TNT-1 to TNT-7, for taints that Machines give to their Nodes; with `workers` TNT-8, where it holds."""
+    """Return the rows TNT-1 to TNT-7, for taints that Machines give to their Nodes; with `workers` also TNT-8."""
     key = f"{field}[].key"
     rows = [
         Rule(f"{ids} TNT-1", FORBIDDEN, field, _taints_gate, f"taints are not allowed to be set when the feature gate {TAINTS_GATE} is disabled",
@@ -108,12 +108,12 @@ def _matches(pattern: re.Pattern[str]) -> Guard:
 
 
 def _each(problems: Callable[[str], Iterable[str]]) -> Guard:
-    """Return a fault for each text that a check of a text answers."""
+    """Return a fault for each error of a text."""
     return lambda _, value: [Fault(value or "", text=text) for text in problems(value or "")]
 
 
 def label_values(review: Review, value: Any) -> Iterator[Fault]:
-    """Yield a fault for each reason why the text is not a valid label value."""
+    """Yield a fault for each reason why the text is an invalid label value."""
     del review
     for text in label_value(value or ""):
         yield Fault(value or "", text=text)
@@ -125,7 +125,7 @@ _ANNOTATIONS_MAXIMUM: Final = 256 * 1024
 
 
 def template_metadata(ids: str, field: str, path: str | None = None, **options: Any) -> tuple[Rule, ...]:
-    """MET-1 and MET-2: labels and annotations that are given on to what is made from a template."""
+    """Return the rows MET-1 and MET-2: labels and annotations of objects made from a template."""
     shown = {"labels": f"{path}.labels", "annotations": f"{path}.annotations"} if path is not None else {}
     annotations: Any = options | {"path": shown.get("annotations")}
     return (
@@ -163,7 +163,7 @@ def _annotations_size(review: Review, value: Any) -> bool:
 
 
 def int_or_percent(review: Review, value: Any) -> Iterator[Fault]:
-    """IOP-1: a text must be an integer followed by a percent sign."""
+    """Return the row IOP-1: a text must be an integer followed by a percent sign."""
     del review
     if not isinstance(value, str):
         return
@@ -177,7 +177,7 @@ def int_or_percent(review: Review, value: Any) -> Iterator[Fault]:
 
 
 def percentage(ids: str, field: str, **options: Any) -> Rule:
-    """Return a field that holds an integer or a percentage."""
+    """Return the row for a field with an integer or a percentage."""
     return Rule(
         f"{ids} IOP-1", INVALID, field, int_or_percent, "must be either an int or a percentage: invalid value for IntOrString: {error}",
         **options,
@@ -185,7 +185,7 @@ def percentage(ids: str, field: str, **options: Any) -> Rule:
 
 
 def rollout(ids: str, strategy: str, **options: Any) -> tuple[Rule, ...]:
-    """ROL-1 to ROL-3: the strategy of a MachineDeployment."""
+    """Return the rows ROL-1 to ROL-3: the strategy of a MachineDeployment."""
     rolling = f"{strategy}.rollingUpdate"
     return (
         percentage(f"{ids} ROL-1", f"{rolling}.maxUnavailable", **options),
@@ -208,7 +208,7 @@ def _is_zero(value: Any) -> bool:
 
 
 def health_check(ids: str, field: str, *, max_in_flight: bool = False, **options: Any) -> tuple[Rule, ...]:
-    """HC-1 and HC-2, with `max_in_flight` HC-3."""
+    """Return the rows HC-1 and HC-2, with `max_in_flight` HC-3."""
     rows = (
         Rule(f"{ids} HC-1", INVALID, f"{field}.checks.nodeStartupTimeoutSeconds", _too_soon, "must be at least 30s", **options),
         percentage(f"{ids} HC-2", f"{field}.remediation.triggerIf.unhealthyLessThanOrEqualTo", **options),
@@ -217,13 +217,13 @@ def health_check(ids: str, field: str, *, max_in_flight: bool = False, **options
 
 
 def is_health_check(value: Any) -> bool:
-    """Return whether it says what is to be checked, or when to act: what says no more than how many at a time, or whether, is none."""
+    """Return whether it has any checks or limits; one with only a maximum in flight, or only a switch, has none."""
     remediation = {key: part for key, part in (at(value, "remediation") or {}).items() if key != "maxInFlight"}
     return is_filled(at(value, "checks")) or is_filled(remediation)
 
 
 def is_filled(value: Any) -> bool:
-    """Return whether anything is set: empty objects, lists and texts are as good as absent."""
+    """Return whether anything is set: empty objects, lists and texts count as absent."""
     if isinstance(value, dict):
         return any(map(is_filled, value.values()))
     return value is not None and value not in ("", [])
@@ -238,7 +238,7 @@ def _too_soon(review: Review, value: Any) -> bool:
 
 
 def machine_naming(ids: str, field: str, sample: Mapping[str, Any], **options: Any) -> tuple[Rule, ...]:
-    """NAM-1 to NAM-3: a template for names must give a valid name, and another one each time. `sample` is what it may ask for."""
+    """Return the rows NAM-1 to NAM-3: a naming template must yield a valid name, and a different one each time. `sample` are its data."""
     template = f"{field}.template"
     wrong = "invalid template, generated names would not be valid Kubernetes object names: {text}"
     return (
@@ -249,7 +249,7 @@ def machine_naming(ids: str, field: str, sample: Mapping[str, Any], **options: A
 
 
 def class_naming(ids: str, field: str, of: str, sample: Mapping[str, Any]) -> tuple[Rule, ...]:
-    """NAM-2 and NAM-3: a template for the name of a part of a Cluster; it need not differ each time."""
+    """Return the rows NAM-2 and NAM-3: a naming template for a part of a Cluster; names need not differ each time."""
     return (
         Rule(f"{ids} NAM-2", INVALID, field, _not_rendered(sample), f"invalid {of} name template: {{error}}"),
         Rule(f"{ids} NAM-3", INVALID, field, _no_name(sample), "{text}"),
@@ -293,7 +293,7 @@ def _no_name(sample: Mapping[str, Any]) -> Guard:
 def kubernetes_version(
     ids: str, field: str, *, optional: bool = False, text: str = "must be a valid semantic version", **options: Any
 ) -> tuple[Rule, Rule]:
-    """VER-1 and VER-2: `v` and a semantic version."""
+    """Return the rows VER-1 and VER-2: `v` and a semantic version."""
 
     def version_of(value: Any) -> str | None:
         return None if optional and not value else value or ""
@@ -315,7 +315,7 @@ def kubernetes_version(
 
 
 def version_default(ids: str, *parents: str, also_empty: bool = False) -> Default:
-    """VER-D: a version begins with `v`."""
+    """Return the row VER-D: add `v` to a version."""
 
     def fill(obj: Json, review: Review) -> None:
         del review
@@ -331,7 +331,7 @@ def version_default(ids: str, *parents: str, also_empty: bool = False) -> Defaul
 
 
 def below(obj: Json, *path: str) -> Json:
-    """Return the object found by following keys, made where it is not there."""
+    """Return the object at these keys, created if it is missing."""
     for step in path:
         found = obj.get(step)
         if not isinstance(found, dict):
@@ -341,7 +341,7 @@ def below(obj: Json, *path: str) -> Json:
 
 
 def fill_in(ids: str, value: Any, *path: str) -> Default:
-    """Return a field that has a value where none was given."""
+    """Return a row that sets a missing value."""
 
     def fill(obj: Json, review: Review) -> None:
         del review
@@ -353,7 +353,7 @@ def fill_in(ids: str, value: Any, *path: str) -> Default:
 
 
 def cluster_name_label(ids: str) -> Default:
-    """Return the label that says to which Cluster an object belongs."""
+    """Return the row that sets the label with the name of the object's Cluster."""
 
     def fill(obj: Json, review: Review) -> None:
         del review
@@ -363,7 +363,7 @@ def cluster_name_label(ids: str) -> Default:
 
 
 def same_cluster_name(ids: str) -> Rule:
-    """A template is of the same Cluster as the object itself."""
+    """Return the row that requires the same Cluster in a template and the object."""
     text = "spec.clusterName and spec.template.spec.clusterName must be set to the same value"
 
     def guard(review: Review, value: Any) -> bool:
@@ -373,7 +373,7 @@ def same_cluster_name(ids: str) -> Rule:
 
 
 def bootstrap(ids: str, field: str, exempt: Callable[[Review], bool] = lambda _: False) -> Rule:
-    """Machines need bootstrap data, or something that makes them."""
+    """Return the row that requires bootstrap data, or a reference to an object that creates them."""
 
     def guard(review: Review, value: Any) -> bool:
         return not at(value, "configRef") and at(value, "dataSecretName") is None and not exempt(review)
@@ -385,7 +385,7 @@ def bootstrap(ids: str, field: str, exempt: Callable[[Review], bool] = lambda _:
 
 
 def replicas_default(ids: str) -> Default:
-    """REP-0 to REP-5, REP-E: what an autoscaler decides is not undone by a write that says nothing of it."""
+    """Return the rows REP-0 to REP-5, REP-E: a write without replicas does not undo an autoscaler's decision."""
     return Default(f"{ids} REP-0 REP-1 REP-2 REP-3 REP-4 REP-5 REP-E", "spec.replicas", _fill_replicas)
 
 

@@ -1,4 +1,4 @@
-"""Values as error messages show them: fields in upstream's order, keys of maps sorted, what is empty left out."""
+"""Values in error messages: fields in upstream's order, keys of maps sorted, empty values omitted."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _ORDER: Final = (
     "settings", "selector", "jsonPatches", "value", "valueFrom", "variable", "template", "apiVersion", "kind", "apiGroup",
     "matchResources", "controlPlane", "infrastructureCluster", "machineDeploymentClass", "machinePoolClass", "names", "attributes",
 )  # fmt: skip
-"""Fields in the order in which upstream's types have them: one order that is right for every type that messages show."""
+"""The fields in the order of upstream's types: one order that is right for every type in messages."""
 _RANK: Final = {key: rank for rank, key in enumerate(_ORDER)}
 
 
 def as_written(obj: Json, model: type[Object], steps: tuple[Any, ...], keys: tuple[object, ...]) -> str:
-    """Return the value at a place in an object, as the object's type writes it."""
+    """Return the value at a path in an object, as the object's type writes it."""
     try:
         typed: Any = convert(obj, model)
     except DecodeError:
@@ -43,12 +43,12 @@ def as_written(obj: Json, model: type[Object], steps: tuple[Any, ...], keys: tup
 
 
 def compact(plain: Any, typed: Any = None) -> str:
-    """JSON without spaces; maps sorted by key where the type says that they are maps."""
+    """Return JSON without spaces; maps are sorted by key."""
     return json.dumps(_sorted(plain, typed), separators=(",", ":"), ensure_ascii=False)
 
 
 def ordered(plain: Any) -> Any:
-    """Return the value with its fields in upstream's order, without empty lists; what is below `value` is a user's own and stays."""
+    """Return the value with its fields in upstream's order, without empty lists; values below `value` are the user's and stay unchanged."""
     if isinstance(plain, dict):
         return {key: plain[key] if key == "value" else ordered(plain[key]) for key in sorted(plain, key=_rank) if plain[key] != []}
     return [ordered(item) for item in plain] if isinstance(plain, list) else plain

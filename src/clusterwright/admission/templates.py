@@ -1,4 +1,4 @@
-"""Go templates as rules see them: whether they can be read and rendered, said as Go's users know it."""
+"""Go templates in rules: whether they can be parsed and rendered, with Go's messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OWN: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType({})
 
 
 class BadTemplate(ValueError):
-    """Why it is none."""
+    """The template is invalid; the text says why."""
 
 
 @lru_cache(maxsize=1024)
@@ -31,13 +31,13 @@ def _parsed(text: str, name: str, sprig: bool) -> Template | str:
 
 
 def patch_template_problem(text: str, name: str) -> str:
-    """Why a template of a patch, which may call sprig's functions, cannot be read; empty: it can."""
+    """Return why a patch template, which may call sprig's functions, cannot be parsed; empty if it can."""
     parsed = _parsed(text, name, True)
     return parsed if isinstance(parsed, str) else ""
 
 
 def render_name(text: str, data: Mapping[str, Any]) -> str:
-    """Return the name that a template gives, where only the data may be asked for, and no function but Go's own; raises BadTemplate."""
+    """Return the name from a template with only these data and Go's own functions; raises BadTemplate."""
     parsed = _parsed(text, _NAMES, False)
     if isinstance(parsed, str):
         raise BadTemplate(f"parsing template {quote(text)}: {parsed}")
@@ -48,7 +48,7 @@ def render_name(text: str, data: Mapping[str, Any]) -> str:
 
 
 def _context(error: TemplateError) -> str:
-    """Return where execution stopped, and at what."""
+    """Return where execution stopped, and at which expression."""
     if error.place is None:
         return ""
     line, column = error.place

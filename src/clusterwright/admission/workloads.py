@@ -1,4 +1,4 @@
-"""Reads workload clusters, for rules that ask what runs there. The connections belong to the controllers, which lend them."""
+"""Access to workload clusters, for rules that read them. The connections belong to the controllers, which share them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ Open = Callable[[ObjectKey], Awaitable[Reader]]
 
 
 class Workloads:
-    """Empty until somebody lends connections: admission serves before the controllers run, and also where none ever do."""
+    """The connections, empty until they are shared: admission runs before the controllers do, and also without any."""
 
     def __init__(self) -> None:
         self._open: Open | None = None
 
     def lend(self, open: Open) -> None:
-        """From now on clusters are reached like this."""
+        """Use these connections from now on."""
         self._open = open
 
     async def reader(self, cluster: ObjectKey) -> Reader:
-        """Reads in the workload cluster of a Cluster; raises an ApiError where it cannot be reached."""
+        """Return a reader of a Cluster's workload cluster; raises an ApiError if it cannot be reached."""
         if self._open is None:
             raise ConnectionFailed("nobody here has connections to workload clusters")
         return await self._open(cluster)

@@ -1,1 +1,1 @@
-"""The nouns: frozen typed objects as they are on the wire. No behaviour, no clock, no I/O."""
+"""The objects of the API: frozen typed values with their wire form. No behaviour, no clock, no I/O."""

@@ -68,7 +68,7 @@ class ClusterResourceSetBindingSpec(Struct):
 
 
 class ClusterResourceSetBinding(Object):
-    """The resources that were applied to one Cluster."""
+    """The resources applied to one Cluster."""
 
     api_version: str = "addons.cluster.x-k8s.io/v1beta2"
     kind: str = "ClusterResourceSetBinding"

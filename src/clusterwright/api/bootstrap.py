@@ -1,4 +1,4 @@
-"""KubeadmConfig and everything that kubeadm can be told."""
+"""KubeadmConfig, and the types of kubeadm's settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from clusterwright.api.rules import ONE_LAYOUT, PARTITION_TYPE, UNIQUE_EXTRA_ARG
 
 
 class Arg(Struct):
-    """List key is name **and** value, so the structural list map would allow one name with two values; CEL-4/CEL-5 forbid it."""
+    """An argument.
+
+    The list key is name **and** value, so the structural list map would allow one name with two values; CEL-4/CEL-5 forbid it.
+    """
 
     name: Annotated[str, REQUIRED, Len(1, 256), Doc("name of the flag, without leading dashes")] = ""
     value: Annotated[str | None, REQUIRED, Len(0, 1024), Doc("value of the flag; may be empty")] = None
@@ -46,7 +49,7 @@ class APIServer(Struct):
 
 
 class ControlPlaneComponent(Struct):
-    """Shape of `controllerManager` and `scheduler`."""
+    """The shape of `controllerManager` and `scheduler`."""
 
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
@@ -149,7 +152,7 @@ class Partition(Struct):
 
 
 class DiskSetup(Struct):
-    """Exactly one of `layout` / `diskLayout` per partition (CEL-6)."""
+    """The disks of a node, with exactly one of `layout` / `diskLayout` per partition (CEL-6)."""
 
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
@@ -193,7 +196,7 @@ class IgnitionSpec(Struct):
 
 
 class BootstrapToken(SensitiveStruct):
-    """`token` is one string on the wire; split at the dot when parsing."""
+    """A bootstrap token; `token` is one string on the wire; split it at the dot when parsing."""
 
     description: Annotated[str, Len(1, 512), Doc("what it is for")] = ""
     expires: Annotated[datetime | None, Doc("exclusive with ttlSeconds")] = None
@@ -457,7 +460,7 @@ class KubeadmConfigTemplateSpec(Struct):
 
 
 class KubeadmConfigTemplate(Object):
-    """The template from which KubeadmConfigs are made."""
+    """The template for KubeadmConfigs."""
 
     api_version: str = "bootstrap.cluster.x-k8s.io/v1beta2"
     kind: str = "KubeadmConfigTemplate"

@@ -1,11 +1,12 @@
-"""Between JSON and models. Decoding ignores what a model does not know; encoding follows the presence classes.
+"""Convert between JSON and models. Decoding ignores unknown fields; encoding follows the presence classes.
 
-`to_json` is msgspec's own dump plus what msgspec cannot know: fields that are always written, empty objects that are
-never written, times without fractions of a second. What has to be done for a class is computed once.
+`to_json` is msgspec's dump with corrections: fields that are always written, empty objects that are never written, times without fractions
+of a second. The corrections for a class are computed once.
 """
 
 from __future__ import annotations
 
+import re
 import types
 import typing
 from collections.abc import Iterable, Mapping
@@ -23,12 +24,26 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 
 class DecodeError(ValueError):
-    """Bytes or JSON that do not fit the model. `path` leads to the first place that does not, as `$.spec.replicas`."""
+    """Bytes or JSON do not fit the model. `path` names the first wrong place, as `$.spec.replicas`."""
 
     def __init__(self, kind: str, message: str) -> None:
         reason, _, path = message.partition(" - at `")
         self.path = path.rstrip("`") or "$"
-        super().__init__(f"{kind}: {reason} at {self.path}")
+        field = self.path.removeprefix("$").removeprefix(".")
+        super().__init__(f"{kind}: {field}: {_in_words_of_json(reason)}" if field else f"{kind}: {_in_words_of_json(reason)}")
+
+
+_WRONG_TYPE = re.compile(r"Expected `([a-z |]+)`, got `(\w+)`")
+_JSON_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
+
+
+def _in_words_of_json(reason: str) -> str:
+    """Return why JSON does not fit, with JSON's names of types."""
+    found = _WRONG_TYPE.fullmatch(reason)
+    if found is None:
+        return reason
+    wanted, given = (" or ".join(_JSON_TYPES.get(one, one) for one in side.split(" | ") if one != "null") for side in found.groups())
+    return f"must be of type {wanted}, not {given}"
 
 
 _DECODERS: dict[type[Any], msgspec.json.Decoder[Any]] = {}
@@ -42,7 +57,7 @@ def _decoder(cls: type[S]) -> msgspec.json.Decoder[S]:
 
 
 def decode(cls: type[S], raw: bytes) -> S:
-    """Return the projection of `raw` on `cls`; JSON null means absent. Raises DecodeError."""
+    """Return `raw` decoded as `cls`; JSON null means absent. Raises DecodeError."""
     try:
         return _decoder(cls).decode(raw)
     except msgspec.ValidationError as error:
@@ -72,7 +87,7 @@ def without_nulls(json: Any) -> Any:
 
 
 def convert(json: Mapping[str, Any], cls: type[S]) -> S:
-    """Return the projection of decoded JSON on `cls`; null means absent. Raises DecodeError."""
+    """Return decoded JSON converted to `cls`; null means absent. Raises DecodeError."""
     try:
         return msgspec.convert(json, cls)
     except msgspec.ValidationError:
@@ -84,7 +99,7 @@ def convert(json: Mapping[str, Any], cls: type[S]) -> S:
 
 
 def to_json(obj: msgspec.Struct) -> Json:
-    """Return the object as JSON, to be changed freely by the caller."""
+    """Return the object as JSON that the caller may change."""
     # through bytes: msgspec.to_builtins would leave tuples as tuples
     json: Json = _decode_json(_encode_json(obj))
     plan = _plan(type(obj))
@@ -107,7 +122,7 @@ _WHOLE_SECONDS = len("2006-01-02T15:04:05Z")
 
 
 class _Plan:
-    """The work that a dump of one class still needs."""
+    """The corrections that a dump of one class still needs."""
 
     __slots__ = ("always", "lists", "maps", "objects", "times")
 
@@ -115,7 +130,7 @@ class _Plan:
         self.always: list[tuple[str, Any]] = []
         self.times: list[str] = []
         self.objects: list[tuple[str, _Plan | None, Json | None]] = []
-        """Name, plan, and the dump of a zero value, which is not written; None where zero is written, too."""
+        """Name, plan, and the dump of a zero value, which is not written; None if zero is written, too."""
         self.lists: list[tuple[str, _Plan]] = []
         self.maps: list[tuple[str, _Plan]] = []
 
@@ -124,7 +139,7 @@ class _Plan:
         return not (self.always or self.times or self.objects or self.lists or self.maps)
 
     def finish(self, json: Json) -> None:
-        """Bring the dump into its final form, from the innermost objects outwards."""
+        """Correct the dump, from the innermost objects outwards."""
         for name in self.times:
             if name in json and len(text := json[name]) != _WHOLE_SECONDS:
                 json[name] = whole_seconds(text)
@@ -149,7 +164,7 @@ class _Plan:
 
 
 def whole_seconds(text: str) -> str:
-    """Return an RFC 3339 time in UTC as Kubernetes writes it: no fraction of a second, `Z`."""
+    """Return an RFC 3339 time in UTC in Kubernetes' form: no fraction of a second, `Z`."""
     moment = datetime.fromisoformat(text).astimezone(UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -158,7 +173,7 @@ _PLANS: dict[type, _Plan | None] = {}
 
 
 def _plan(cls: type[msgspec.Struct]) -> _Plan | None:
-    """Return the plan of a class, or None when msgspec's dump is right as it is."""
+    """Return the plan of a class, or None if msgspec's dump needs no correction."""
     try:
         return _PLANS[cls]
     except KeyError:
@@ -199,7 +214,7 @@ def field_hints(cls: type[msgspec.Struct]) -> Mapping[str, Any]:
 
 
 def encoded_names(cls: type[msgspec.Struct]) -> Iterable[tuple[str, str]]:
-    """Return what each field of a model is called in JSON, and its attribute: without their types, which are costly to find out."""
+    """Return the JSON name of each field of a model, and its attribute, without the types, which are expensive to compute."""
     return zip(cls.__struct_encode_fields__, cls.__struct_fields__, strict=True)
 
 
@@ -223,7 +238,7 @@ def without_metadata(hint: Any) -> Any:
 
 
 def _shape(hint: Any) -> tuple[Any, Any]:
-    """(datetime | a Struct | tuple | dict | other, the type of its items)."""
+    """Return (datetime | a Struct | tuple | dict | other, the type of its items)."""
     bare = without_metadata(hint)
     origin = get_origin(bare)
     if origin is tuple:

@@ -10,7 +10,7 @@ from clusterwright.api.meta import Json
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column; `wide` ones are shown by `-o wide` only."""
+    """A column; `wide` ones need `-o wide`."""
 
     name: str
     path: str
@@ -18,7 +18,7 @@ class Column:
     wide: bool = False
 
     def json(self) -> Json:
-        """As additionalPrinterColumns of a CRD."""
+        """Return the column as an additionalPrinterColumns entry of a CRD."""
         column: Json = {"jsonPath": self.path, "name": self.name, "type": self.type}
         if self.wide:
             column["priority"] = 10

@@ -1,7 +1,7 @@
 """Constraints that the API server enforces on a field, as `Annotated` metadata next to the field.
 
-Schemas of CRDs are generated from these; the codec reads only `ALWAYS`. Constraints of a whole
-object type stand in its class variable `constraints`.
+Schemas of CRDs are generated from these; the codec reads only `ALWAYS`. Constraints of a whole object type are in its class variable
+`constraints`.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ class Marker:
 
 
 REQUIRED = Marker("REQUIRED")
-"""Listed in the parent's `required`."""
+"""The field is in the parent's `required`."""
 ATOMIC = Marker("ATOMIC")
-"""List owned as a whole by server-side apply."""
+"""Server-side apply owns the list as a whole."""
 SET = Marker("SET")
-"""List of distinct scalars, merged by value."""
+"""The list has distinct scalars, merged by value."""
 ATOMIC_MAP = Marker("ATOMIC_MAP")
-"""Map or object owned as a whole by server-side apply."""
+"""Server-side apply owns the map or object as a whole."""
 PRESERVE = Marker("PRESERVE")
-"""Unknown fields below are kept, and a field of type Any takes any JSON."""
+"""Unknown fields below are kept; a field of type Any accepts any JSON."""
 EMBEDDED = Marker("EMBEDDED")
-"""A whole object with apiVersion, kind and metadata."""
+"""The field is a whole object with apiVersion, kind and metadata."""
 OPEN = Marker("OPEN")
-"""On a class: the model knows only a part of the kind; its schema keeps what it does not know."""
+"""On a class: the model has only a part of the kind; its schema keeps unknown fields."""
 METADATA_REQUIRED = Marker("METADATA_REQUIRED")
-"""On a kind: `metadata` is listed in `required`."""
+"""On a kind: `metadata` is in `required`."""
 SENSITIVE = Marker("SENSITIVE")
-"""Never shown: not in logs, not in repr, not in diffs."""
+"""The value is never shown: not in logs, not in repr, not in diffs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Len:
-    """Length of a string, in characters."""
+    """The length of a string, in characters."""
 
     min: int | None = None
     max: int | None = None
@@ -52,7 +52,7 @@ class Len:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """Number of list items."""
+    """The number of list items."""
 
     min: int | None = None
     max: int | None = None
@@ -60,7 +60,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Props:
-    """Number of keys of an object or map."""
+    """The number of keys of an object or map."""
 
     min: int | None = None
     max: int | None = None
@@ -68,7 +68,7 @@ class Props:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Inclusive bounds of a number."""
+    """The inclusive bounds of a number."""
 
     min: int | None = None
     max: int | None = None
@@ -76,13 +76,13 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A regular expression that the value must contain a match of."""
+    """A regular expression; the value must contain a match."""
 
     regex: str
 
 
 class OneOf:
-    """The closed set of values."""
+    """The allowed values."""
 
     __slots__ = ("values",)
 
@@ -91,7 +91,7 @@ class OneOf:
 
 
 class ListMap:
-    """A list merged item by item; `keys` tell the items apart."""
+    """The list is merged item by item; `keys` identify the items."""
 
     __slots__ = ("keys",)
 
@@ -101,14 +101,14 @@ class ListMap:
 
 @dataclass(frozen=True, slots=True)
 class Default:
-    """Written by the API server when the field is absent."""
+    """The API server sets this value if the field is absent."""
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Cel:
-    """A rule in the Common Expression Language; `message` is what the API server answers when it does not hold."""
+    """A rule in the Common Expression Language; `message` is the API server's error when it is violated."""
 
     rule: str
     message: str
@@ -133,7 +133,7 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class Doc:
-    """The meaning of the field, for `kubectl explain`."""
+    """The description of the field, for `kubectl explain`."""
 
     text: str
 

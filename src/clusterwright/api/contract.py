@@ -1,6 +1,6 @@
 """Read provider objects of any kind by the version of their contract.
 
-Every read answers one of three things, so that no caller can take a wrong type for an absent value:
+Every read returns one of three results, so that no caller can mistake a wrong type for an absent value:
 
     Value(x)     the field is there
     ABSENT       it is not
@@ -26,18 +26,18 @@ T = TypeVar("T")
 
 ContractVersion = Literal["v1beta1", "v1beta2"]
 CONTRACT_VERSIONS: Final[tuple[ContractVersion, ...]] = ("v1beta2", "v1beta1")
-"""In the order in which they are tried."""
+"""The contract versions, in the order in which they are tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value(Generic[T]):
-    """The field is there."""
+    """The field has a value."""
 
     value: T
 
 
 class Absence(Enum):
-    """The field is not there."""
+    """The field is absent."""
 
     ABSENT = "absent"
 
@@ -47,7 +47,7 @@ ABSENT: Final = Absence.ABSENT
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """The field holds what the contract does not allow."""
+    """The field has a value that the contract does not allow."""
 
     path: str
     problem: str
@@ -60,11 +60,11 @@ Read = Value[T] | Literal[Absence.ABSENT] | Malformed
 
 
 class MalformedField(ValueError):
-    """Raised by `or_none` for callers that treat a malformed field as an error of the pass."""
+    """A field is malformed; `or_none` raises this for callers that treat it as an error of the pass."""
 
 
 def or_none(read: Read[T]) -> T | None:
-    """Return the value, or None when absent; raises MalformedField."""
+    """Return the value, or None if absent; raises MalformedField."""
     if isinstance(read, Value):
         return read.value
     if isinstance(read, Malformed):
@@ -90,17 +90,17 @@ def _type_name(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Path(Generic[T]):
-    """A typed place in an object."""
+    """A typed path in an object."""
 
     steps: tuple[str, ...]
     parse: Callable[[Any], T]
-    """The value as the contract means it; raises `Rejected`."""
+    """Returns the parsed value; raises `Rejected`."""
 
     def __str__(self) -> str:
         return ".".join(self.steps)
 
     def read(self, json: Mapping[str, Any]) -> Read[T]:
-        """Return what the object holds here."""
+        """Return the result of reading the path."""
         found = _lookup(json, self.steps)
         if not isinstance(found, Value):
             return found
@@ -110,7 +110,7 @@ class Path(Generic[T]):
             return Malformed(str(self), rejected.problem)
 
     def json(self, value: Any) -> Json:
-        """Return an object that holds only `value`, here."""
+        """Return an object that holds only `value`, at this path."""
         for step in reversed(self.steps):
             value = {step: value}
         result: Json = value
@@ -118,7 +118,7 @@ class Path(Generic[T]):
 
 
 class Rejected(Exception):
-    """A value of the wrong type or form."""
+    """A value has the wrong type or form."""
 
     def __init__(self, problem: str) -> None:
         self.problem = problem
@@ -152,7 +152,7 @@ def _struct(kind: Any) -> Callable[[Any], Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return the value without the fields that are null, which to the API machinery are not there; and 1.0 is an integer."""
+    """Return the value without null fields, which the API machinery treats as absent; 1.0 becomes an integer."""
     if isinstance(value, Mapping):
         return {name: _plain(field) for name, field in value.items() if field is not None}
     if isinstance(value, list):
@@ -189,7 +189,7 @@ def _int(path: str) -> Path[int]:
 
 
 ENDPOINT: Final[Path[APIEndpoint]] = Path(("spec", "controlPlaneEndpoint"), _struct(APIEndpoint))
-"""Of an InfraCluster, and of a ControlPlane that provides the endpoint itself."""
+"""The endpoint of an InfraCluster, or of a ControlPlane that provides it."""
 FAILURE_REASON = _string("status.failureReason")
 FAILURE_MESSAGE = _string("status.failureMessage")
 
@@ -213,7 +213,7 @@ _EXTERNAL_MANAGED = _bool("status.externalManagedControlPlane")
 
 @dataclass(frozen=True, slots=True)
 class InfraCluster:
-    """Fields of the infrastructure of a Cluster."""
+    """The contract fields of a Cluster's infrastructure."""
 
     provisioned: Path[bool]
     failure_domains: Path[tuple[FailureDomain, ...]]
@@ -222,12 +222,12 @@ class InfraCluster:
 
 @dataclass(frozen=True, slots=True)
 class InfraMachine:
-    """Fields of the infrastructure of a Machine."""
+    """The contract fields of a Machine's infrastructure."""
 
     provisioned: Path[bool]
     failure_domain: Path[str]
     older_failure_domain: Path[str]
-    """Read when `failure_domain` is absent."""
+    """The field to read if `failure_domain` is absent."""
     provider_id: Path[str] = _PROVIDER_ID
     addresses: Path[tuple[MachineAddress, ...]] = _ADDRESSES
     interruptible: Path[bool] = _INTERRUPTIBLE
@@ -235,7 +235,7 @@ class InfraMachine:
 
 @dataclass(frozen=True, slots=True)
 class InfraMachinePool:
-    """Fields of the infrastructure of a MachinePool."""
+    """The contract fields of a MachinePool's infrastructure."""
 
     provisioned: Path[bool]
     provider_id_list: Path[tuple[str, ...]] = _PROVIDER_ID_LIST
@@ -245,7 +245,7 @@ class InfraMachinePool:
 
 @dataclass(frozen=True, slots=True)
 class BootstrapConfig:
-    """Fields of what renders the bootstrap data of a Machine."""
+    """The contract fields of a bootstrap config."""
 
     data_secret_created: Path[bool]
     data_secret_name: Path[str] = _DATA_SECRET_NAME
@@ -253,7 +253,7 @@ class BootstrapConfig:
 
 @dataclass(frozen=True, slots=True)
 class ControlPlane:
-    """Fields of a control plane. `None`: the contract version has no such field."""
+    """The contract fields of a control plane. `None`: the contract version has no such field."""
 
     initialized: Path[bool]
     up_to_date_replicas: Path[int]
@@ -264,7 +264,7 @@ class ControlPlane:
     spec_version: Path[str] = _SPEC_VERSION
     status_version: Path[str] = _STATUS_VERSION
     status_versions: Path[tuple[StatusVersion, ...]] = _STATUS_VERSIONS
-    """Preferred to `status_version`; from the oldest to the newest."""
+    """The versions, oldest first; they take precedence over `status_version`."""
     spec_replicas: Path[int] = _SPEC_REPLICAS
     status_replicas: Path[int] = _STATUS_REPLICAS
     ready_replicas: Path[int] = _READY_REPLICAS
@@ -289,7 +289,7 @@ class Contract:
 
 
 CONDITIONS: Final = (("status", "v1beta2", "conditions"), ("status", "conditions"))
-"""Where conditions stand; the first list that exists is read."""
+"""The paths of conditions; the first list that exists is read."""
 
 CONTRACTS: Final[Mapping[ContractVersion, Contract]] = {
     "v1beta2": Contract(
@@ -339,7 +339,7 @@ CONTRACTS: Final[Mapping[ContractVersion, Contract]] = {
 def condition(json: Mapping[str, Any], type: str) -> Read[Condition]:
     """Return the condition of that type, from `status.v1beta2.conditions` if that list exists, else from `status.conditions`.
 
-    Only `type` and `status` must be there; the deprecated form of a condition is read as far as it goes.
+    Only `type` and `status` are required; the deprecated form of a condition is accepted, too.
     """
     for steps in CONDITIONS:
         found = _lookup(json, steps)
@@ -359,12 +359,12 @@ def condition(json: Mapping[str, Any], type: str) -> Read[Condition]:
 
 
 class NoContract(ValueError):
-    """A CRD does not say which of its versions follow a contract that we know."""
+    """A CRD has no label for a contract that we know."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """Which API version of a kind to use, and which contract its objects follow."""
+    """The API version of a kind to use, and the contract of its objects."""
 
     version: str
     contract: ContractVersion
@@ -388,7 +388,7 @@ def resolve_version(crd_metadata: Mapping[str, Any]) -> Resolved:
 
 
 def contract_of(crd_metadata: Mapping[str, Any], version: str) -> ContractVersion:
-    """Return the contract that a given API version of a CRD follows; raises NoContract."""
+    """Return the contract of an API version of a CRD; raises NoContract."""
     labels = crd_metadata.get("labels")
     labels = labels if isinstance(labels, Mapping) else {}
     for contract in CONTRACT_VERSIONS:
@@ -403,7 +403,7 @@ _STAGES = {"alpha": 1, "beta": 2, None: 3}
 
 
 def version_priority(version: str) -> tuple[int, int, int, tuple[int, ...]]:
-    """Sort key of Kubernetes API versions: GA over beta over alpha, then numbers; other names come last, in reverse order."""
+    """Return a sort key of Kubernetes API versions: GA before beta before alpha, then numbers; other names come last, in reverse order."""
     match = _VERSION.match(version)
     if match is None:
         return (0, 0, 0, (*(-ord(character) for character in version), 1))
@@ -412,7 +412,7 @@ def version_priority(version: str) -> tuple[int, int, int, tuple[int, ...]]:
 
 
 def crd_name(group: str, kind: str) -> str:
-    """Return the name of the CRD of a kind, computed as controllers compute it: never looked up."""
+    """Return the name of a kind's CRD, computed as other controllers do, without a lookup."""
     return f"{pluralize(kind.lower())}.{group}"
 
 
@@ -429,10 +429,10 @@ _PLURALS: Final = (
     ("io", "ios"), ("lo", "los"), ("to", "tos"), ("oo", "oos"), ("ano", "anos"), ("o", "oes"),
     ("", "s"),
 )  # fmt: skip
-"""Endings and what becomes of them; the first that fits counts."""
+"""Endings and their plurals; the first match counts."""
 
 
 def pluralize(singular: str) -> str:
-    """English plural of a lower-case kind, as the generators of CRDs form it."""
+    """Return the English plural of a lower-case kind, as generators of CRDs form it."""
     ending, many = next((e, m) for e, m in _PLURALS if singular.endswith(e))
     return singular.removesuffix(ending) + many

@@ -39,7 +39,7 @@ class KubeadmControlPlaneRolloutStrategy(Struct):
 
 
 class KubeadmControlPlaneRolloutSpec(Struct):
-    """Shared by KubeadmControlPlane and its template."""
+    """The rollout settings of KubeadmControlPlane and its template."""
 
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
@@ -49,7 +49,7 @@ class KubeadmControlPlaneRolloutSpec(Struct):
 
 
 class KubeadmControlPlaneRemediationSpec(Struct):
-    """---."""
+    """The remediation settings of a KubeadmControlPlane."""
 
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
@@ -181,7 +181,7 @@ class KubeadmControlPlaneTemplateSpec(Struct):
 
 
 class KubeadmControlPlaneTemplate(Object):
-    """The template from which the KubeadmControlPlanes of topologies are made."""
+    """The template for the KubeadmControlPlanes of topologies."""
 
     api_version: str = "controlplane.cluster.x-k8s.io/v1beta2"
     kind: str = "KubeadmControlPlaneTemplate"

@@ -1,4 +1,4 @@
-"""The one way to change a frozen value: make a copy with other fields."""
+"""Change frozen values: make a copy with other fields."""
 
 from __future__ import annotations
 

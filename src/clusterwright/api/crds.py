@@ -16,7 +16,7 @@ from clusterwright.api.versions import HUB, definitions, plain_schema, spokes
 from clusterwright.api.wellknown import CLUSTERCTL_LABEL, CONTRACT_LABEL_PREFIX, MOVE_HIERARCHY_LABEL, PROVIDER_LABEL
 
 WEBHOOK_SERVICE: Final = ("clusterwright-system", "clusterwright-webhooks")
-"""Namespace and name of the Service in front of our webhooks, inside a cluster."""
+"""Namespace and name of the Service of our webhooks, inside a cluster."""
 CONVERT_PATH: Final = "/convert"
 
 _PROVIDERS = {
@@ -31,7 +31,7 @@ _TYPE_META: Json = {
 
 
 def crd(resource: ModelledResource) -> Json:
-    """Return the definition of one resource, to be changed freely by the caller."""
+    """Return the definition of one resource, which the caller may change."""
     return msgspec.json.decode(_encoded(resource), type=dict)
 
 
@@ -49,7 +49,7 @@ def embedded_crds() -> list[Json]:
 
 
 def webhook_conversion(**client: Any) -> Json:
-    """`spec.conversion` of a definition with old versions; `client` is the webhook's `clientConfig`, by default a Service."""
+    """Return `spec.conversion` of a definition with old versions; `client` is the webhook's `clientConfig`, by default a Service."""
     service = {"namespace": WEBHOOK_SERVICE[0], "name": WEBHOOK_SERVICE[1], "path": CONVERT_PATH, "port": 443}
     return {"strategy": "Webhook", "webhook": {"clientConfig": client or {"service": service}, "conversionReviewVersions": ["v1"]}}
 
@@ -93,7 +93,7 @@ def _encoded(resource: ModelledResource) -> bytes:
 
 @cache
 def _without_model() -> tuple[bytes, ...]:
-    """Kinds that are served because users bring them: they are data alone."""
+    """Return the kinds without a model, which are only data: they are served because users need them."""
     modelled = {f"{resource.plural}.{resource.group}" for resource in CUSTOM}
     return tuple(
         _definition(

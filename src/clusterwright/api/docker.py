@@ -1,7 +1,6 @@
-"""The Docker kinds, as much of them as controllers read and write; whole they are data (`api.versions`), and so are their CRDs.
+"""The parts of the Docker kinds that controllers read and write; the whole kinds and their CRDs are data (`api.versions`).
 
-What only a container engine understands (images, mounts, the load balancer) is used where machines are containers, and ignored where
-they are simulated.
+Fields for the container engine (images, mounts, the load balancer) are used if machines are containers, and ignored if they are simulated.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class DockerCluster(InfraCluster):
 
     @property
     def declared_domains(self) -> tuple[FailureDomain, ...]:
-        """The failure domains that its spec lists."""
+        """The failure domains in the spec."""
         return self.spec.failure_domains
 
 

@@ -1,7 +1,7 @@
 """The Dev kinds of the in-memory infrastructure provider.
 
-The docker backend is part of the schema, because users bring manifests that name it; where machines of it are run they are simulated,
-too. What the Docker kinds (`api.docker`) have in common with the Dev kinds are the `Infra` classes.
+The docker backend is part of the schema, because users have manifests that name it; its machines are simulated, too, unless an engine runs
+them. The `Infra` classes are the common parts of Docker kinds (`api.docker`) and Dev kinds.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class DockerClusterBackend(Struct):
 
 
 class InMemoryClusterBackend(Struct):
-    """Nothing to configure."""
+    """The in-memory backend, which has no settings."""
 
 
 class DevClusterBackend(Struct):
@@ -75,19 +75,19 @@ class DevClusterStatus(Struct):
 
 
 class InfraCluster(Object):
-    """The infrastructure of a cluster, whatever its kind."""
+    """The infrastructure of a cluster, of any kind."""
 
     spec: Annotated[InfraClusterSpec, Doc("desired state")] = InfraClusterSpec()
     status: Annotated[DevClusterStatus, Doc("observed state")] = DevClusterStatus()
 
     @property
     def is_in_memory(self) -> bool:
-        """Whether it asks to be simulated."""
+        """Whether it is to be simulated."""
         return False
 
     @property
     def declared_domains(self) -> tuple[FailureDomain, ...]:
-        """The failure domains that its spec lists."""
+        """The failure domains in the spec."""
         return ()
 
 
@@ -101,12 +101,12 @@ class DevCluster(InfraCluster):
 
     @property
     def is_in_memory(self) -> bool:
-        """Whether it asks to be simulated."""
+        """Whether it is to be simulated."""
         return self.spec.backend.in_memory is not None
 
     @property
     def declared_domains(self) -> tuple[FailureDomain, ...]:
-        """The failure domains that its docker backend lists."""
+        """The failure domains of its docker backend."""
         docker = self.spec.backend.docker
         return docker.failure_domains if docker is not None else ()
 
@@ -121,7 +121,7 @@ class DevClusterTemplateSpec(Struct):
 
 
 class DevClusterTemplate(Object):
-    """The template from which the DevClusters of topologies are made."""
+    """The template for the DevClusters of topologies."""
 
     api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
     kind: str = "DevClusterTemplate"
@@ -142,7 +142,7 @@ class DockerMachineBackend(Struct):
 
 
 class ProvisioningSettings(Struct):
-    """How long a simulated part takes to start: startupDuration * (1 + random[0,1) * startupJitter)."""
+    """The startup time of a simulated part: startupDuration * (1 + random[0,1) * startupJitter)."""
 
     startup_duration: Annotated[str, ALWAYS, REQUIRED, Doc("time until the part is up, as in 10s")] = "0s"
     startup_jitter: Annotated[str, Doc("share of the duration that may be added, as in 0.2")] = ""
@@ -185,14 +185,14 @@ class DevMachineStatus(Struct):
 
 
 class InfraMachine(Object):
-    """The infrastructure of a machine, whatever its kind."""
+    """The infrastructure of a machine, of any kind."""
 
     spec: Annotated[InfraMachineSpec, Doc("desired state")] = InfraMachineSpec()
     status: Annotated[DevMachineStatus, Doc("observed state")] = DevMachineStatus()
 
     @property
     def in_memory(self) -> InMemoryMachineBackend | None:
-        """How it asks to be simulated, if it does."""
+        """The settings of the simulation, if it is to be simulated."""
         return None
 
 
@@ -206,7 +206,7 @@ class DevMachine(InfraMachine):
 
     @property
     def in_memory(self) -> InMemoryMachineBackend | None:
-        """How it asks to be simulated, if it does."""
+        """The settings of the simulation, if it is to be simulated."""
         return self.spec.backend.in_memory
 
 
@@ -224,7 +224,7 @@ class DevMachineTemplateStatus(Struct):
 
 
 class DevMachineTemplate(Object):
-    """The template from which DevMachines are made."""
+    """The template for DevMachines."""
 
     api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
     kind: str = "DevMachineTemplate"
@@ -270,14 +270,14 @@ class DevMachinePoolStatus(Struct):
 
 
 class InfraMachinePool(Object):
-    """The infrastructure of a pool of machines, whatever its kind."""
+    """The infrastructure of a pool of machines, of any kind."""
 
     spec: Annotated[InfraMachinePoolSpec, Doc("desired state")] = InfraMachinePoolSpec()
     status: Annotated[DevMachinePoolStatus, Doc("observed state")] = DevMachinePoolStatus()
 
     @property
     def is_in_memory(self) -> bool:
-        """Whether it asks to be simulated."""
+        """Whether it is to be simulated."""
         return False
 
 
@@ -291,7 +291,7 @@ class DevMachinePool(InfraMachinePool):
 
     @property
     def is_in_memory(self) -> bool:
-        """Whether it asks to be simulated."""
+        """Whether it is to be simulated."""
         return self.spec.backend.in_memory is not None
 
 
@@ -305,7 +305,7 @@ class DevMachinePoolTemplateSpec(Struct):
 
 
 class DevMachinePoolTemplate(Object):
-    """The template from which the DevMachinePools of topologies are made."""
+    """The template for the DevMachinePools of topologies."""
 
     api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
     kind: str = "DevMachinePoolTemplate"

@@ -9,7 +9,7 @@ from clusterwright.api.meta import KEEP_EMPTY, Conditions, Object, Struct, V1Bet
 
 
 class IPPoolReference(Struct):
-    """---."""
+    """A reference to a pool of addresses."""
 
     api_group: Annotated[str, REQUIRED, Len(1, 253), DNS_SUBDOMAIN, Doc("group of the pool")] = ""
     kind: Annotated[str, REQUIRED, Len(1, 63), KIND, Doc("kind of the pool")] = ""
@@ -64,7 +64,7 @@ class IPAddressClaimStatus(Struct):
 
 
 class IPAddressClaim(Object):
-    """Asks a pool for an address."""
+    """A request for an address from a pool."""
 
     api_version: str = "ipam.cluster.x-k8s.io/v1beta2"
     kind: str = "IPAddressClaim"

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def equal(a: Any, b: Any) -> bool:
-    """Return whether two values are the same JSON: true is not 1, 1 is 1.0."""
+    """Return whether two values are equal JSON: true is not 1, and 1 is 1.0."""
     if isinstance(a, bool) != isinstance(b, bool):
         return False
     if isinstance(a, dict) and isinstance(b, dict):
@@ -31,7 +31,7 @@ def pointer_steps(pointer: str) -> list[str]:
 
 
 def merge_patched(target: Any, patch: Any) -> Any:
-    """Return what a JSON merge patch (RFC 7386) makes of `target`; neither is changed, unchanged parts are shared."""
+    """Return `target` after a JSON merge patch (RFC 7386); neither is changed, unchanged parts are shared."""
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}

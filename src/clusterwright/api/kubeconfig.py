@@ -1,8 +1,8 @@
 """Read and write kubeconfigs in one place; files and programs that they name are never used.
 
-Files, programs and the environment are not looked at here (`runtime.kubeconfig` does, for the user's own kubeconfig). A
-kubeconfig out of a Secret is somebody else's: `inline` takes credentials that it carries itself, for a server with https, and
-refuses by name whatever would make this process read a file, start a program or ask another host.
+`runtime.kubeconfig` uses them, for the user's own kubeconfig only. A kubeconfig from a Secret is not trusted: `inline` accepts embedded
+credentials for a server with https, and refuses by name any field that would make this process read a file, start a program or contact
+another host.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import yaml
 from clusterwright.api import yamlreader
 
 MAX_FOREIGN: Final = 64 * 1024
-"""How long a kubeconfig out of a Secret may be; with a certificate chain and a key it has about six kilobytes."""
+"""The largest kubeconfig in a Secret; with a certificate chain and a key it has about six kilobytes."""
 
 _KINDS = {"clusters": "cluster", "users": "user", "contexts": "context"}
 # fmt: off
@@ -41,11 +41,11 @@ _FOREIGN_TO_INLINE: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 class InvalidKubeconfig(ValueError):
-    """A kubeconfig that cannot be used. The text never quotes credentials."""
+    """The kubeconfig cannot be used. The text never quotes credentials."""
 
 
 class RefusedKubeconfig(InvalidKubeconfig):
-    """A kubeconfig that would work, but asks for what a Secret may not ask for; `field` says where."""
+    """The kubeconfig is valid, but has a field that is forbidden in a Secret; `field` names it."""
 
     def __init__(self, field: str, why: str) -> None:
         super().__init__(f"{field}: {why}; a kubeconfig in a Secret holds its credentials itself and reaches its server by https")
@@ -54,11 +54,11 @@ class RefusedKubeconfig(InvalidKubeconfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inline:
-    """A server, and credentials for it. Its repr shows no credential."""
+    """A server, and credentials for it. Its repr never shows a credential."""
 
     server: str
     certificate_authority: bytes = field(default=b"", repr=False)
-    """PEM; empty: the machine's own trust store."""
+    """The CA in PEM; empty: the machine's own trust store."""
     insecure_skip_tls_verify: bool = False
     tls_server_name: str = ""
     client_certificate: bytes = field(default=b"", repr=False)
@@ -123,7 +123,7 @@ class Chosen:
 
 
 def choose(document: Document, context: str = "") -> Chosen:
-    """Return what a context, by default the current one, names; raises InvalidKubeconfig."""
+    """Return the entries of a context, by default of the current one; raises InvalidKubeconfig."""
     name = context or document.current_context
     if not name:
         raise InvalidKubeconfig("no context is given and current-context is not set")
@@ -150,7 +150,7 @@ def choose(document: Document, context: str = "") -> Chosen:
 
 
 def inline(text: bytes | str) -> Inline:
-    """Return what a kubeconfig out of a Secret means; raises InvalidKubeconfig, and RefusedKubeconfig with the field to blame."""
+    """Return the connection in a kubeconfig from a Secret; raises InvalidKubeconfig, and RefusedKubeconfig with the forbidden field."""
     if len(text) > MAX_FOREIGN:
         raise InvalidKubeconfig(f"kubeconfig: longer than {MAX_FOREIGN} bytes")
     chosen = choose(read(text))
@@ -173,7 +173,7 @@ def inline(text: bytes | str) -> Inline:
 
 
 def meaning(chosen: Chosen, *, authority: bytes, certificate: bytes, key: bytes) -> Inline:
-    """Return what the entries say, with this key material. Raises InvalidKubeconfig where they contradict each other."""
+    """Return the connection of the entries with this key material. Raises InvalidKubeconfig if they contradict each other."""
     cluster, user = chosen.cluster, chosen.user
     insecure, extra = bool(cluster.get("insecure-skip-tls-verify")), user.get("as-user-extra") or {}
     if insecure and authority:
@@ -215,7 +215,7 @@ def data_of(entry: Mapping[str, Any], name: str) -> bytes:
 def document(
     *, server: str, certificate_authority: bytes, client_certificate: bytes, client_key: bytes, cluster: str, user: str, context: str
 ) -> dict[str, Any]:
-    """Return a kubeconfig of one cluster and one user, everything embedded, to be written as YAML."""
+    """Return a kubeconfig of one cluster and one user, with everything embedded, to be written as YAML."""
 
     def b64(data: bytes) -> str:
         return base64.b64encode(data).decode()

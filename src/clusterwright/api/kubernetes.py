@@ -1,4 +1,4 @@
-"""Built-in kinds of Kubernetes: of each only what somebody here reads. What a model leaves out survives every write.
+"""Built-in kinds of Kubernetes: only the fields that are read here. Other fields survive every write.
 
 A kind that is read in one place, or only written, needs no model: a `GroupVersionKind` reads it as `Unstructured`.
 """
@@ -97,7 +97,7 @@ class EnvVarSource(Builtin):
 
 
 class EnvVar(Builtin):
-    """An environment variable: it may carry credentials, its content never shows in a repr."""
+    """An environment variable. It may hold credentials, so its repr never shows its content."""
 
     name: Annotated[str, ALWAYS, REQUIRED, Doc("name of the variable")] = ""
     value: Annotated[str, Doc("its value")] = ""
@@ -141,7 +141,7 @@ class Namespace(BuiltinObject):
 
 
 class Secret(BuiltinObject):
-    """It carries credentials: only its key shows in a repr."""
+    """A Secret. Its repr shows only its key."""
 
     api_version: str = "v1"
     kind: str = "Secret"

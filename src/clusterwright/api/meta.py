@@ -1,6 +1,6 @@
 """The parts that all objects share: identity, metadata, conditions; and the rules that all models follow.
 
-Raw JSON bytes are the truth; a model is a projection of the fields that we know. Presence follows upstream's
+The raw JSON bytes are authoritative; a model has only the known fields. Presence follows upstream's
 serialisation classes (the `ser` column of the API reference):
 
     P  three states      `T | None = None`      None is absent; 0, "", () and {} are written
@@ -60,27 +60,27 @@ KEEP_EMPTY = KeepEmpty()
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class _StructMeta(msgspec.StructMeta):
-    """Tells type checkers that every model is frozen and keyword-only, so that no class has to repeat it."""
+    """Declares to type checkers that every model is frozen and keyword-only, so that no class has to repeat it."""
 
 
 class Struct(msgspec.Struct, metaclass=_StructMeta, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """Base of every model: frozen, keyword-only, camelCase on the wire, zero values left out."""
+    """The base of every model: frozen, keyword-only, camelCase on the wire, zero values omitted."""
 
     constraints: ClassVar[tuple[object, ...]] = ()
-    """The API server's demands on objects of this type."""
+    """The API server's constraints on objects of this type."""
     omit_zero: ClassVar[bool] = True
     """Whether nested objects that dump to {} are dropped unless marked `KEEP_EMPTY` (built-in kinds keep them all)."""
 
 
 class SensitiveStruct(Struct):
-    """A model that may carry credentials: its content never shows in a repr."""
+    """A model that may hold credentials: its repr never shows its content."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(...)"
 
 
 WRITTEN: Any = msgspec.field(default_factory=str)
-"""The default "" of a string that msgspec itself always writes: faster than leaving `ALWAYS` to the codec, for models in every object."""
+"""The default "" of a string that msgspec always writes: faster than `ALWAYS`, which the codec handles, for models in every object."""
 
 
 class ObjectKey(NamedTuple):
@@ -95,7 +95,7 @@ class ObjectKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupVersionKind:
-    """A kind as objects name it; `group` is empty for the core group."""
+    """A kind as in objects; `group` is empty for the core group."""
 
     group: str
     version: str
@@ -103,18 +103,18 @@ class GroupVersionKind:
 
     @property
     def api_version(self) -> str:
-        """`group/version`, or `version` for the core group."""
+        """The apiVersion: `group/version`, or `version` for the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @staticmethod
     def of(api_version: str, kind: str) -> GroupVersionKind:
-        """Return the kind that `apiVersion` and `kind` of an object name."""
+        """Return the kind from `apiVersion` and `kind` of an object."""
         group, _, version = api_version.rpartition("/")
         return GroupVersionKind(group, version, kind)
 
 
 class OwnerReference(Struct):
-    """Whom an object belongs to."""
+    """A reference to the owner of an object."""
 
     constraints: ClassVar[tuple[object, ...]] = (ATOMIC_MAP,)
 
@@ -199,7 +199,7 @@ class LabelSelector(Struct):
 
 
 class Object(Struct):
-    """Base of every kind. `api_version` and `kind` of a class are its defaults and are always written."""
+    """The base of every kind. `api_version` and `kind` of a class are its defaults and are always written."""
 
     api_version: str = ""
     kind: str = ""
@@ -214,7 +214,7 @@ class Object(Struct):
 class Unstructured:
     """An object of a kind that we have no model for: its JSON, which must not be changed, with the common reads.
 
-    Nothing about the JSON may be assumed: `at` answers None where a path does not lead to a value.
+    The JSON may have any form: `at` returns None if there is no value at a path.
     """
 
     __slots__ = ("json",)
@@ -224,17 +224,17 @@ class Unstructured:
 
     @property
     def gvk(self) -> GroupVersionKind:
-        """The kind that the object says it is."""
+        """The kind in the object."""
         return GroupVersionKind.of(str(self.json.get("apiVersion", "")), str(self.json.get("kind", "")))
 
     @property
     def kind(self) -> str:
-        """The bare kind."""
+        """The kind without group and version."""
         return str(self.json.get("kind", ""))
 
     @property
     def metadata(self) -> ObjectMeta:
-        """Typed metadata; what does not fit the types is treated as absent."""
+        """The typed metadata; values of wrong types are treated as absent."""
         try:
             return msgspec.convert(self.json.get("metadata") or {}, ObjectMeta)
         except msgspec.ValidationError:

@@ -1,4 +1,4 @@
-"""The rules for names, labels and qualified names. Each function returns kube-apiserver's messages about what is wrong."""
+"""The rules for names, labels and qualified names. Each function returns kube-apiserver's error messages."""
 
 from __future__ import annotations
 
@@ -41,25 +41,25 @@ _VALUE_TEXT: Final = (
 
 
 def dns_subdomain(text: str, *, unit: str = "characters") -> tuple[str, ...]:
-    """Check a DNS-1123 subdomain, as most names are. `unit`: the unit of length in the message."""
+    """Check a DNS-1123 subdomain, the form of most names. `unit`: the unit of length in the message."""
     problems = () if len(text.encode()) <= 253 else (f"must be no more than 253 {unit}",)
     return problems if _subdomain(text) else (*problems, _SUBDOMAIN_TEXT)
 
 
 def dns_label(text: str) -> tuple[str, ...]:
-    """Check a DNS-1123 label, as names of namespaces are."""
+    """Check a DNS-1123 label, the form of namespace names."""
     problems = () if len(text.encode()) <= 63 else ("must be no more than 63 characters",)
     return problems if _label(text) else (*problems, "must not contain dots" if _subdomain(text) else _LABEL_TEXT)
 
 
 def dns_label_1035(text: str) -> tuple[str, ...]:
-    """Check a DNS-1035 label, as names of Services are."""
+    """Check a DNS-1035 label, the form of Service names."""
     problems = () if len(text.encode()) <= 63 else ("must be no more than 63 characters",)
     return problems if _label_1035(text) else (*problems, _LABEL_1035_TEXT)
 
 
 def path_segment(text: str) -> tuple[str, ...]:
-    """Check a path segment, as names of RBAC are."""
+    """Check a path segment, the form of RBAC names."""
     if text in {".", ".."}:
         return (f"may not be '{text}'",)
     return tuple(f"may not contain '{c}'" for c in "/%" if c in text)

@@ -1,7 +1,7 @@
-"""Changes of a projection, laid over the raw object that it was read from.
+"""Apply changes of a model to the raw object that it was read from.
 
-A controller changes what its model knows. The patch that it sends must say that and no more: fields that the model does
-not know, at any depth and inside list items too, stay as they are. A field that is cleared goes with all that is in it.
+A controller changes known fields. Its patch must contain only those changes: unknown fields, at any depth and inside list items, stay as
+they are. A cleared field is removed with its whole content.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ KEYS: tuple[tuple[str, ...], ...] = (
     ("kind", "name"),
     ("path",),
 )
-"""Fields that identify the items of our lists, tried in this order; the first that is present and unique on both sides counts."""
+"""Fields that identify list items, tried in this order; the first that is present and unique on both sides counts."""
 
 
 def merge_patch(raw: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> Json:
-    """Return the JSON merge patch that turns `before` into `after` on the wire, where `before` is the projection of `raw`.
+    """Return the JSON merge patch that turns `before` into `after` on the wire, where `before` is the model of `raw`.
 
-    Empty when nothing changed. Lists are sent whole, each item with the unknown fields of the raw item that it was.
-    `spec` and `status` themselves are never cleared: only what is known of them.
+    It is empty if nothing changed. Lists are sent whole, each item with the unknown fields of its raw item. `spec` and `status` themselves
+    are never cleared, only known fields in them.
     """
     kept: Json = {part: {} for part in ("spec", "status") if isinstance(before.get(part), dict) and part not in after}
     return _diff(raw, before, {**after, **kept} if kept else after)
@@ -62,7 +62,7 @@ def _diff(raw: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str,
 
 
 def _merge_list(raw: Sequence[Any], before: list[Any], after: list[Any]) -> list[Any]:
-    """Return the items of `after`, each laid over the raw item that it came from."""
+    """Return the items of `after`, each merged into its raw item."""
     if len(raw) != len(before):  # not the list that was read; nothing can be matched
         return after
     origins = _origins(before, after)
@@ -79,7 +79,7 @@ def _lay_over(raw: Any, before: Any, after: Json) -> Any:
 
 
 def _origins(before: list[Any], after: list[Any]) -> list[int | None]:
-    """For each item of `after` the index in `before` of the item that it was, if any."""
+    """Return for each item of `after` the index of its original in `before`, if any."""
     key = _key(before, after)
     if key is not None:
         index = {tuple(item[part] for part in key): position for position, item in enumerate(before)}

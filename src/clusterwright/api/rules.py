@@ -1,4 +1,4 @@
-"""The CEL rules of our schemas, with the messages that users of the API know."""
+"""The CEL rules of our schemas, with the messages of the Cluster API."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class ExtensionConfigStatus(Struct):
 
 
 class ExtensionConfig(Object):
-    """A runtime extension and the handlers found in it."""
+    """A runtime extension and its handlers."""
 
     api_version: str = "runtime.cluster.x-k8s.io/v1beta2"
     kind: str = "ExtensionConfig"

@@ -1,6 +1,6 @@
 """OpenAPI v3 schemas from models: structural, as CustomResourceDefinitions carry them, for custom and built-in kinds alike.
 
-Strategic-merge directions of built-ins stand in `x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key`.
+Strategic-merge directives of built-ins are in `x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _INT_OR_STRING_MEMBERS = frozenset(get_args(IntOrString))
 
 
 def schema_of(model: type[msgspec.Struct]) -> Json:
-    """Return the structural schema of a kind or of a part of one.
+    """Return the structural schema of a kind or of a part of it.
 
     `metadata` of the kind itself is an open object, as in every CRD; that of templates inside it is spelled out.
     """
@@ -63,7 +63,7 @@ def schema_of(model: type[msgspec.Struct]) -> Json:
 
 
 def value_schema(hint: Any) -> Json:
-    """Return the schema of a field by its type hint, with all that is below it."""
+    """Return the schema of a field by its type hint, with everything below it."""
     return _value(hint, frozenset())
 
 
@@ -91,7 +91,7 @@ def _object(model: type[msgspec.Struct], above: frozenset[type]) -> Json:
 
 
 def _value(hint: Any, above: frozenset[type]) -> Json:
-    """Return the schema of a field; `above` are the models on the way here (a model inside itself is plain JSON)."""
+    """Return the schema of a field; `above` are the enclosing models (a recursive model becomes plain JSON)."""
     marks = list(field_metadata(hint))
     bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     inner = _without_none(bare)

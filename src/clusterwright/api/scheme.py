@@ -1,4 +1,4 @@
-"""Which resources there are: model, group, version, kind, plural, scope, subresources, short names, categories."""
+"""The list of resources: model, group, version, kind, plural, scope, subresources, short names, categories."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clusterwright.api.meta import GroupVersionKind, Object
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Where the scale subresource finds replicas and selector."""
+    """The paths of replicas and selector for the scale subresource."""
 
     spec_replicas: str = ".spec.replicas"
     status_replicas: str = ".status.replicas"
@@ -23,7 +23,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Resource:
-    """A kind as an API server serves it."""
+    """A served kind."""
 
     gvk: GroupVersionKind
     plural: str
@@ -31,22 +31,22 @@ class Resource:
 
     @property
     def group(self) -> str:
-        """API group, empty for the core group."""
+        """The API group, empty for the core group."""
         return self.gvk.group
 
     @property
     def version(self) -> str:
-        """API version."""
+        """The API version."""
         return self.gvk.version
 
     @property
     def kind(self) -> str:
-        """Kind."""
+        """The kind."""
         return self.gvk.kind
 
     @property
     def singular(self) -> str:
-        """Singular name."""
+        """The singular name."""
         return self.kind.lower()
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
@@ -65,7 +65,7 @@ class Resource:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelledResource(Resource):
-    """A kind that we have a model for."""
+    """A kind with a model."""
 
     model: type[Object]
     short_names: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class ModelledResource(Resource):
 
 @lru_cache(maxsize=1024)
 def gvk_of(kind: type[Object] | GroupVersionKind) -> GroupVersionKind:
-    """Return the GroupVersionKind of a typed class (its field defaults) or of itself; raises TypeError for a class that names none."""
+    """Return the GroupVersionKind of a typed class (from its field defaults) or the argument itself; raises TypeError for other classes."""
     if isinstance(kind, GroupVersionKind):
         return kind
     defaults = dict(zip(reversed(kind.__struct_fields__), reversed(kind.__struct_defaults__), strict=False))
@@ -86,7 +86,7 @@ def gvk_of(kind: type[Object] | GroupVersionKind) -> GroupVersionKind:
 
 
 class Scheme:
-    """Looks resources up by model, by kind, and by plural."""
+    """Finds resources by model, by kind, and by plural."""
 
     def __init__(self, resources: Iterable[ModelledResource]) -> None:
         self.resources: tuple[ModelledResource, ...] = tuple(resources)
@@ -95,7 +95,7 @@ class Scheme:
         self._by_plural = {(resource.group, resource.plural): resource for resource in self.resources}
 
     def of(self, model: type[Object]) -> ModelledResource:
-        """Return the resource of a model; KeyError when it has none."""
+        """Return the resource of a model; raises KeyError if it has none."""
         return self._by_model[model]
 
     def gvk(self, model: type[Object]) -> GroupVersionKind:
@@ -165,7 +165,7 @@ BUILT_IN: tuple[ModelledResource, ...] = tuple(
         (k8s.ValidatingWebhookConfiguration, "validatingwebhookconfigurations", False),
     )
 )
-"""Built-in kinds that have a model; how they are served, `apiserver.builtins` says."""
+"""Built-in kinds with a model; `apiserver.builtins` defines how they are served."""
 
 EMBEDDED: tuple[ModelledResource, ...] = (
     _custom(ippools.InClusterIPPool, "inclusterippools", status=True),
@@ -174,4 +174,4 @@ EMBEDDED: tuple[ModelledResource, ...] = (
 """Kinds that only the embedded plane serves. Elsewhere another provider brings their definitions and acts on them."""
 
 SCHEME = Scheme(BUILT_IN + CUSTOM + EMBEDDED)
-"""Every resource that has a model."""
+"""Every resource with a model."""

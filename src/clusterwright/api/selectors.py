@@ -17,24 +17,24 @@ from clusterwright.api.names import label_value, qualified_name
 Labels = Mapping[str, str]
 Matcher = Callable[[Labels], bool]
 Requirement = tuple[str, str, tuple[str, ...]]
-"""Key, operator (`in`, `notin`, `=`, `!=`, `<`, `>`, `exists`, `!`) and values of one term."""
+"""The key, operator (`in`, `notin`, `=`, `!=`, `<`, `>`, `exists`, `!`) and values of one term."""
 FieldRequirement = tuple[str, bool, str]
-"""Field, whether it must be equal (else unequal), value."""
+"""The field, whether it must be equal (else unequal), and the value."""
 
 _SPECIAL: Final = frozenset("=!(),><")
 _OPERATORS: Final = "in, notin, =, ==, !=, gt, lt"
 _SHORT: Final = 4096
-"""Characters of a selector that is kept in its parsed form; longer ones would let a tenant fill the memory."""
+"""The longest selector that is cached in its parsed form; longer ones would let a tenant fill the memory."""
 _NAMES: Final = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
-"""The operators of a LabelSelector object and those of a query."""
+"""The operators of a LabelSelector object and of a query."""
 
 
 class InvalidSelector(ValueError):
-    """A selector that the API server would refuse, too."""
+    """The API server would also refuse this selector."""
 
 
 class InvalidTerm(InvalidSelector):
-    """A key or value in a selector that breaks the rules for labels."""
+    """A key or value in a selector violates the rules for labels."""
 
     def __init__(self, field: str, value: str, problems: tuple[str, ...]) -> None:
         super().__init__(f"{field}: invalid value {value!r}: {'; '.join(problems)}")
@@ -51,7 +51,7 @@ class Selector:
     others: tuple[Matcher, ...]
 
     def matches(self, labels: Labels) -> bool:
-        """Return whether every requirement holds."""
+        """Return whether the labels meet every requirement."""
         return all(labels.get(key) == value for key, value in self.equal) and all(test(labels) for test in self.others)
 
 
@@ -250,7 +250,7 @@ def _check(field: str, value: str, problems: tuple[str, ...]) -> None:
 
 
 def _validate(selector: LabelSelector) -> None:
-    """Raise InvalidSelector if a key, a value or an operator breaks the rules."""
+    """Raise InvalidSelector if a key, a value or an operator violates the rules."""
     for key, value in selector.match_labels.items():
         _check("key", key, qualified_name(key))
         _check(f"values[0][{key}]", value, label_value(value))
@@ -266,7 +266,7 @@ def _validate(selector: LabelSelector) -> None:
 
 
 def selector_text(selector: LabelSelector) -> str:
-    """Write the selector as text, terms by key; empty if it selects everything. Raises InvalidSelector."""
+    """Return the selector as text, terms by key; empty if it selects everything. Raises InvalidSelector."""
     _validate(selector)
     return _text(selector.match_labels, ((t.key, t.operator, t.values) for t in selector.match_expressions))
 
@@ -281,7 +281,7 @@ def _text(labels: Labels, expressions: Iterable[tuple[str, str, Iterable[str]]])
 
 
 def parsed(selector: LabelSelector) -> Selector:
-    """Return the selector in the form that can be matched. Raises InvalidSelector."""
+    """Return the parsed selector. Raises InvalidSelector."""
     _validate(selector)
     equal: list[Requirement] = [(key, "=", (value,)) for key, value in selector.match_labels.items()]
     return _selector([*equal, *((term.key, _NAMES[term.operator], tuple(term.values)) for term in selector.match_expressions)])
@@ -301,7 +301,7 @@ def selects(selector: LabelSelector, labels: Labels) -> bool:
 
 
 def as_labels(selector: LabelSelector) -> dict[str, str]:
-    """Return the labels that a selector of nothing but equality requires: a MachineSet is found by the labels it gives.
+    """Return the labels that a selector with only equalities requires, which identify a MachineSet.
 
     Raises InvalidSelector for any other selector.
     """
@@ -338,7 +338,7 @@ def object_selector(selector: Mapping[str, Any] | None) -> Matcher:
 
 
 def object_selector_text(selector: Mapping[str, Any] | None) -> str:
-    """Write a LabelSelector in JSON as text, terms by key. Nothing is validated."""
+    """Return a LabelSelector in JSON as text, terms by key. Nothing is validated."""
     given = selector or {}
     expressions = ((e.get("key", ""), e.get("operator", ""), e.get("values") or ()) for e in given.get("matchExpressions") or ())
     return _text(given.get("matchLabels") or {}, expressions)

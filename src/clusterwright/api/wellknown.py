@@ -1,4 +1,4 @@
-"""Labels, annotations, finalizers and taints that controllers, providers and users agree on."""
+"""Labels, annotations, finalizers and taints that controllers, providers and users share."""
 
 from __future__ import annotations
 

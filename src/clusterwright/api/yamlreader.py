@@ -1,9 +1,8 @@
-"""Reading YAML safely, with libyaml where PyYAML has it (ten times as fast), and with a bounded cost where others wrote the text.
+"""Read YAML safely, with libyaml if PyYAML has it (ten times as fast), and at a bounded cost for untrusted text.
 
-Two things make YAML dangerous: aliases, a few hundred bytes of which stand for gigabytes, and depth, which overflows libyaml's
-stack. So the events of a text that came in from outside are looked at before anything is built from them; that costs a fifth of
-the reading. Files that a user names on their own command line may be larger, and have aliases (`trusted`): somebody may have sent
-them.
+Two things make YAML dangerous: aliases, a few hundred bytes of which can expand to gigabytes, and depth, which overflows libyaml's stack.
+So the events of an untrusted text are checked before anything is built from them; that costs a fifth of the reading. Files on the user's
+own command line may be larger, and have aliases (`trusted`), but are still checked.
 """
 
 from __future__ import annotations
@@ -19,23 +18,23 @@ SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The loader to use, or to derive from."""
 
 MAX_DEPTH = 100
-"""How deep collections may be nested: far more than in any object, far less than a stack holds."""
+"""The deepest nesting of collections: far more than in any object, far less than the stack allows."""
 MAX_NODES = 200_000
 MAX_TRUSTED_NODES = 20_000_000
 
 
 class Refused(yaml.YAMLError):
-    """A text that may be YAML, but not of the kind that is read from strangers. Says why, and quotes nothing."""
+    """The text may be YAML, but not of the kind that is accepted from untrusted sources. The message says why, without quotes."""
 
 
 def load(text: str | bytes, *, trusted: bool = False) -> Any:
-    """Return the one document of a text; raises yaml.YAMLError, whatever is wrong with it."""
+    """Return the one document of a text; raises yaml.YAMLError for any error."""
     characters = _examined(text, trusted=trusted)
     return _bounded(lambda: yaml.load(characters, SafeLoader))  # noqa: S506 - it is a safe loader
 
 
 def load_all(text: str | bytes, *, trusted: bool = False, loader: Any = SafeLoader) -> list[Any]:
-    """Return the documents of a text; raises yaml.YAMLError, whatever is wrong with one of them."""
+    """Return the documents of a text; raises yaml.YAMLError for any error."""
     characters = _examined(text, trusted=trusted)
     return _bounded(lambda: list(yaml.load_all(characters, loader)))
 
@@ -45,9 +44,9 @@ def _examined(text: str | bytes, *, trusted: bool) -> str:
 
 
 def examine(text: str | bytes, *, depth: int = MAX_DEPTH, nodes: int = MAX_NODES, aliases: bool = False) -> str:
-    """The text, as characters, once it is sure that reading it is cheap; raises Refused or another YAMLError.
+    """Return the text as characters, after checking that reading it is cheap; raises Refused or another YAMLError.
 
-    With `aliases` these are allowed, and what they stand for counts.
+    With `aliases` these are allowed, and their expansions count.
     """
     try:
         characters = text if isinstance(text, str) else text.decode()
@@ -61,7 +60,7 @@ def _examine(text: str, max_depth: int, max_nodes: int, aliases: bool) -> None:
     nodes = 0
     opened: list[tuple[str | None, int]] = []
     sizes: dict[str, int] = {}
-    """By anchor: how many values it stands for."""
+    """The number of values of each anchor."""
     for event in yaml.parse(text, SafeLoader):
         kind = type(event)
         if kind is yaml.ScalarEvent:

@@ -1,4 +1,4 @@
-"""Writing YAML as Kubernetes' tools do: fields in their order, what is there twice written twice; by libyaml where PyYAML has it."""
+"""Write YAML as Kubernetes' tools do: fields in their order, no anchors; with libyaml if PyYAML has it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WIDTH = 140
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """Without anchors."""
+    """A dumper that writes no anchors."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -23,5 +23,5 @@ def dump(document: Any) -> str:
 
 
 def dump_all(documents: Iterable[Any], *, width: int = _WIDTH) -> str:
-    """Documents, each after its own `---`."""
+    """Return documents, each after its own `---`."""
     return str(yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, explicit_start=True, width=width, allow_unicode=True))

@@ -1,4 +1,4 @@
-"""Work that follows from requests: short actions at once, long ones in slices, so that the event loop stays free."""
+"""Deferred work of requests: short actions run at once, long ones in slices, so that the event loop stays free."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Final
 
 log = logging.getLogger(__name__)
 _SLICE: Final = 25
-"""Steps of long work that are done without a break."""
+"""The number of steps of long work in one slice."""
 _STEP_BYTES: Final = 16 * 1024
-"""Bytes of objects that count as one more step."""
+"""The number of object bytes that count as one more step."""
 
 
 class Backlog:
-    """The work that one server has put off.
+    """The deferred work of one server.
 
     Short actions run at the end of the request that caused them. Long work is an iterator: each `next` is a step that looks at
     one object and gives its size. After some steps the rest waits for the next turn of the event loop; several iterators take
@@ -31,15 +31,15 @@ class Backlog:
         self._scheduled_on: asyncio.AbstractEventLoop | None = None
 
     def add(self, action: Callable[[], None]) -> None:
-        """Run a short action after the request that is being served, or with the next one."""
+        """Run a short action after the current request, or with the next one."""
         self._actions.append(action)
 
     def add_steps(self, steps: Iterator[int]) -> None:
-        """Do long work step by step after the request that is being served, or with the next one."""
+        """Do long work step by step after the current request, or with the next one."""
         self._long.append(steps)
 
     def run(self) -> None:
-        """Do all short actions, and a slice of the long work if none is due on the event loop anyway."""
+        """Run all short actions, and a slice of the long work unless the event loop will run one anyway."""
         if self._is_running:
             return
         self._is_running = True

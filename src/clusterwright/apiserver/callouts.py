@@ -1,4 +1,4 @@
-"""Requests that the server itself makes: to admission and conversion webhooks, by URL or by Service.
+"""Send the server's own requests: to admission and conversion webhooks, by URL or by Service.
 
 If a clientConfig has a caBundle, only that is trusted. TLS contexts are made once for each bundle, and connections are reused.
 """
@@ -33,7 +33,7 @@ class CalloutFailed(Exception):
 
 
 class Callouts:
-    """Calls webhooks over HTTPS. Endpoints of Services are found in the server's own objects."""
+    """Calls webhooks over HTTPS. Endpoints of Services are in the server's own objects."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -42,7 +42,7 @@ class Callouts:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def post(self, client: Json, body: bytes, *, timeout: float, query: str = "") -> bytes:
-        """POST to the target of a clientConfig and return the body of a 200. Raises CalloutFailed."""
+        """Send a POST to the target of a clientConfig and return the body of a 200. Raises CalloutFailed."""
         url, host = self._target(client)
         url += query
         try:
@@ -109,7 +109,7 @@ class Callouts:
         return context
 
     def _target(self, client: Json) -> tuple[str, str]:
-        """Return the URL, and the name that the certificate must have if it is not the URL's."""
+        """Return the URL, and the name that the certificate must have if it differs from the URL's."""
         url = client.get("url")
         if url:
             if not str(url).startswith("https://"):
@@ -134,7 +134,7 @@ class Callouts:
 
 
 def _cleaned(url: str) -> str:
-    """Join URL and path as Go does, without doubled slashes: servers in Go answer these with redirects, which are not followed."""
+    """Join URL and path as Go does, without doubled slashes: Go servers redirect those, and redirects are not followed."""
     scheme, rest = url.split("://", 1)
     host, slash, path = rest.partition("/")
     if not slash:

@@ -1,4 +1,4 @@
-"""The request under way: what it asks for, who asks, and how stored objects are read for it."""
+"""The current request: its target, its user, and the decoding of stored objects for it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _JSON_HEADERS = {"content-type": "application/json"}
 _decode = msgspec.json.Decoder().decode
 T = TypeVar("T", bound=msgspec.Struct)
 _TURN: Final = 50
-"""Objects that are converted before others are served."""
+"""How many objects are converted in one slice."""
 R = TypeVar("R")
 
 
@@ -47,24 +47,24 @@ class Call:
     form: Form = PLAIN
     warnings: list[str] = field(default_factory=list)
     heavy: bool = False
-    """Whether its work is so long that the worker does it, not the event loop."""
+    """Whether the worker must do its work, because it takes long, instead of the event loop."""
     _table: Table | None = None
     _versions: Versions | None = None
     _made: dict[int, bytes] = field(default_factory=dict)
     """Objects that were converted in advance, by revision."""
 
     def begin(self) -> None:
-        """Begin an attempt: drop all warnings but that of a deprecated version."""
+        """Start an attempt: drop all warnings except that of a deprecated version."""
         self.warnings[:] = [self.resource.deprecation] if self.resource.deprecation else []
 
     async def off(self, work: Callable[..., R], *arguments: Any, **named: Any) -> R:
-        """Do work on the worker if the call is heavy, else here. The work must only use its arguments."""
+        """Run work on the worker if the call is heavy, else here. The work must only use its arguments."""
         if not self.heavy:
             return work(*arguments, **named)
         return await effort.in_worker(self.server.worker, partial(work, *arguments, **named))
 
     async def metered(self, work: Callable[..., R], *arguments: Any) -> R:
-        """Do metered work: on the worker if the call is heavy or the work turns out to be, else here."""
+        """Run metered work: on the worker if the call is heavy or the work turns out to be, else here."""
         worker = self.server.worker
         if not self.resource.custom:  # only schemas of custom resources have rules and patterns
             return await self.off(work, *arguments)
@@ -93,12 +93,12 @@ class Call:
 
     @property
     def storage_version(self) -> str:
-        """Return the apiVersion that objects are stored in."""
+        """Return the apiVersion in which objects are stored."""
         return self.resource.storage
 
     @property
     def manager(self) -> str:
-        """Return the field manager: the one that the query names, or the program of the User-Agent."""
+        """Return the field manager: the one in the query, or the program of the User-Agent."""
         named = self.query.get("fieldManager")
         return named or self.request.headers.get("user-agent", "").split("/", 1)[0][:128]
 
@@ -131,11 +131,11 @@ class Call:
 
     @property
     def is_plain(self) -> bool:
-        """Whether stored objects have the version of the request and need no webhook: `prepare` has nothing to do."""
+        """Whether stored objects have the requested version and need no webhook, so that `prepare` does nothing."""
         return self.resource.api_version == self.resource.storage and self.versions.immediate
 
     async def prepare(self, entries: Iterable[Entry]) -> None:
-        """Convert these entries to the version of the request if that takes long or needs a webhook: `load` cannot wait."""
+        """Convert these entries to the requested version if that takes long or needs a webhook, because `load` cannot wait."""
         versions, wanted = self.versions, self.resource.api_version
         if versions.immediate:
             if wanted != self.storage_version:
@@ -159,7 +159,7 @@ class Call:
                     del lacking[rv]
 
     async def _convert_in_turns(self, entries: list[Entry]) -> None:
-        """Convert many objects in advance, in slices between which others are served: a long list takes seconds."""
+        """Convert many objects in advance, in slices with other requests in between: a long list takes seconds."""
         if len(entries) <= _TURN:
             return
         for start in range(0, len(entries), _TURN):

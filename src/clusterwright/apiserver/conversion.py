@@ -1,7 +1,7 @@
 """Conversion of objects between the versions of a kind.
 
-A `Converter` belongs to a kind. Most convert at once. A conversion webhook must be awaited, so synchronous code cannot use it:
-that code runs under `settled`, which fetches what it lacks and runs it again.
+A `Converter` belongs to a kind. Most convert at once. A conversion webhook must be awaited, so synchronous code cannot use it: such code
+runs under `settled`, which fetches missing conversions and runs it again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Run(Protocol):
 
 
 class ConversionFailed(Exception):
-    """An object cannot be shown in another version; the text says why."""
+    """An object cannot be converted to another version; the text says why."""
 
 
 class Converter(Protocol):
@@ -47,7 +47,7 @@ class Converter(Protocol):
 
 
 class Relabel:
-    """Strategy `None`: versions differ only in their name."""
+    """The strategy `None`: versions differ only in their name."""
 
     immediate = True
 
@@ -91,14 +91,14 @@ class Pending(Exception):
 
 
 class Versions(dict[str, KindHandler]):
-    """The handlers of all served versions of a kind by apiVersion, and their converter. Handlers of built-ins convert themselves."""
+    """The handlers of all served versions of a kind by apiVersion, and their converter. Built-in kinds are converted by their handlers."""
 
     def __init__(self, handlers: Mapping[str, KindHandler], converter: Converter | None = RELABEL) -> None:
         super().__init__(handlers)
         self.converter = converter
         self.immediate = converter is None or converter.immediate
         self.under_way: dict[tuple[int, str], asyncio.Event] = {}
-        """Conversions under way: revision and version."""
+        """Conversions in progress: revision and version."""
         self._known: dict[tuple[bytes, str], bytes] = {}
 
     def convert(self, obj: Json, api_version: str, *, pruned: bool = True) -> Json:
@@ -141,7 +141,7 @@ class Versions(dict[str, KindHandler]):
         return obj
 
     async def settled(self, action: Callable[[Versions], T], run: Run) -> T:
-        """Return the result of code that may convert: `run` does it again with what it lacked until it lacks nothing."""
+        """Return the result of code that may convert: `run` is repeated with the missing conversions until it needs no more."""
         informed = self
         while True:
             try:

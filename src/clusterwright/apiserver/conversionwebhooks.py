@@ -16,7 +16,7 @@ from clusterwright.golang.quoting import quote
 _GROUP: Final = "apiextensions.k8s.io"
 _TIMEOUT: Final = 30.0
 _BATCH: Final = 500
-"""Objects in one request."""
+"""The most objects in one conversion request."""
 
 
 class WebhookConverter:

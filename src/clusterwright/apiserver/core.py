@@ -1,6 +1,6 @@
 """The state that all parts of a server share: store, registry, time, randomness; and the writes of the server itself.
 
-The core does not know requests. `server.ApiServer` is a core that answers them; verbs, controllers and admission get the core.
+The core does not handle requests. `server.ApiServer` is a core that does; verbs, controllers and admission get the core.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Authorizer(Protocol):
-    """Decides who may do what."""
+    """Decides which user may do what."""
 
     def allows(self, server: Core, user: User, info: RequestInfo) -> bool:
-        """Return whether the request may go on."""
+        """Return whether the request is allowed."""
 
 
 Converters = Callable[["Core", str, str], Converter | None]
@@ -53,10 +53,10 @@ class TokenIssuer(Protocol):
         """Return a token and the time when it expires."""
 
     def review(self, token: str, audiences: Sequence[str]) -> tuple[User, list[str]] | None:
-        """Return the user of a token and those of the audiences that it is for; None if the token is not valid."""
+        """Return the user of a token and its matching audiences; None if the token is not valid."""
 
     def key_set(self) -> Json:
-        """Return the JSON Web Key Set with which others check tokens."""
+        """Return the JSON Web Key Set with which other programs verify tokens."""
 
 
 class Core:
@@ -75,7 +75,7 @@ class Core:
         version: str,
         converters: Converters | None,
     ) -> None:
-        """Make a core; `server.ApiServer` says what the parts mean."""
+        """Create a core; `server.ApiServer` documents the arguments."""
         self.now = now
         self.random = random
         self.store = store
@@ -91,18 +91,18 @@ class Core:
         self.inflight = {"mutating": 0, "readOnly": 0}
         self.tokens: TokenIssuer | None = None
         self.audit: Callable[[Request, User, Response], None] | None = None
-        """Called for each write that does not come over the network: those of the controllers of this process."""
+        """Called for each write that does not come over the network: those of controllers in this process."""
         self.report: Callable[[Mapping[str, str]], Json] | None = None
-        """Returns what /traces shows of the controllers of this process, by the query; None without controllers."""
+        """Returns the content of /traces for the controllers of this process, by the query; None without controllers."""
         self.checks: dict[str, Callable[[], str]] = {}
-        """Further checks of /readyz by name; each returns what is wrong and what to do, or nothing."""
+        """Further checks of /readyz by name; each returns the problem and what to do, or nothing."""
         self.worker: Executor | None = None
-        """Does heavy work; None: it is done on the event loop, as in virtual time."""
+        """Runs heavy work; None: it runs on the event loop, as in virtual time."""
         self.token_sources: list[Callable[[str], User | None]] = []
         self.terminating: set[tuple[str, str]] = set()
         """Group and plural of CRDs that are being deleted: their objects cannot be created."""
         self.allocators: dict[str, Allocator] = {}
-        """By table."""
+        """The allocators, by table."""
         self.computes_budgets = False
         """Whether this server computes the status of PodDisruptionBudgets."""
         self._stamp: tuple[datetime | None, str] = (None, "")
@@ -116,13 +116,13 @@ class Core:
         return self._stamp[1]
 
     def new_uid(self) -> str:
-        """Return a random uid."""
+        """Return a random UID."""
         bits = self.random.getrandbits(128) & ~(0xF000 << 64 | 0xC000 << 48) | 0x4000 << 64 | 0x8000 << 48  # version 4
         digits = f"{bits:032x}"  # uuid.UUID takes three times as long
         return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
     def demand(self, user: User, info: RequestInfo) -> None:
-        """Raise StatusError (403) where the user may not do this."""
+        """Raise StatusError (403) if the user may not do this."""
         if self.authorizer is not None and not self.authorizer.allows(self, user, info):
             raise _refusal(user, info)
 
@@ -134,18 +134,18 @@ class Core:
     # ------------------------------------------------------------------ deferred work
 
     def later(self, action: Callable[[], None]) -> None:
-        """Run a short action after the request that is being served (or with the next, if none is)."""
+        """Run a short action after the current request (or with the next, if there is none)."""
         self._backlog.add(action)
 
     def in_steps(self, steps: Iterator[int]) -> None:
-        """Do work of unknown length after the request that is being served: in slices, between which others are served.
+        """Do work of unknown length after the current request: in slices, with other requests in between.
 
-        Each step looks at one object and yields its size.
+        Each step handles one object and yields its size.
         """
         self._backlog.add_steps(steps)
 
     def drain(self) -> None:
-        """Do what was deferred to the end of a request, and one slice of long work."""
+        """Run the work that was deferred to the end of a request, and one slice of long work."""
         self._backlog.run()
 
     def when_empty(self, table: Table, action: Callable[[], None]) -> None:
@@ -155,7 +155,7 @@ class Core:
     # ------------------------------------------------------------------ writes of the server itself
 
     def put_system(self, table: Table, entry: Entry, obj: Json) -> Entry:
-        """Write an object that the server itself changed, at once."""
+        """Write an object that the server itself changed, immediately."""
         rv = self.store.next_revision()
         obj["metadata"]["resourceVersion"] = str(rv)
         new = Entry(entry.key, entry.namespace, entry.name, entry.uid, rv, _encode(ordered(obj, custom=self._is_custom(table))))
@@ -163,7 +163,7 @@ class Core:
         return new
 
     def remove_system(self, table: Table, entry: Entry, last: Json | None = None) -> int:
-        """Remove an object at once and return the revision. `last`: the stored object, if the caller has decoded it."""
+        """Remove an object immediately and return the revision. `last`: the stored object, if the caller has decoded it."""
         rv = self.store.next_revision()
         last = last or msgspec.json.decode(entry.raw)  # watches show what was stored last
         last["metadata"]["resourceVersion"] = str(rv)

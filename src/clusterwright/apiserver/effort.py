@@ -1,7 +1,7 @@
 """Limit the metered work (CEL, patterns) of a request: little of it on the event loop, the rest on the worker's thread.
 
-Units are those of `cel.metering`. What an expression costs shows only while it is evaluated. So work begins on the event loop
-with a small allowance; if that does not suffice, it is done again from the start on the worker, with a large one.
+Units are those of `cel.metering`. The cost of an expression is known only after its evaluation. So work begins on the event loop with a
+small allowance; if that does not suffice, it is repeated on the worker, with a large one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from clusterwright.cel.metering import OBJECT_LIMIT, CostExceeded
 from clusterwright.cel.program import Program
 
 LIGHT: Final = 50_000
-"""Units that a request may spend on the event loop: up to 20 ms."""
+"""The units that a request may spend on the event loop: up to 20 ms."""
 R = TypeVar("R")
 
 
@@ -39,7 +39,7 @@ _allowance: ContextVar[_Allowance | None] = ContextVar("allowance", default=None
 
 
 def spend(units: float) -> None:
-    """Take units off the allowance of the work under way. Raises TooMuch; does nothing for unlimited work."""
+    """Subtract units from the allowance of the current work. Raises TooMuch; does nothing for unlimited work."""
     allowance = _allowance.get()
     if allowance is not None:
         allowance.left -= units
@@ -48,7 +48,7 @@ def spend(units: float) -> None:
 
 
 def left_on_loop() -> float:
-    """Return what may still be spent on the event loop; infinite for work that is not on it, or cannot leave it."""
+    """Return the units left on the event loop; infinite for work that is elsewhere, or cannot leave it."""
     allowance = _allowance.get()
     return inf if allowance is None or allowance.is_final else max(allowance.left, 0.0)
 
@@ -70,12 +70,12 @@ def evaluate(program: Program, *values: Any) -> Any:
 
 
 async def in_worker(worker: Executor | None, work: Callable[[], R]) -> R:
-    """Do work that reads only its own data on the worker's thread, or here if no worker was given."""
+    """Run work that reads only its own data on the worker's thread, or here if there is no worker."""
     return work() if worker is None else await asyncio.get_running_loop().run_in_executor(worker, work)
 
 
 async def metered(worker: Executor | None, work: Callable[..., R], *arguments: Any) -> R:
-    """Do work on the event loop if it is light, else on the worker. It may be begun twice. Raises StatusError if it costs too much."""
+    """Run work on the event loop if it is light, else on the worker. It may be started twice. Raises StatusError if it costs too much."""
     if worker is not None:
         try:
             return light(work, *arguments)
@@ -85,7 +85,7 @@ async def metered(worker: Executor | None, work: Callable[..., R], *arguments: A
 
 
 def light(work: Callable[..., R], *arguments: Any) -> R:
-    """Do work that may spend little. Raises TooMuch."""
+    """Run work with a small allowance. Raises TooMuch."""
     token = _allowance.set(_Allowance(LIGHT, False))
     try:
         return work(*arguments)
@@ -94,7 +94,7 @@ def light(work: Callable[..., R], *arguments: Any) -> R:
 
 
 async def heavy(worker: Executor | None, work: Callable[..., R], *arguments: Any) -> R:
-    """Do work on the worker, or here if there is none. Raises StatusError if it costs too much."""
+    """Run work on the worker, or here if there is none. Raises StatusError if it costs too much."""
     try:
         return await in_worker(worker, partial(_limited, work, *arguments))
     except TooMuch:

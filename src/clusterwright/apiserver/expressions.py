@@ -1,4 +1,4 @@
-"""CEL over plain data, as match conditions and admission policies use it."""
+"""CEL over plain data, for match conditions and admission policies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def problem_of(expression: str, variables: tuple[str, ...], *, mutation: bool = 
 def value_of(expression: str, variables: Mapping[str, Any], *, mutation: bool = False) -> Any:
     """Return the value of an expression over plain data, as plain data.
 
-    Raises ValueError when it does not compile or fails, and TooMuch when it must leave the event loop.
+    Raises ValueError if it does not compile or fails, and TooMuch if it must leave the event loop.
     """
     try:
         return _plain(effort.evaluate(_program(expression, tuple(variables), MESSAGES if mutation else ()), *variables.values()))
@@ -43,7 +43,7 @@ def value_of(expression: str, variables: Mapping[str, Any], *, mutation: bool = 
 
 
 def evaluate(expression: str, variables: Mapping[str, Any]) -> bool:
-    """Evaluate a condition over plain data. Raises ValueError when it does not compile, fails, or is not a boolean."""
+    """Evaluate a condition over plain data. Raises ValueError if it does not compile, fails, or is not a boolean."""
     result = value_of(expression, variables)
     if not isinstance(result, bool):
         raise ValueError("the expression is not a condition")

@@ -1,4 +1,4 @@
-"""Classify requests by FlowSchemas and PriorityLevelConfigurations: those that are stored, and the built-in ones.
+"""Classify requests by FlowSchemas and PriorityLevelConfigurations, stored and built-in ones.
 
 Pure: from the bytes of stored objects to a classification. `serving.fairness` queues the flows, `system.flowcontrol` keeps the objects.
 """
@@ -24,9 +24,9 @@ LEVELS: Final = f"prioritylevelconfigurations.{GROUP}"
 AUTO_UPDATE: Final = "apf.kubernetes.io/autoupdate-spec"
 MANDATORY: Final = frozenset({"exempt", "catch-all"})
 _REMEMBERED: Final = 4096
-"""Classifications that are cached."""
+"""The number of cached classifications."""
 SEATS: Final = 245
-"""Concurrent requests of all limited levels together: one for each share of the built-in levels."""
+"""The concurrent requests of all limited levels together: one for each share of the built-in levels."""
 
 
 class _Camel(msgspec.Struct, rename="camel", frozen=True):
@@ -58,7 +58,7 @@ class _Subject(_Camel, frozen=True):
 
 
 def _has(wanted: tuple[str, ...] | None, value: str) -> bool:
-    """Return whether a list names a value; a wildcard stands alone."""
+    """Return whether a list contains a value; a wildcard is its only item."""
     return wanted is not None and (wanted == ("*",) or value in wanted)
 
 
@@ -176,10 +176,10 @@ class Flow:
 
 
 class Flows:
-    """All schemas and levels at one moment."""
+    """All schemas and levels at one time."""
 
     def __init__(self, schemas: Iterable[bytes], levels: Iterable[bytes]) -> None:
-        """Read stored objects and add the built-in ones that are not stored. Schemas whose level is missing do not count."""
+        """Read stored objects and add the built-in ones that are not stored. Schemas whose level is missing are ignored."""
         known = {level.metadata.name: level for level in _with_defaults(levels, "PriorityLevelConfiguration", _Level)}
         total = sum(level.shares for level in known.values()) or 1
         self.levels = {name: _level(level, total) for name, level in known.items()}

@@ -10,7 +10,7 @@ from clusterwright.api.meta import Json
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """An authenticated (or anonymous) user as authorisation and audit see it."""
+    """An authenticated (or anonymous) user, for authorisation and audit."""
 
     name: str
     groups: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ objects between calls. `verbs.writes` runs a write in this order:
 
     decode -> default -> managedfields -> [admission: mutate] -> prepare_for_create/update -> validate_* -> [admission: validate] -> store
 
-managedfields sees the object as sent and defaulted. So nobody owns what `prepare_*` fills in, and `reset_fields` keeps out
+managedfields sees the object as sent and defaulted. So fields set by `prepare_*` have no owner, and `reset_fields` removes
 what it will reset.
 """
 
@@ -21,7 +21,7 @@ from clusterwright.apiserver.status import FieldError
 
 NameRule = Literal["subdomain", "label", "label1035", "path", "none"]
 """How metadata.name is validated: DNS-1123 subdomain (most kinds), DNS-1123 label (Namespace), DNS-1035 label (Service),
-path segment (RBAC), or not here."""
+path segment (RBAC), or no validation here."""
 
 
 class DecodeError(Exception):
@@ -49,7 +49,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Where the scale subresource finds its numbers, as JSON paths (`.spec.replicas`)."""
+    """The JSON paths of the numbers of the scale subresource (`.spec.replicas`)."""
 
     spec_replicas_path: str
     status_replicas_path: str
@@ -61,16 +61,16 @@ class Checks:
     """How often kube-apiserver repeats an error of changed metadata: for most kinds it validates more than once."""
 
     changes: int = 2
-    """Errors of immutable fields."""
+    """How often errors of immutable fields appear."""
     content: int = 3
-    """Errors of labels, annotations and owners."""
+    """How often errors of labels, annotations and owners appear."""
     finalizers: int = 1
-    """Errors of finalizers without a domain; 0: these are allowed."""
+    """How often errors of finalizers without a domain appear; 0: these are allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """One served resource in one version, as discovery describes it."""
+    """One served resource in one version, as in discovery."""
 
     group: str
     version: str
@@ -83,35 +83,35 @@ class Resource:
     categories: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
     status: bool = False
-    """Has a status subresource."""
+    """Whether it has a status subresource."""
     scale: Scale | None = None
     subresources: tuple[str, ...] = ()
-    """Further subresources the core knows how to serve: `eviction`, `binding`, `token`, `finalize`, `approval`."""
+    """Further subresources that the core can serve: `eviction`, `binding`, `token`, `finalize`, `approval`."""
     storage: str = ""
-    """`group/version` objects are stored in; empty: this version. Resources of one store share `storage_key`."""
+    """The `group/version` in which objects are stored; empty: this version. Resources of one store share `storage_key`."""
     storage_key: str = ""
-    """Which objects it serves; empty: `plural.group`. core events and events.k8s.io events share one."""
+    """The name of its store; empty: `plural.group`. core events and events.k8s.io events share one."""
     generation: bool = True
-    """metadata.generation is kept (false for ConfigMap, Secret, Event, ...)."""
+    """Whether metadata.generation is maintained (false for ConfigMap, Secret, Event, ...)."""
     generation_fields: tuple[str, ...] = ()
     """Metadata fields that increase the generation when they change."""
     unconditional_update: bool = True
-    """PUT without resourceVersion is allowed (false for custom resources and a few built-ins)."""
+    """Whether PUT without resourceVersion is allowed (false for custom resources and a few built-ins)."""
     trusts_stored: bool = False
-    """Errors of stored metadata do not refuse an update that leaves them alone: for objects that were loaded as they are."""
+    """Whether errors of stored metadata are ignored in updates that do not change them: for objects that were loaded as they are."""
     create_on_update: bool = False
-    """PUT to a name that does not exist creates (Lease, Event, ...)."""
+    """Whether PUT to a missing name creates the object (Lease, Event, ...)."""
     returns_deleted: bool = False
-    """DELETE answers with the object instead of a Status (Pod, Service, ServiceAccount, PVC, ...)."""
+    """Whether DELETE answers with the object instead of a Status (Pod, Service, ServiceAccount, PVC, ...)."""
     orphans: bool = False
-    """A deletion without propagationPolicy orphans its dependents (Job, ReplicationController)."""
+    """Whether a deletion without propagationPolicy orphans its dependents (Job, ReplicationController)."""
     grace: bool = False
-    """Deleted gracefully (Pod): the object stays until its grace period is over or is set to zero."""
+    """Whether deletion is graceful (Pod): the object stays until its grace period is over or set to zero."""
     deprecation: str = ""
-    """The text of the Warning header that every answer of a deprecated version carries."""
+    """The text of the Warning header of a deprecated version."""
     checks: Checks = Checks()
     custom: bool = False
-    """Defined by a CRD: strategic merge is refused, strictness warnings are on by default for unknown fields."""
+    """Whether a CRD defines it: strategic merge is refused, and unknown fields cause warnings by default."""
     handler: KindHandler = field(repr=False, compare=False)
     converter: Any = field(default=None, repr=False, compare=False)
     """The `conversion.Converter` of the kind; None: the handlers convert."""
@@ -122,10 +122,10 @@ class Resource:
         return GroupVersionKind(self.group, self.version, self.kind)
 
     api_version: str = field(init=False, default="")
-    """`group/version`."""
+    """The apiVersion `group/version`."""
 
     def __post_init__(self) -> None:
-        """Compute what every request needs once."""
+        """Compute the values that every request needs."""
         object.__setattr__(self, "api_version", f"{self.group}/{self.version}" if self.group else self.version)
         if not self.storage_key:
             object.__setattr__(self, "storage_key", f"{self.plural}.{self.group}" if self.group else self.plural)
@@ -134,10 +134,10 @@ class Resource:
 
 
 class Allocator(Protocol):
-    """Gives valid objects of one kind what only the server can choose."""
+    """Sets the fields of valid objects that only the server can choose."""
 
     def fill(self, obj: Json, old: Json | None, *, dry_run: bool) -> Sequence[FieldError]:
-        """Fill in, in place, what the object lacks. Return what is wrong with what it asks for. `old` is None for a new object."""
+        """Fill in missing fields, in place. Return the errors in requested values. `old` is None for a new object."""
 
 
 class KindHandler(Protocol):
@@ -145,26 +145,26 @@ class KindHandler(Protocol):
 
     @property
     def gvk(self) -> GroupVersionKind:
-        """The kind."""
+        """Group, version and kind."""
 
     @property
     def schema(self) -> Any:
-        """The compiled schema, as managedfields, strategic and openapi understand it; opaque to the core."""
+        """The compiled schema for managedfields, strategic merge and OpenAPI; opaque to the core."""
 
     @property
     def name_rule(self) -> NameRule:
-        """How metadata.name is validated."""
+        """The rule for metadata.name."""
 
     @property
     def selectable_fields(self) -> Mapping[str, tuple[str, ...]]:
-        """Field selector labels beyond metadata.name/namespace: label -> path of keys in the object."""
+        """The field selector labels beyond metadata.name/namespace: label -> path of keys in the object."""
 
     @property
     def columns(self) -> Sequence[Column]:
-        """Columns of tables, after Name."""
+        """The columns of tables, after Name."""
 
     def decode(self, obj: Json, *, subresource: str = "") -> list[str]:
-        """Fit a decoded body to the kind, in place: drop unknown fields, coerce what Go's decoder coerces.
+        """Adapt a decoded body to the kind, in place: drop unknown fields, coerce values as Go's decoder does.
 
         Returns the paths of dropped fields (`spec.nope`, `spec.list[0].nope`), in document order. `metadata` is included
         (unknown metadata fields are dropped and reported). Raises DecodeError when a value cannot be decoded at all
@@ -175,19 +175,19 @@ class KindHandler(Protocol):
         """Fill in defaults, in place."""
 
     def prepare_for_create(self, obj: Json) -> None:
-        """Reset or fill fields on create (e.g. drop status if there is a status subresource)."""
+        """Reset or fill in fields on create (for example, drop status if there is a status subresource)."""
 
     def prepare_for_update(self, obj: Json, old: Json, *, subresource: str = "") -> None:
-        """Reset fields on update: the main resource keeps the old status; `status` keeps all but status.
+        """Reset fields on update: writes to the main resource keep the old status; writes to `status` keep all else.
 
-        metadata.generation is kept by the core.
+        The core maintains metadata.generation.
         """
 
     def validate_create(self, obj: Json) -> Sequence[FieldError]:
-        """Return all that is wrong, except for metadata that all kinds have in common."""
+        """Return all errors, except those of metadata, which all kinds have in common."""
 
     def validate_update(self, obj: Json, old: Json, *, subresource: str = "") -> Sequence[FieldError]:
-        """Return all that is wrong as `validate_create` does, with immutability and transition rules (ratcheting included)."""
+        """Return all errors as `validate_create` does, with immutability and transition rules (ratcheting included)."""
 
     def warnings(self, obj: Json, old: Json | None) -> Sequence[str]:
         """Return the texts of Warning headers for an accepted object."""
@@ -196,4 +196,4 @@ class KindHandler(Protocol):
         """Return the stored object in another version of its kind (possibly `obj` itself, changed in place)."""
 
     def reset_fields(self, subresource: str = "") -> Sequence[tuple[str, ...]]:
-        """Return paths that writes through this (sub)resource never own: managedfields strips them."""
+        """Return paths that writes through this (sub)resource never own: managedfields removes them."""

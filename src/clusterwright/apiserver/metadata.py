@@ -30,13 +30,13 @@ def rfc3339(time: datetime) -> str:
 
 
 def normalize(meta: Json) -> None:
-    """Drop what Go omits, in place: null and empty lists, maps and texts."""
+    """Drop the values that Go omits, in place: null and empty lists, maps and texts."""
     for key in [k for k, v in meta.items() if v is None or v in ("", [], {})]:
         del meta[key]
 
 
 def validate_create(meta: Json, *, namespaced: bool, rule: NameRule, loose: bool) -> list[FieldError]:
-    """Return what is wrong with the metadata of a new object; `loose` allows finalizers without a domain."""
+    """Return the errors in the metadata of a new object; `loose` allows finalizers without a domain."""
     check = _NAME_RULES[rule]
     errors: list[FieldError] = []
     prefix = meta.get("generateName") or ""
@@ -61,7 +61,7 @@ def validate_create(meta: Json, *, namespaced: bool, rule: NameRule, loose: bool
 
 
 def validate_update(meta: Json, old: Json, checks: Checks) -> list[FieldError]:
-    """Return what is wrong with changed metadata, as often as kube-apiserver repeats it. `generation` must be set."""
+    """Return the errors in changed metadata, as often as kube-apiserver repeats them. `generation` must be set."""
     errors: list[FieldError] = []
     for field in _IMMUTABLE:
         if (meta.get(field) or None) != (old.get(field) or None):
@@ -107,7 +107,7 @@ def validate_labels(labels: Mapping[str, str], field: str) -> Iterable[FieldErro
 
 
 def validate_annotations(annotations: Mapping[str, str], field: str) -> Iterable[FieldError]:
-    """Check that keys are qualified names (upper or lower case) and that all is at most 256 KiB."""
+    """Check that keys are qualified names (upper or lower case) and that the total size is at most 256 KiB."""
     size = 0
     for key, value in annotations.items():
         for problem in qualified_name(key.lower()):
@@ -157,7 +157,7 @@ def _finalizers(finalizers: Sequence[str], times: int) -> Iterable[FieldError]:
 
 
 def finalizer_problems(finalizer: str) -> tuple[str, ...]:
-    """Return what is wrong with a finalizer of a built-in."""
+    """Return the errors in a finalizer of a built-in."""
     problems = qualified_name(finalizer)
     if not problems and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
         return ("name is neither a standard finalizer name nor is it fully qualified",)

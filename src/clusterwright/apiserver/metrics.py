@@ -1,4 +1,4 @@
-"""Metrics in Prometheus' text form, under kube-apiserver's own names."""
+"""Metrics in Prometheus' text form, with kube-apiserver's names."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Metrics:
         """Functions that return further lines."""
 
     def observe(self, info: RequestInfo, code: int, seconds: float, *, dry_run: bool, is_known: bool) -> None:
-        """Count an answered request. Requests for unknown resources (`is_known`) add no series, so the number of labels is bounded."""
+        """Count an answered request. Requests for unknown resources add no series, so the number of labels is bounded."""
         group, resource, version = (info.group, info.resource, info.version) if is_known else ("", "", "")
         subresource = info.subresource if is_known and info.subresource in _SUBRESOURCES else ""
         dry = "All" if dry_run else ""
@@ -57,7 +57,7 @@ class Metrics:
         series[-1] += seconds
 
     def text(self, *, watches: Mapping[str, int], objects: Mapping[str, int], inflight: Mapping[str, int]) -> bytes:
-        """Return all metrics: of requests, open watches, stored objects by table, and requests under way."""
+        """Return all metrics: of requests, open watches, stored objects by table, and current requests."""
         lines = list(self._request_total())
         lines += self._request_duration()
         lines.append("# HELP apiserver_longrunning_requests Watches that are open.")

@@ -1,4 +1,4 @@
-"""Which resources a server serves: the built-ins, shared by all servers, and what its own CRDs define."""
+"""The resources that a server serves: the built-ins, shared by all servers, and those of its own CRDs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Index(dict[ResourceKey, Resource]):
 
     @cached_property
     def by_kind(self) -> dict[ResourceKey, Resource]:
-        """By group, version and kind."""
+        """The resources by group, version and kind."""
         found: dict[ResourceKey, Resource] = {}
         for resource in self.values():
             found.setdefault((resource.group, resource.version, resource.kind), resource)
@@ -28,7 +28,7 @@ class Index(dict[ResourceKey, Resource]):
 
     @cached_property
     def by_table(self) -> dict[str, list[Resource]]:
-        """By the table that holds their objects."""
+        """The resources by the table that holds their objects."""
         found: dict[str, list[Resource]] = {}
         for resource in self.values():
             found.setdefault(resource.storage_key, []).append(resource)
@@ -36,7 +36,7 @@ class Index(dict[ResourceKey, Resource]):
 
     @cached_property
     def documents(self) -> dict[Hashable, Any]:
-        """Documents made from these resources, by name. Servers with the same resources share them."""
+        """Documents built from these resources, by name. Servers with the same resources share them."""
         return {}
 
 
@@ -60,7 +60,7 @@ class _By(dict[Hashable, dict[ResourceKey, Resource]]):
 
 
 class _Own:
-    """The resources of one server's CRDs. Adding and removing one costs the same however many there are."""
+    """The resources of one server's CRDs. The cost of adding and removing one does not depend on their number."""
 
     __slots__ = ("by_key", "by_kind", "by_name", "by_table")
 
@@ -100,10 +100,10 @@ class Registry:
         self.generation = 0
         """Grows with every change; hashes of OpenAPI documents contain it."""
         self.documents = self._base.documents
-        """Documents about the served resources by what they are; empty again when other resources are served."""
+        """Documents about the served resources by name; cleared when the served resources change."""
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
-        """Return the resource that is served there, if any."""
+        """Return the resource with this key, if it is served."""
         key = (group, version, plural)
         return self._own.by_key.get(key) or self._base.get(key)
 
@@ -129,14 +129,14 @@ class Registry:
         self._changed()
 
     def share(self, other: Registry) -> None:
-        """Serve what another registry with the same base serves."""
+        """Serve the resources of another registry with the same base."""
         self._own = other._own.copied()
         self.generation += 1
         self._versions = other._versions.copy()
         self.documents = other.documents
 
     def remove(self, group: str, plural: str) -> None:
-        """Serve this resource no longer, in any version."""
+        """Stop serving this resource, in all versions."""
         for resource in self._own.by_name.of((group, plural)):
             self._own.remove((group, resource.version, plural))
         self._changed()

@@ -11,7 +11,7 @@ _NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
 
 @dataclass(frozen=True, slots=True)
 class RequestInfo:
-    """A request as authorisation and routing see it. If `is_resource` is false, only `path` and `verb` are set."""
+    """A request for authorisation and routing. If `is_resource` is false, only `path` and `verb` are set."""
 
     path: str
     verb: str
@@ -23,9 +23,9 @@ class RequestInfo:
     name: str = ""
     subresource: str = ""
     rest: tuple[str, ...] = ()
-    """Path parts after the subresource."""
+    """The path parts after the subresource."""
     watch_path: bool = False
-    """The deprecated /watch/ form."""
+    """Whether the path has the deprecated /watch/ form."""
 
 
 def parse(method: str, path: str, *, watch: bool = False, name_selector: str = "") -> RequestInfo:

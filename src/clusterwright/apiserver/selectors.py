@@ -11,7 +11,7 @@ from clusterwright.apiserver.status import StatusError, bad_request, invalid
 from clusterwright.golang.quoting import quote
 
 _MAXIMUM: Final = 1_000_000
-"""Longer selectors are refused before they are parsed."""
+"""The longest selector, in characters."""
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ def _parsed(kind: str, text: str, parse: Callable[[str], T]) -> T:
 
 
 def field_value(obj: Mapping[str, Any], path: tuple[str, ...]) -> str:
-    """Return the value at a path as field selectors compare it: text, `true`/`false`, numbers in decimal; absent is empty."""
+    """Return the value at a path in the form for field selectors: text, `true`/`false`, decimal numbers; absent is empty."""
     value: Any = obj
     for step in path:
         if not isinstance(value, Mapping):
@@ -55,7 +55,7 @@ def field_value(obj: Mapping[str, Any], path: tuple[str, ...]) -> str:
 
 
 def unsupported_field(label: str, *, plain: bool = False) -> StatusError:
-    """400 for a field label the kind does not offer; `plain`: a built-in that offers nothing but name and namespace."""
+    """Return the error (400) for an unsupported field label; `plain`: a built-in that supports only name and namespace."""
     if plain:
         return bad_request(f'{quote(label)} is not a known field selector: only "metadata.name", "metadata.namespace"')
     return bad_request(f"field label not supported: {label}")

@@ -1,6 +1,6 @@
-"""The API server: one request in, one answer (or stream) out. It has no sockets; `serving` brings requests.
+"""The API server: one request in, one answer (or stream) out. It has no sockets; `serving` passes requests to it.
 
-All state of a server is in its store; servers share compiled handlers and nothing else. Time and randomness are injected.
+All state of a server is in its store; servers share only compiled handlers. Time and randomness are injected.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _INITIAL_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-nod
 
 
 class Forward(Protocol):
-    """Opens a port of a Pod that exists, as a stream of bytes."""
+    """Opens a port of an existing Pod as a stream of bytes."""
 
     async def __call__(self, namespace: str, pod: str, port: int) -> Duplex:
-        """Open the port. Raises OSError, which is a ConnectionRefusedError if nothing listens."""
+        """Open the port. Raises OSError: ConnectionRefusedError if nothing listens."""
 
 
 @cache
@@ -75,13 +75,13 @@ class ApiServer(Core):
         version: str = "v1.36.1",
         converters: Converters | None = None,
     ) -> None:
-        """Make a server.
+        """Create a server.
 
-        `history`: events that are kept for each kind, so that watches can resume. `resources`: what is served without CRDs, the
-        built-ins if not given. `require_namespaces`: objects can be created only in namespaces that exist. Without an
-        `authorizer` everybody may do everything. With a `journal`: call `recover`, start the journal, then
-        `ensure_namespaces` before anything is served. `converters`: kinds whose conversion, a webhook by their CRD, is
-        done in this process. `forward`: serves port-forwards; without it they are answered 404.
+        `history`: how many events are kept for each kind, so that watches can resume. `resources`: the resources without CRDs; by default
+        the built-ins. `require_namespaces`: objects can be created only in namespaces that exist. Without an `authorizer` everybody may do
+        everything. With a `journal`: call `recover`, start the journal, then `ensure_namespaces` before anything is served. `converters`:
+        kinds whose conversion, a webhook by their CRD, is done in this process. `forward`: serves port-forwards; without it they are
+        answered 404.
         """
         super().__init__(
             now=now,
@@ -108,9 +108,9 @@ class ApiServer(Core):
     async def handle(
         self, request: Request, user: User = ADMIN, info: RequestInfo | None = None, read: Callable[[], Awaitable[bytes]] | None = None
     ) -> Response | Stream:
-        """Answer one request. Failures are answers too; this raises nothing but cancellation.
+        """Answer one request. Failures are answers too; this raises nothing except cancellation.
 
-        `info`: what the request asks for, if the caller knows it. `read` reads the body; it is called once the user is authorised.
+        `info`: the parsed request, if the caller has it. `read` reads the body; it is called once the user is authorised.
         """
         if self.metrics is None:
             return await self._handle(request, user, info, read)
@@ -174,11 +174,11 @@ class ApiServer(Core):
             self.drain()
 
     def info(self, request: Request) -> RequestInfo:
-        """Return what a request asks for."""
+        """Return the parsed request."""
         return _parse(request, query_of(request.query))
 
     async def _failed(self, error: StatusError, form: Form, call: Call | None) -> Response:
-        """Return a failure when every write that it may depend on is durable: a crash could undo a deletion that caused a 404."""
+        """Return a failure once every write that it may depend on is durable: a crash could undo a deletion that caused a 404."""
         if call is not None:
             try:
                 await self.store.settled()
@@ -194,7 +194,7 @@ class ApiServer(Core):
     def forward(self, request: Request, user: User = ADMIN) -> Dial:
         """Return a function that opens ports of the Pod whose `portforward` is requested. Raises StatusError.
 
-        A WebSocket begins with a GET, but the user must be allowed to create, whatever the method.
+        A WebSocket begins with a GET, but the user must be allowed to create.
         """
         info = self.info(request)
         self.demand(user, info)
@@ -213,9 +213,9 @@ class ApiServer(Core):
     # ------------------------------------------------------------------ start and end
 
     def start_controllers(self, authority: bytes = b"") -> None:
-        """Collect garbage, empty deleted namespaces, aggregate roles and keep disruption budgets from now on.
+        """Run controllers from now on: garbage collection, namespace deletion, role aggregation and disruption budgets.
 
-        With the certificate of its `authority` a server also fills namespaces as kube-controller-manager does.
+        With the certificate of its `authority`, also fill namespaces as kube-controller-manager does.
         """
         controllers.start_controllers(self, authority)
 
@@ -236,7 +236,7 @@ class ApiServer(Core):
         self.drain()
 
     def recover(self, entries: Iterable[tuple[str, Entry]], revision: int) -> None:
-        """Load what a journal holds, before anything is served."""
+        """Load the content of a journal, before any request is served."""
         for name, entry in entries:
             self.store.seed(self.store.table(name), entry)
         self.store.reach(revision)
@@ -247,12 +247,12 @@ class ApiServer(Core):
         self.drain()
 
     def load(self, objects: Iterable[Mapping[str, Any]]) -> None:
-        """Store objects as they are, without admission: uid, resourceVersion and times are kept. Unknown kinds are served, too."""
+        """Store objects as they are, without admission: UID, resourceVersion and times are kept. Unknown kinds are served, too."""
         loading.load(self, objects)
         self.drain()
 
     def load_from(self, other: ApiServer) -> None:
-        """Share the objects that were loaded into another server; later writes to either do not show in the other."""
+        """Share the objects that were loaded into another server; later writes to either do not affect the other."""
         self.registry.share(other.registry)
         self.store.share(other.store)
 

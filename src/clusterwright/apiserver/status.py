@@ -1,4 +1,4 @@
-"""Kubernetes Status objects, worded as kube-apiserver words them, and the exception that carries one out of a request."""
+"""Kubernetes Status objects, with kube-apiserver's messages, and the exception that carries one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clusterwright.golang.quoting import quote
 
 
 class ErrorType(Enum):
-    """The kinds of field errors: the cause's reason, and how its message begins."""
+    """The kinds of field errors: the reason of the cause, and the beginning of its message."""
 
     REQUIRED = ("FieldValueRequired", "Required value")
     INVALID = ("FieldValueInvalid", "Invalid value")
@@ -34,14 +34,14 @@ class _Omitted:
 
 
 OMITTED: Final = _Omitted()
-"""The bad value of an error that shows none."""
+"""Marks an error that shows no value."""
 
 _WITHOUT_VALUE: Final = frozenset({ErrorType.REQUIRED, ErrorType.FORBIDDEN, ErrorType.TOO_LONG, ErrorType.INTERNAL})
 
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One thing wrong with one field. `value` is the bad value; errors that never show it ignore it."""
+    """An error in one field. `value` is the bad value; errors that never show it ignore it."""
 
     type: ErrorType
     field: str
@@ -65,57 +65,57 @@ class FieldError:
 
 
 def required(field: str, detail: str = "") -> FieldError:
-    """Return a field that must be there and is not."""
+    """Return the error of a missing required field."""
     return FieldError(ErrorType.REQUIRED, field, OMITTED, detail)
 
 
 def invalid(field: str, value: Any, detail: str) -> FieldError:
-    """Return a field whose value breaks a rule."""
+    """Return the error of a field whose value violates a rule."""
     return FieldError(ErrorType.INVALID, field, value, detail)
 
 
 def forbidden(field: str, detail: str) -> FieldError:
-    """Return a field that may not be set (so)."""
+    """Return the error of a field that may not be set (like this)."""
     return FieldError(ErrorType.FORBIDDEN, field, OMITTED, detail)
 
 
 def duplicate(field: str, value: Any) -> FieldError:
-    """Return a value that occurs twice where it may occur once."""
+    """Return the error of a value that may occur only once."""
     return FieldError(ErrorType.DUPLICATE, field, value)
 
 
 def not_supported(field: str, value: Any, supported: Iterable[str]) -> FieldError:
-    """Return a value outside an enumeration; the supported values are shown sorted as given."""
+    """Return the error of a value outside an enumeration; the supported values are shown as given."""
     shown = ", ".join(quote(v) for v in supported)
     return FieldError(ErrorType.NOT_SUPPORTED, field, value, f"supported values: {shown}" if shown else "")
 
 
 def type_invalid(field: str, value: Any, detail: str) -> FieldError:
-    """Return a value of the wrong JSON type."""
+    """Return the error of a value with the wrong JSON type."""
     return FieldError(ErrorType.TYPE_INVALID, field, value, detail)
 
 
 def too_long(field: str, maximum: int) -> FieldError:
-    """Return a text longer than `maximum` bytes."""
+    """Return the error of a text longer than `maximum` bytes."""
     text = f"may not be more than {maximum} byte{'' if maximum == 1 else 's'}" if maximum >= 0 else "value is too long"
     return FieldError(ErrorType.TOO_LONG, field, OMITTED, text)
 
 
 def too_many(field: str, actual: int, maximum: int) -> FieldError:
-    """Return a list with too many items."""
+    """Return the error of a list with too many items."""
     text = f"must have at most {maximum} item{'' if maximum == 1 else 's'}" if maximum >= 0 else "has too many items"
     return FieldError(ErrorType.TOO_MANY, field, actual, text)
 
 
 @dataclass(frozen=True, slots=True)
 class Verbatim:
-    """A bad value whose rendering is given."""
+    """A bad value with a given rendering."""
 
     text: str
 
 
 def show(value: Any) -> str:
-    """Return a bad value as error messages show it: texts quoted, numbers bare, structures as JSON."""
+    """Return a bad value in the form of error messages: texts quoted, numbers bare, structures as JSON."""
     if isinstance(value, str):
         return quote(value)
     if isinstance(value, Verbatim):
@@ -172,39 +172,39 @@ def _details(group: str, kind: str, name: str, causes: Sequence[Json] = (), uid:
 
 
 def qualified(group: str, resource: str) -> str:
-    """`resource.group`, or `resource` for the core group."""
+    """Return `resource.group`, or `resource` for the core group."""
     return f"{resource}.{group}" if group else resource
 
 
 def bad_request(message: str) -> StatusError:
-    """400 BadRequest."""
+    """Return 400 BadRequest."""
     return failure(400, "BadRequest", message)
 
 
 def unauthorized() -> StatusError:
-    """401 Unauthorized."""
+    """Return 401 Unauthorized."""
     return failure(401, "Unauthorized", "Unauthorized")
 
 
 def forbidden_error(group: str, resource: str, name: str, message: str, causes: Sequence[Json] = ()) -> StatusError:
-    """403 Forbidden of one object or of a resource."""
+    """Return 403 Forbidden for one object or for a resource."""
     subject = f"{qualified(group, resource)} {quote(name)}" if name else qualified(group, resource)
     text = f"{subject} is forbidden: {message}" if subject else f"forbidden: {message}"
     return failure(403, "Forbidden", text, _details(group, resource, name, causes))
 
 
 def not_found(group: str, resource: str, name: str) -> StatusError:
-    """404 of one object."""
+    """Return 404 NotFound for one object."""
     return failure(404, "NotFound", f"{qualified(group, resource)} {quote(name)} not found", _details(group, resource, name))
 
 
 def already_exists(group: str, resource: str, name: str) -> StatusError:
-    """409 AlreadyExists."""
+    """Return 409 AlreadyExists."""
     return failure(409, "AlreadyExists", f"{qualified(group, resource)} {quote(name)} already exists", _details(group, resource, name))
 
 
 def conflict(group: str, resource: str, name: str, message: str) -> StatusError:
-    """409 Conflict of a write."""
+    """Return 409 Conflict of a write."""
     text = f"Operation cannot be fulfilled on {qualified(group, resource)} {quote(name)}: {message}"
     return failure(409, "Conflict", text, _details(group, resource, name))
 
@@ -213,27 +213,27 @@ STALE: Final = "the object has been modified; please apply your changes to the l
 
 
 def apply_conflict(causes: Sequence[Json], message: str) -> StatusError:
-    """409 Conflict of a server-side apply."""
+    """Return 409 Conflict of a server-side apply."""
     return failure(409, "Conflict", message, {"causes": list(causes)})
 
 
 def gone(message: str) -> StatusError:
-    """410 with reason Expired: a continue token or resourceVersion that is too old."""
+    """Return 410 with reason Expired: a continue token or resourceVersion is too old."""
     return failure(410, "Expired", message)
 
 
 def unsupported_media_type(message: str) -> StatusError:
-    """415."""
+    """Return 415."""
     return failure(415, "UnsupportedMediaType", message)
 
 
 def not_acceptable(message: str) -> StatusError:
-    """406."""
+    """Return 406."""
     return failure(406, "NotAcceptable", message)
 
 
 def invalid_error(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:
-    """422 with one cause per field error."""
+    """Return 422 with one cause per field error."""
     subject = quote(name)
     texts = list(dict.fromkeys(str(e) for e in errors))
     shown = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
@@ -242,17 +242,17 @@ def invalid_error(group: str, kind: str, name: str, errors: Sequence[FieldError]
 
 
 def internal(message: str) -> StatusError:
-    """500."""
+    """Return 500."""
     return failure(500, "InternalError", f"Internal error occurred: {message}", {"causes": [{"message": message}]})
 
 
 def too_large() -> StatusError:
-    """413."""
+    """Return 413."""
     return failure(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728")
 
 
 def too_many_requests(message: str, retry_after: int, causes: Sequence[Json] = ()) -> StatusError:
-    """429."""
+    """Return 429."""
     details: Json = {"retryAfterSeconds": retry_after} if retry_after else {}
     if causes:
         details["causes"] = list(causes)
@@ -260,7 +260,7 @@ def too_many_requests(message: str, retry_after: int, causes: Sequence[Json] = (
 
 
 def generic(code: int, verb: str, group: str, resource: str, name: str, message: str = "") -> StatusError:
-    """Return a Status for answers that no more exact rule words: the server could not find the requested resource, and the like."""
+    """Return a Status with a generic message: the server could not find the requested resource, and the like."""
     if code == 404:
         return failure(404, "NotFound", "the server could not find the requested resource", {})
     if code == 405:

@@ -1,7 +1,7 @@
 """Estimate the highest cost of an expression before it runs, from the largest sizes of the values that it reads.
 
-The unit is that of kube-apiserver: a look at a variable or member costs 1, ten characters of a string 1, and so on. Only upper
-bounds are kept; sizes have a lower one, too, because replacing needs it.
+The unit is that of kube-apiserver: reading a variable or member costs 1, ten characters of a string 1, and so on. Only upper bounds are
+kept, except for sizes, whose lower bound is needed for replacing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SCALARS: Final = frozenset({"bool", "double", "duration", "int", "timestamp", "
 
 
 class Size(NamedTuple):
-    """How many elements, characters or bytes a value can have."""
+    """The number of elements, characters or bytes of a value."""
 
     least: int
     most: int
@@ -41,9 +41,9 @@ class Shape:
     most: int = 0
     fields: Mapping[str, Shape] = field(default_factory=dict)
     item: Shape | None = None
-    """Of lists and maps."""
+    """The shape of the items of lists and maps."""
     smallest: int = 1
-    """The shortest way to write such a value in JSON; bounds how many of them a request can hold."""
+    """The shortest JSON of such a value; it limits how many of them a request can hold."""
 
 
 _KEY: Final = Shape("string")
@@ -56,9 +56,9 @@ class _Value:
     shape: Shape | None = None
     size: Size | None = None
     item: Size | None = None
-    """Of the items of a list or the values of a map that an expression made."""
+    """The shape of the items of a list or the values of a map that an expression created."""
     of: str = "dyn"
-    """The type of these."""
+    """The type of these items."""
 
     @property
     def extent(self) -> Size:
@@ -70,7 +70,7 @@ class _Value:
 
 
 def maximum_cost(expression: str, variables: Mapping[str, Shape]) -> int:
-    """Return the most that an expression, which compiles, can cost."""
+    """Return the highest cost of a valid expression."""
     return _Estimate(dict(variables)).visit(parse(expression)).cost
 
 
@@ -228,7 +228,7 @@ _MAKE_LISTS: Final = {"map": "list", "filter": "list", "transformList": "list", 
 
 
 def _when(bodies: list[_Value], step: int) -> int:
-    """Return a step that is taken on a condition, if there is one."""
+    """Return a conditional step, if there is one."""
     return _sum([*(b.cost for b in bodies[:-1]), step]) if len(bodies) > 1 else step
 
 
@@ -252,7 +252,7 @@ _Costed = tuple[int, Size | None]
 
 
 def _traversal(factor: float = _TRAVERSAL, *, same_size: bool = False) -> Callable[[list[_Value]], _Costed]:
-    """As long as its first operand."""
+    """Return a cost proportional to the first operand."""
     return lambda o: (_times(o[0].extent, factor), o[0].extent if same_size else None)
 
 
@@ -271,7 +271,7 @@ def _affix(o: list[_Value]) -> _Costed:
 
 
 def _items(o: list[_Value]) -> _Costed:
-    """Functions that look at every item of a list, or at every character."""
+    """Return the cost of functions that read every item of a list, or every character."""
     shape = o[0].shape
     if o[0].kind == "string":
         return _times(o[0].extent, _TRAVERSAL), None
@@ -306,7 +306,7 @@ def _join(o: list[_Value]) -> _Costed:
 
 
 def _pairs(factor: int) -> Callable[[list[_Value]], _Costed]:
-    """Compare every item of one list with every item of the other."""
+    """Return the cost of comparing every item of one list with every item of the other."""
     return lambda o: (_sum((1, _product(_product(o[0].extent.most, o[1].extent.most), factor))) if len(o) > 1 else 1, None)
 
 

@@ -1,4 +1,4 @@
-"""From syntax trees to closures, with types checked as far as they are known."""
+"""Compile syntax trees to closures, checking types as far as they are known."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ _TYPE_NAMES: Final = {
 
 
 def no_overload(*_: Any) -> Any:
-    """Fails: stands for what did not compile."""
+    """Raise an error: a stand-in for code that did not compile."""
     raise CelError("no such overload")
 
 
 class Expressions(Literals):
-    """Compiles everything but calls: leaves, logic, comparison, arithmetic, members, literals."""
+    """Compiles everything except calls: leaves, logic, comparison, arithmetic, members, literals."""
 
     def __init__(self, variables: Mapping[str, Type], messages: Collection[str] = ()) -> None:
         self.messages = messages
@@ -69,7 +69,7 @@ class Expressions(Literals):
         self.uses: set[str] = set()
         self.problems: list[tuple[int, str]] = []
         self.impossible: list[str] = []
-        """Why constants cannot be what the expression makes of them."""
+        """The errors of constants that can never be converted."""
         self.declared = set(variables)
         self.mixed = False
         self.elements = {}
@@ -79,7 +79,7 @@ class Expressions(Literals):
             self.size += 1
 
     def fail(self, node: Node, message: str) -> tuple[Run, Type]:
-        """Note a problem; the closure stands in for the expression."""
+        """Record a problem; the result stands in for the expression."""
         self.problems.append((node.at, message))
         return no_overload, DYN
 
@@ -128,7 +128,7 @@ class Expressions(Literals):
     # -- logic
 
     def conditional(self, node: Node) -> tuple[Run, Type]:
-        """`a ? b : c`."""
+        """Compile `a ? b : c`."""
         (run, kind), (yes, a), (no, b) = (self.visit(n) for n in node.args)
         test = condition(run, kind)
         if kind.name not in ("bool", "dyn"):
@@ -138,11 +138,11 @@ class Expressions(Literals):
         return lambda env: yes(env) if test(env) else no(env), joined(a, b)
 
     def either(self, node: Node) -> tuple[Run, Type]:
-        """`a || b`."""
+        """Compile `a || b`."""
         return self._logical(node, "_||_", True)
 
     def both(self, node: Node) -> tuple[Run, Type]:
-        """`a && b`."""
+        """Compile `a && b`."""
         return self._logical(node, "_&&_", False)
 
     def _logical(self, node: Node, name: str, decisive: bool) -> tuple[Run, Type]:
@@ -177,7 +177,7 @@ class Expressions(Literals):
         return run, BOOL
 
     def negation(self, node: Node) -> tuple[Run, Type]:
-        """`!a`."""
+        """Compile `!a`."""
         run, kind = self.visit(node.args[0])
         if kind.name not in ("bool", "dyn"):
             return self.fail(node, f"found no matching overload for '!_' applied to '({kind})'")
@@ -187,7 +187,7 @@ class Expressions(Literals):
     # -- comparison
 
     def equality(self, node: Node) -> tuple[Run, Type]:
-        """`a == b`, `a != b`."""
+        """Compile `a == b`, `a != b`."""
         (left, a), (right, b) = (self.visit(n) for n in node.args)
         if not comparable(a, b):
             return self.fail(node, f"found no matching overload for '_{node.op}_' applied to '({a}, {b})'")
@@ -216,7 +216,7 @@ class Expressions(Literals):
         return compared, BOOL
 
     def compare(self, node: Node) -> tuple[Run, Type]:
-        """`a < b` and the like."""
+        """Compile `a < b` and the like."""
         (left, a), (right, b) = (self.visit(n) for n in node.args)
         test = _COMPARE[node.op]
         numeric = {a.name, b.name} <= _NUMBERS
@@ -233,7 +233,7 @@ class Expressions(Literals):
         return run, BOOL
 
     def membership(self, node: Node) -> tuple[Run, Type]:
-        """`a in b`."""
+        """Compile `a in b`."""
         (item, a), (container, b) = (self.visit(n) for n in node.args)
         if b.name == "list":
             if not comparable(a, b.params[0]):
@@ -271,7 +271,7 @@ class Expressions(Literals):
     # -- arithmetic
 
     def arithmetic(self, node: Node) -> tuple[Run, Type]:
-        """`a + b` and the like."""
+        """Compile `a + b` and the like."""
         (left, a), (right, b) = (self.visit(n) for n in node.args)
         op = node.op
         result = arithmetic_type(op, a, b)
@@ -289,7 +289,7 @@ class Expressions(Literals):
         return lambda env: operate(left(env), right(env)), result
 
     def minus(self, node: Node) -> tuple[Run, Type]:
-        """`-a`."""
+        """Compile `-a`."""
         run, kind = self.visit(node.args[0])
         if kind.name not in ("int", "double", "dyn"):
             return self.fail(node, f"found no matching overload for '-_' applied to '({kind})'")
@@ -307,7 +307,7 @@ class Expressions(Literals):
     # -- members
 
     def select(self, node: Node) -> tuple[Run, Type]:
-        """`a.b`."""
+        """Compile `a.b`."""
         qualified = self._qualified(node)
         if qualified is not None:
             return qualified
@@ -315,12 +315,12 @@ class Expressions(Literals):
         return self._member(node, run, kind, optional=False)
 
     def select_optional(self, node: Node) -> tuple[Run, Type]:
-        """`a.?b`."""
+        """Compile `a.?b`."""
         run, kind = self.visit(node.args[0])
         return self._member(node, run, kind, optional=True)
 
     def _qualified(self, node: Node) -> tuple[Run, Type] | None:
-        """google.protobuf.Timestamp and the like name types."""
+        """Compile qualified type names like google.protobuf.Timestamp."""
         parts = [node.value]
         inner = node.args[0]
         while inner.op == "select":
@@ -383,11 +383,11 @@ class Expressions(Literals):
         return maybe, optional_of(result)
 
     def index(self, node: Node) -> tuple[Run, Type]:
-        """`a[b]`."""
+        """Compile `a[b]`."""
         return self._index(node, optional=False)
 
     def index_optional(self, node: Node) -> tuple[Run, Type]:
-        """`a[?b]`."""
+        """Compile `a[?b]`."""
         return self._index(node, optional=True)
 
     def _index(self, node: Node, *, optional: bool) -> tuple[Run, Type]:

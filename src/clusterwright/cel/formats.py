@@ -1,4 +1,4 @@
-"""The string formats that CRD schemas may name, as kube-apiserver understands them. Others are ignored."""
+"""The string formats for CRD schemas, as kube-apiserver checks them. Others are ignored."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from clusterwright.golang.urls import parse_request_uri
 
 _CLOCK: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})")
 _FACTOR: Final = compile_go(r"([0-9]+)[\t\n\f\r ]*([A-Za-z\x{b5}]+)")
-"""RE2 matches all patterns that could backtrack, so that no text makes the match slow."""
+"""The cost factor. RE2 matches all patterns that could backtrack, so that no text makes a match slow."""
 _SPELLED: Final = (
     (("ns",), "nano", 1), (("us", "\u00b5s"), "micro", 10**3), (("ms",), "milli", 10**6), (("s",), "sec", 10**9),
     (("m",), "min", 60 * 10**9), (("h", "hr"), "hour", 3600 * 10**9), (("d",), "day", 86400 * 10**9),
     (("w", "wk"), "week", 604800 * 10**9),
 )  # fmt: skip
-"""Units by their short names, by what their long ones begin with, and in nanoseconds."""
+"""Units by their short names, the beginnings of their long names, and in nanoseconds."""
 _BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})")
 _OCTET: Final = "[0-9A-Fa-f]{2}"
 _MAC: Final = re.compile(
@@ -58,7 +58,7 @@ def _matches(pattern: str, flags: int = 0) -> Callable[[str], bool]:
 
 @lru_cache(maxsize=4096)
 def is_date_time(text: str) -> bool:
-    """Return a day, a `t` and a time of day with its zone; what follows another `t` is not looked at."""
+    """Return whether the text is a day, a `t` and a time of day with its zone; text after another `t` is ignored."""
     day, *rest = text.lower().split("t")
     found = _CLOCK.fullmatch(rest[0]) if rest and _is_date(day) else None
     return found is not None and found[1] <= "23" and found[2] <= "59" and found[3] <= "59"
@@ -77,7 +77,7 @@ def _is_date(text: str) -> bool:
 
 
 def parse_duration(text: str) -> int | None:
-    """Nanoseconds, as Go writes them or spelled out (`5 minutes`), wherever they stand in the text; None where there are none."""
+    """Return nanoseconds from Go's notation or words (`5 minutes`) anywhere in the text; None if there are none."""
     plain = times.parse_duration(text)
     if plain is not None:
         return plain
@@ -93,7 +93,7 @@ def parse_duration(text: str) -> int | None:
 
 
 def is_ipv4(text: str) -> bool:
-    """Return a dotted quad without leading zeros."""
+    """Return whether the text is a dotted quad without leading zeros."""
     try:
         ipaddress.IPv4Address(text)
     except ValueError:
@@ -102,7 +102,7 @@ def is_ipv4(text: str) -> bool:
 
 
 def is_ipv6(text: str) -> bool:
-    """Return an IPv6 address; IPv4-mapped ones included."""
+    """Return whether the text is an IPv6 address, possibly IPv4-mapped."""
     try:
         ipaddress.IPv6Address(text)
     except ValueError:
@@ -116,7 +116,7 @@ def _is_dotted_ip(text: str) -> bool:
 
 
 def is_cidr(text: str) -> bool:
-    """address/prefix length."""
+    """Return whether the text is address/prefix length."""
     address, slash, bits = text.partition("/")
     if not slash or not bits.isascii() or not bits.isdigit() or len(bits) > 3 or (len(bits) > 1 and bits[0] == "0"):
         return False
@@ -124,7 +124,7 @@ def is_cidr(text: str) -> bool:
 
 
 def _without_leading_zeros(text: str) -> str:
-    """Formats read addresses as generously as ever: `010.0.0.1/08` is `10.0.0.1/8`."""
+    """Return an address without leading zeros, as the formats accept it: `010.0.0.1/08` is `10.0.0.1/8`."""
     address, slash, bits = text.partition("/")
     head, colon, tail = address.rpartition(":")
     parts = tail.split(".")
@@ -134,7 +134,7 @@ def _without_leading_zeros(text: str) -> str:
 
 
 def is_uri(text: str) -> bool:
-    """Return what Go's url.ParseRequestURI takes: an absolute URI or an absolute path."""
+    """Return whether Go's url.ParseRequestURI accepts the text: an absolute URI or an absolute path."""
     try:
         parse_request_uri(text)
     except ValueError:
@@ -143,7 +143,7 @@ def is_uri(text: str) -> bool:
 
 
 def _is_hostname(text: str) -> bool:
-    """Return one label with at most one dash, which is its second character; or several, of which the last has letters only."""
+    """Return whether the text is one label with at most one dash, in second place; or several labels, the last with letters only."""
     *labels, last = text.split(".")
     if len(text.encode()) > 255 or not last or any(len(label.encode()) > 63 for label in (*labels, last)):
         return False
@@ -155,7 +155,7 @@ def _is_hostname(text: str) -> bool:
 
 
 def _is_word(char: str) -> bool:
-    """Return a letter, a symbol, or a digit of ASCII."""
+    """Return whether a character is a letter, a symbol, or an ASCII digit."""
     return char in "0123456789" or category(char)[0] in "LS"
 
 
@@ -219,9 +219,9 @@ FORMATS: Final[dict[str, Callable[[str], bool]]] = {
     "k8sshortname": lambda t: len(t) <= 63 and SHORT_NAME.fullmatch(t) is not None,
     "k8slongname": lambda t: len(t) <= 253 and LONG_NAME.fullmatch(t) is not None,
 }
-"""By name without dashes."""
+"""The checks by format name without dashes."""
 
 
 def format_check(name: str) -> Callable[[str], bool] | None:
-    """Return the check of a named format, or None when the format is not known."""
+    """Return the check of a named format, or None for an unknown one."""
     return FORMATS.get(name.replace("-", ""))

@@ -1,4 +1,4 @@
-"""string.format(): what its clauses take, and how cel-go writes it in the English of its locale."""
+"""string.format(): the types of its clauses, and cel-go's output in its English locale."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ CLAUSES: Final[dict[str, tuple[frozenset[str], str]]] = {
     "o": (_INTEGERS, "octal clause can only be used on integers"),
     "x": (_INTEGERS | {"bytes", "string"}, "only integers, byte buffers, and strings can be formatted as hex"),
 }
-"""By letter: the types that a clause takes (of strings some only those that say a special number), and what is said of others."""
+"""By letter: the types that a clause accepts (of strings only those for special numbers), and the error about others."""
 
 
 def refused(verb: str, kind: str) -> CelError:
-    """A clause does not take a type."""
+    """Return the error of a clause with a wrong type."""
     return CelError(f"error during formatting: {CLAUSES[verb.lower()][1]}, was given {shown_name(kind)}")
 
 
 def interpolated(text: str, arguments: int, write: Write) -> tuple[str, int]:
-    """Return a text with its clauses replaced, and how many there were; raises CelError."""
+    """Return a text with its clauses replaced, and their number; raises CelError."""
     out, at, index = [], 0, 0
     while (found := text.find("%", at)) >= 0:
         out.append(text[at:found])
@@ -81,7 +81,7 @@ def _clause(text: str, at: int) -> tuple[str, int, int]:
 
 
 def format_values(text: str, values: list[Any]) -> str:
-    """text.format(values)."""
+    """Return text.format(values)."""
     return interpolated(text, len(values), lambda index, verb, precision: _formatted(verb, precision, values[index]))[0]
 
 
@@ -123,12 +123,12 @@ _SUPERSCRIPTS: Final = str.maketrans("0123456789", "\u2070\u00b9\u00b2\u00b3\u20
 
 
 def show_double(value: float) -> str:
-    """Return a double as string() shows it."""
+    """Return a double in the format of string()."""
     return format_float(value, "g", -1)
 
 
 def to_string(value: Any) -> str:
-    """string(value)."""
+    """Return string(value)."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -163,7 +163,7 @@ def _key(value: Any) -> str:
 
 
 def _quoted(value: Any) -> str:
-    """Return what is in lists and maps is written as an expression would say it."""
+    """Return the content of lists and maps in the syntax of expressions."""
     kind = runtime_name(value)
     match value:
         case float():

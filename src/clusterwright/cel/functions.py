@@ -33,7 +33,7 @@ def _to_uint(value: float) -> UInt:
 
 
 def _parsed(kind: str, parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return the conversion of texts to values of a kind by what raises ValueError for those that say none."""
+    """Return a conversion of texts to values by a function that raises ValueError for invalid texts."""
 
     def convert(text: str) -> Any:
         try:
@@ -88,7 +88,7 @@ def _regex(pattern: str) -> Pattern:
 
 
 def matches(text: str, pattern: str) -> bool:
-    """text.matches(pattern)."""
+    """Return text.matches(pattern)."""
     try:
         return matcher(pattern)(text)
     except BadPattern as e:

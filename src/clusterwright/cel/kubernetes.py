@@ -85,7 +85,7 @@ def _is_semver(text: str, normalize: bool = False) -> bool:
 
 
 def _as_int(value: int) -> int:
-    """64 bits without a sign, taken for 64 bits with one."""
+    """Return 64 unsigned bits as a signed number."""
     return value if value <= INT_MAX else value - (1 << 64)
 
 

@@ -21,7 +21,7 @@ _ORDERED: Final = ("int", "uint", "double", "bool", "duration", "timestamp", "st
 
 
 def _comes_first(a: Any, b: Any) -> bool:
-    """Return whether one is less than the other; what cannot be compared is neither."""
+    """Return whether one is less than the other; False if they cannot be compared."""
     kinds = {runtime_name(a), runtime_name(b)}
     if kinds <= {"int", "uint", "double"} or len(kinds) == 1:
         return bool(a < b)

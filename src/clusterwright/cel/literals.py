@@ -1,4 +1,4 @@
-"""Lists and maps that are written out in expressions."""
+"""List and map literals in expressions."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from clusterwright.cel.values import CelError, Optional
 
 
 class Literals:
-    """Compiles list and map literals; the rest of the compiler visits what is in them."""
+    """Compiles list and map literals; the rest of the compiler visits their content."""
 
     mixed: bool
-    """Whether elements may be of several types: in the arguments of format."""
+    """Whether elements may have different types: in the arguments of format."""
     problems: list[tuple[int, str]]
     elements: dict[int, list[Type]]
     """The types of the elements of list literals, by the identity of their nodes."""
@@ -32,7 +32,7 @@ class Literals:
         raise NotImplementedError
 
     def list_literal(self, node: Node) -> tuple[Run, Type]:
-        """`[a, b]`."""
+        """Compile `[a, b]`."""
         parts = [self.visit(n) for n in node.args]
         runs = [r for r, _ in parts]
         flags: tuple[bool, ...] = node.value or ()
@@ -55,7 +55,7 @@ class Literals:
         return run, list_of(item)
 
     def _same(self, nodes: tuple[Node, ...], kinds: list[Type]) -> None:
-        """Elements of a literal have one type, except in the arguments of format."""
+        """Check that the elements of a literal have one type, except in the arguments of format."""
         if self.mixed:
             return
         first = next((k for k in kinds if k.name not in ("dyn", "null")), None)
@@ -65,7 +65,7 @@ class Literals:
                 return
 
     def map_literal(self, node: Node) -> tuple[Run, Type]:
-        """`{a: b}`."""
+        """Compile `{a: b}`."""
         parts = [self.visit(n) for n in node.args]
         flags: tuple[bool, ...] = node.value or ()
         pairs = [(parts[i][0], parts[i + 1][0]) for i in range(0, len(parts), 2)]
@@ -101,7 +101,7 @@ def is_present(value: Any) -> bool:
 
 
 def common(kinds: list[Type]) -> Type:
-    """Return the type of any of several values."""
+    """Return the common type of several values."""
     if not kinds:
         return DYN
     result = kinds[0]

@@ -1,6 +1,6 @@
 """Measure an evaluation in cel-go's units: one for a step or a call, a tenth for every character or element that is traversed.
 
-Costs are charged before the work is done: neither time nor memory is spent on what would exceed the limit.
+Costs are charged before the work: neither time nor memory is spent on work beyond the limit.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class CostExceeded(CelError):
 
 
 def charge(env: list[Any], units: float) -> None:
-    """Take units off the budget, which is slot 0; raises CostExceeded."""
+    """Subtract units from the budget, which is slot 0; raises CostExceeded."""
     env[0] -= units
     if env[0] < 0:
         raise CostExceeded("operation cancelled: actual cost limit exceeded")
 
 
 def weight(node: Node) -> int:
-    """Return what one evaluation of a node costs at least; the body of a comprehension counts once."""
+    """Return the least cost of evaluating a node; the body of a comprehension counts once."""
     count, waiting = 0, [node]
     while waiting:
         found = waiting.pop()
@@ -45,12 +45,12 @@ def weight(node: Node) -> int:
 
 
 def size(value: Any) -> int:
-    """Characters or elements; 1 for what has none."""
+    """Return the number of characters or elements; 1 for other values."""
     return len(value) if isinstance(value, (str, bytes, list, dict)) else 1
 
 
 def linear(values: Sequence[Any]) -> float:
-    """Every argument is traversed once."""
+    """Charge for traversing every argument once."""
     return 1 + 0.1 * sum(map(size, values))
 
 
@@ -63,7 +63,7 @@ def _search(values: Sequence[Any]) -> float:
 
 
 def _regex(values: Sequence[Any]) -> float:
-    """Charge as cel-go does, and more for a pattern whose program has many states, for a search may visit all of them."""
+    """Charge as cel-go does, and more for a pattern with many states, because a search may visit all of them."""
     return 1 + 0.1 * (size(values[0]) + 1) * max(
         1.0, 0.25 * size(values[1]), (_states(values[1]) if isinstance(values[1], str) else 0) / _STATES
     )
@@ -79,9 +79,9 @@ def _states(pattern: str) -> int:
 
 
 _STATES: Final = 8
-"""States that cost as much as cel-go charges for a character."""
+"""How many states cost as much as cel-go's charge for a character."""
 _FEW_STATES: Final = 100
-"""States up to which a search is fast."""
+"""The number of states up to which a search is fast."""
 
 
 def _replace(values: Sequence[Any]) -> float:
@@ -108,7 +108,7 @@ def _format(values: Sequence[Any]) -> float:
 
 
 def _deep(value: Any) -> int:
-    """Everything in a value, counted."""
+    """Return the number of all values in a value."""
     if isinstance(value, dict):
         return 1 + sum(size(k) + _deep(v) for k, v in value.items())
     if isinstance(value, list):
@@ -117,7 +117,7 @@ def _deep(value: Any) -> int:
 
 
 LONGEST_RANGE: Final = 1_000_000
-"""Longer ones are refused, which costs nothing."""
+"""The longest range; longer ones are refused, at no cost."""
 
 
 def _count(values: Sequence[Any]) -> float:
@@ -148,4 +148,4 @@ CALLS: Final[dict[str, Cost]] = {
     "sort": _elements, "sum": _elements, "min": _elements, "max": _elements, "isSorted": _elements, "reverse": _elements,
     "slice": _elements, "flatten": lambda values: 1 + 0.1 * _deep(values[0]),
 }  # fmt: skip
-"""Functions whose work is not that of one look at their arguments."""
+"""Functions whose cost is not proportional to one traversal of their arguments."""

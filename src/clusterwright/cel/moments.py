@@ -23,7 +23,7 @@ _LATEST: Final = (date.max.toordinal() + 1 - _EPOCH) * _DAY - 1
 
 @dataclass(frozen=True, slots=True, order=True)
 class Duration:
-    """A length of time; raises CelError when it is longer than 64 bits can say (292 years)."""
+    """A length of time; raises CelError if it does not fit 64 bits (292 years)."""
 
     nanoseconds: int
 
@@ -41,12 +41,12 @@ class Duration:
         return self.nanoseconds != 0
 
     def __str__(self) -> str:
-        """As CEL's string() shows it: seconds with an `s`."""
+        """Return the duration in the format of CEL's string(): seconds with an `s`."""
         seconds, rest = divmod(abs(self.nanoseconds), _SECOND)
         return "-" * (self.nanoseconds < 0) + format_float(seconds + rest / _SECOND, "f", -1) + "s"
 
     def whole(self, unit: int) -> int:
-        """Return how many units of so many nanoseconds it has; what is left over is left out."""
+        """Return the number of whole units of this many nanoseconds; the rest is dropped."""
         return abs(self.nanoseconds) // unit * (-1 if self.nanoseconds < 0 else 1)
 
 
@@ -57,19 +57,19 @@ class Parts(NamedTuple):
     month: int
     day: int
     weekday: int
-    """From Sunday."""
+    """The day of the week, from Sunday."""
     yearday: int
     second: int
-    """Of the day."""
+    """The second of the day."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Timestamp:
-    """A point in time, in nanoseconds of Unix; raises CelError when it lies outside the years 1 to 9999."""
+    """A point in time, in Unix nanoseconds; raises CelError outside the years 1 to 9999."""
 
     nanoseconds: int
     offset: int = field(default=0, compare=False)
-    """Seconds east of UTC, in which it was written and is shown."""
+    """Seconds east of UTC of its notation."""
 
     def __post_init__(self) -> None:
         if not EARLIEST <= self.seconds <= _LATEST:
@@ -77,23 +77,23 @@ class Timestamp:
 
     @property
     def seconds(self) -> int:
-        """Whole seconds of Unix."""
+        """The Unix time in whole seconds."""
         return self.nanoseconds // _SECOND
 
     def later(self, by: Duration) -> Timestamp:
-        """Return the time a duration later."""
+        """Return the time after a duration."""
         return Timestamp(self.nanoseconds + by.nanoseconds, self.offset)
 
     def earlier(self, by: Duration) -> Timestamp:
-        """Return the time a duration earlier."""
+        """Return the time before a duration."""
         return Timestamp(self.nanoseconds - by.nanoseconds, self.offset)
 
     def since(self, other: Timestamp) -> Duration:
-        """Return how long after another it is."""
+        """Return the duration since another time."""
         return Duration(self.nanoseconds - other.nanoseconds)
 
     def parts(self, offset: int) -> Parts:
-        """Return what calendar and clock show so many seconds east of UTC, also when that is outside the years 1 to 9999."""
+        """Return date and time in a zone so many seconds east of UTC, also outside the years 1 to 9999."""
         day, second = divmod(self.seconds + offset, _DAY)
         cycles, rest = divmod(day + _EPOCH - 1, _DAYS)
         found = date.fromordinal(rest + 1)
@@ -101,7 +101,7 @@ class Timestamp:
         return Parts(found.year + cycles * _YEARS, found.month - 1, found.day - 1, found.isoweekday() % 7, yearday, second)
 
     def __str__(self) -> str:
-        """As CEL's string() shows it: by Go's layout RFC3339Nano."""
+        """Return the time in the format of CEL's string(): Go's layout RFC3339Nano."""
         parts = self.parts(self.offset)
         minutes, second = divmod(parts.second, 60)
         rest = self.nanoseconds % _SECOND
@@ -113,7 +113,7 @@ class Timestamp:
 
 
 def parse_duration(text: str) -> Duration:
-    """Go's duration syntax (`1h30m`); raises ValueError for what is none."""
+    """Return a duration from Go's syntax (`1h30m`); raises ValueError for other texts."""
     found = times.parse_duration(text)
     if found is None:
         raise ValueError(f'time: invalid duration "{text}"')
@@ -121,7 +121,7 @@ def parse_duration(text: str) -> Duration:
 
 
 def parse_timestamp(text: str) -> Timestamp:
-    """Return an RFC 3339 time; raises ValueError for what is none, CelError for one outside the years 1 to 9999."""
+    """Return an RFC 3339 time; raises ValueError for other texts, CelError outside the years 1 to 9999."""
     found = times.parse_rfc3339_nano(text)
     if found is None:
         raise ValueError(times.parse_problem(text))
@@ -129,7 +129,7 @@ def parse_timestamp(text: str) -> Timestamp:
 
 
 def zone_offset(zone: str, at: Timestamp) -> int:
-    """Return seconds east of UTC of a zone, by name (`America/New_York`) or as hours and minutes (`-03:30`); raises CelError."""
+    """Return a zone's seconds east of UTC, by name (`America/New_York`) or as hours and minutes (`-03:30`); raises CelError."""
     hours, colon, minutes = zone.partition(":")
     if colon:
         try:

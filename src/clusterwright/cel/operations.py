@@ -1,4 +1,4 @@
-"""Comprehensions and arithmetic: what compiled expressions do."""
+"""Comprehensions and arithmetic: the run-time operations of compiled expressions."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _NUMBERS: Final = frozenset({"int", "uint", "double"})
 
 
 MISSING: Final = object()
-"""Stands for what a map has not."""
+"""Stands for a missing key of a map."""
 
 
 def condition(run: Run, kind: Type) -> Run:
-    """Return what decides something: it must be a bool, which is not known before it is there."""
+    """Return a condition's value, which must be a bool; its type is known only at run time."""
     if kind.name == "bool":
         return run
 
@@ -38,7 +38,7 @@ def condition(run: Run, kind: Type) -> Run:
 
 
 def find(where: dict[Any, Any], key: Any) -> Any:
-    """Return what a map has for a key, or MISSING. To Python true is 1, and false 0; to CEL not."""
+    """Return a map's value for a key, or MISSING. In Python true equals 1, and false 0; in CEL they do not."""
     try:
         item = where.get(key, MISSING)
     except TypeError:
@@ -51,7 +51,7 @@ def find(where: dict[Any, Any], key: Any) -> Any:
 
 
 class _Probe:
-    """Finds out which key a map has where Python sees this one: a look-up does not say."""
+    """Finds the actual key of a map that equals a given one, which a look-up does not return."""
 
     __slots__ = ("found", "key")
 
@@ -110,7 +110,7 @@ def pairs(run: Run, slot: int, slot2: int, weight: int) -> Callable[[Env], Any]:
 
 
 def quantified(iterate: Callable[[Env], Any], body: Run, decisive: bool) -> Run:
-    """`all` and `exists`: an error matters only if nothing decides."""
+    """Evaluate `all` or `exists`: an error counts only if no item decides."""
 
     def run(env: Env) -> bool:
         problem: CelError | None = None
@@ -130,7 +130,7 @@ def quantified(iterate: Callable[[Env], Any], body: Run, decisive: bool) -> Run:
 
 
 def exactly_one(iterate: Callable[[Env], Any], body: Run) -> Run:
-    """`exists_one`."""
+    """Evaluate `exists_one`."""
 
     def run(env: Env) -> bool:
         count = 0
@@ -143,7 +143,7 @@ def exactly_one(iterate: Callable[[Env], Any], body: Run) -> Run:
 
 
 def mapped(run: Run, slot: int, condition: Run | None, body: Run, weight: int) -> Run:
-    """`map`, with an optional condition."""
+    """Evaluate `map`, with an optional condition."""
 
     def execute(env: Env) -> list[Any]:
         out = []
@@ -157,7 +157,7 @@ def mapped(run: Run, slot: int, condition: Run | None, body: Run, weight: int) -
 
 
 def filtered(run: Run, slot: int, body: Run, weight: int) -> Run:
-    """`filter`."""
+    """Evaluate `filter`."""
 
     def execute(env: Env) -> list[Any]:
         out = []
@@ -174,7 +174,7 @@ def filtered(run: Run, slot: int, body: Run, weight: int) -> Run:
 
 
 def arithmetic_type(op: str, a: Type, b: Type) -> Type | None:
-    """Return the type of a result; None if the operation does not exist."""
+    """Return the type of a result; None for an undefined operation."""
     if "dyn" in (a.name, b.name):
         return DYN if a.name == b.name else (a if b.name == "dyn" else b) if op not in "+-" else DYN
     if a.name == b.name and a.name in _NUMBERS:

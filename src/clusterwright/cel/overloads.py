@@ -19,7 +19,7 @@ Implementation = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """One signature. `receiver` tells `x.f(y)` from `f(x, y)`; type variables are single capital letters."""
+    """One signature. `receiver` distinguishes `x.f(y)` from `f(x, y)`; type variables are single capital letters."""
 
     receiver: bool
     params: tuple[Type, ...]
@@ -56,7 +56,7 @@ def _types(text: str) -> tuple[Type, ...]:
 
 
 class Library(dict[str, list[Overload]]):
-    """Functions by name. A module of functions has one; `catalogue` puts them together."""
+    """Functions by name. Each module of functions has one; `catalogue` combines them."""
 
     def define(self, signature: str, run: Implementation) -> None:
         """Add an overload: `f(string, int) bool` or `string.f(int) bool`."""
@@ -72,7 +72,7 @@ class Library(dict[str, list[Overload]]):
         self.add(name, Overload(bool(receiver), params, _types(result)[0], run))
 
     def add(self, name: str, overload: Overload) -> None:
-        """Add an overload as it is."""
+        """Add a given overload."""
         self.setdefault(name, []).append(overload)
 
 
@@ -80,7 +80,7 @@ NAMESPACES: Final = frozenset({"sets", "optional", "lists", "format", "strings",
 
 
 def unify(param: Type, actual: Type, bound: dict[str, Type]) -> bool:
-    """Return whether an argument of a type fits a parameter; binds type variables."""
+    """Return whether an argument's type fits a parameter; bind type variables."""
     if len(param.name) == 1 and param.name.isupper():
         known = bound.get(param.name)
         if known is None or known.name == "dyn":
@@ -176,17 +176,17 @@ def runtime_name(value: Any) -> str:
 
 
 def type_value(value: Any) -> TypeValue:
-    """type(value)."""
+    """Return type(value)."""
     return TypeValue(shown_name(runtime_name(value)))
 
 
 def shown_name(kind: str) -> str:
-    """Return a type by the name that CEL shows."""
+    """Return the name of a type as CEL shows it."""
     return _SHOWN.get(kind, kind)
 
 
 def fits(param: Type, value: Any) -> bool:
-    """Return whether a value may be passed for a parameter, by its outermost type."""
+    """Return whether a value fits a parameter, by its outermost type."""
     return param.name == "dyn" or (len(param.name) == 1 and param.name.isupper()) or runtime_name(value) == param.name
 
 
@@ -205,7 +205,7 @@ def checked_uint(value: int) -> UInt:
 
 
 def equal(a: Any, b: Any) -> bool:
-    """CEL equality: numbers by value, everything else only within its type."""
+    """Return CEL equality: numbers by value, everything else only within its type."""
     kind, other = type(a), type(b)
     if kind is other:
         if kind is list:
@@ -221,7 +221,7 @@ def equal(a: Any, b: Any) -> bool:
 
 
 def key(value: Any) -> Hashable:
-    """Return what two values have in common exactly if they are `equal`."""
+    """Return a key that is equal for two values exactly if they are `equal`."""
     kind = type(value)
     if kind is list:
         return kind, tuple(map(key, value))
@@ -238,12 +238,12 @@ def keys(values: list[Any]) -> set[Hashable]:
 
 
 def contains(values: list[Any], item: Any) -> bool:
-    """Item in values."""
+    """Return whether an item is in values."""
     return any(equal(item, v) for v in values)
 
 
 def equal_unordered(a: Any, b: Any, names: tuple[str, ...]) -> bool:
-    """Equality of sets, and of map lists by the keys of their items: order does not matter."""
+    """Return the equality of sets, and of map lists by the keys of their items: order does not matter."""
     if type(a) is not list or type(b) is not list:
         return equal(a, b)
     if len(a) != len(b):

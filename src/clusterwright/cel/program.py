@@ -1,7 +1,7 @@
-"""Checking and compiling CEL: a syntax tree becomes a closure over an environment of slots.
+"""Check and compile CEL: a syntax tree becomes a closure over an environment of slots.
 
-Types are checked as far as they are known; where an operand is `dyn` (int-or-string, mixed lists) the overload is chosen at run
-time. Work is charged before it is done (`metering`), so that no rule can run away with the server.
+Types are checked as far as they are known; for an operand of type `dyn` (int-or-string, mixed lists) the overload is chosen at run time.
+Work is charged in advance (`metering`), so that no rule can overload the server.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from clusterwright.golang.regex import compile_go
 
 
 class CompileError(Exception):
-    """The expression does not compile. The text is what follows `compilation failed: `."""
+    """The expression does not compile. The text follows `compilation failed: `."""
 
 
 class NotInstantiated(CompileError):
-    """The expression is sound, but a constant in it cannot be converted. The text is what follows `program instantiation failed: `."""
+    """The expression is valid, but a constant in it cannot be converted. The text follows `program instantiation failed: `."""
 
 
 class Program:
-    """A compiled expression. `uses` are the variables that it reads; `type` is its result's."""
+    """A compiled expression. `uses` are the variables that it reads; `type` is the type of its result."""
 
     __slots__ = ("_run", "_slots", "slots", "type", "uses")
 
@@ -46,7 +46,7 @@ class Program:
     def evaluate(self, *values: Any, budget: list[float] | None = None) -> Any:
         """Return the result for the values of the variables, in the order of their declaration. Raises CelError.
 
-        `budget[0]`: what may be spent on this and others; what was spent is taken off.
+        `budget[0]`: the units that this and other evaluations may spend; the cost is subtracted.
         """
         env: Env = [None] * self._slots
         limit = env[0] = CALL_LIMIT if budget is None else min(CALL_LIMIT, budget[0])
@@ -61,7 +61,7 @@ class Program:
 
 
 def compile_expression(source: str, variables: Mapping[str, Type], messages: Collection[str] = ()) -> Program:
-    """Compile; raises CompileError with positions as cel-go shows them. `messages`: types that `Name{field: value}` may make."""
+    """Return a compiled program; raises CompileError with cel-go's positions. `messages`: types for `Name{field: value}`."""
     try:
         tree = parse(source)
     except SyntaxProblem as e:
@@ -122,12 +122,12 @@ def _insert(into: dict[Any, Any], entries: Any) -> None:
 
 
 class _Compiler(Expressions):
-    """Calls and macros, on top of expressions."""
+    """Compiles calls and macros, in addition to expressions."""
 
     # -- calls
 
     def message(self, node: Node) -> tuple[Run, Type]:
-        """`Name{field: value}`: plain data, whatever its name; `Name.field{}` is a part of `Name{}`."""
+        """Compile `Name{field: value}`: plain data, whatever its name; `Name.field{}` is a part of `Name{}`."""
         name, fields = node.value
         if name.split(".")[0] not in self.messages:
             return self.fail(node, f"undeclared reference to '{name}' (in container '')")
@@ -194,7 +194,7 @@ class _Compiler(Expressions):
         return self.dispatch(node, name, parts, receiver=True)
 
     def _check_format(self, node: Node, text: str, listed: Node) -> None:
-        """A format that is written out, with arguments that are, must fit them."""
+        """Check a literal format against literal arguments."""
         kinds = self.elements[id(listed)]
         at = node.at
 
@@ -214,7 +214,7 @@ class _Compiler(Expressions):
             self.problems.append((at, str(e)))
 
     def _check_literals(self, name: str, arguments: tuple[Node, ...]) -> None:
-        """Literal arguments that can only fail are refused at once."""
+        """Refuse literal arguments that always fail."""
         parse_literal = _LITERALS.get(name)
         if parse_literal is None or not arguments:
             return
@@ -226,7 +226,7 @@ class _Compiler(Expressions):
                 self.problems.append((last.at, f"invalid {name} argument"))
 
     def _convert(self, run: Callable[..., Any], constant: Any) -> None:
-        """Constants are converted once, before anything is judged."""
+        """Convert constants once, before type checks."""
         try:
             run(constant)
         except CelError as e:

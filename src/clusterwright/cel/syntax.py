@@ -1,4 +1,4 @@
-"""CEL source text to syntax trees."""
+"""Parse CEL source text to syntax trees."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 MAX_DEPTH: Final = 100
 MAX_LENGTH: Final = 100_000
 _LONGEST: Final = 30
-"""Digits of a number: with more it is too large, whatever they are."""
+"""The most digits of a number: with more it is always too large."""
 
 RESERVED: Final = frozenset({
     "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package", "namespace", "return", "var",
@@ -30,7 +30,7 @@ _TOKEN: Final = re.compile(
 
 
 class SyntaxProblem(Exception):
-    """The text is not CEL. `offset` points into the source; `earlier` are problems before it that could be passed over."""
+    """The text is not CEL. `offset` points into the source; `earlier` are recoverable problems before it."""
 
     def __init__(self, message: str, offset: int) -> None:
         super().__init__(message)
@@ -65,7 +65,7 @@ def parse(source: str) -> Node:
 
 
 def _unrecognised(source: str, at: int, end: int) -> SyntaxProblem:
-    """Return text that begins no token; what was read to find that out is part of it, and reading goes on behind."""
+    """Return the text that begins no token; it includes the characters read to find that out, and parsing continues after it."""
     shown = source[at:end].replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
     return SyntaxProblem(f"Syntax error: token recognition error at: '{shown}'", at)
 
@@ -107,13 +107,13 @@ def _tokens(source: str, problems: list[SyntaxProblem]) -> list[_Token]:
 
 
 def _integer(text: str) -> int:
-    """Return what digits say; of very many not what, but that it is too large."""
+    """Return the value of digits; for very many, only that it is too large."""
     digits = text.removeprefix("0x").lstrip("0") or "0"
     return int(digits[:_LONGEST], 16 if text.startswith("0x") else 10)
 
 
 class _BadText(Exception):
-    """A text that does not end, or says something that it cannot: it was read up to `end`."""
+    """A text is unterminated or has an invalid escape: it was read up to `end`."""
 
     def __init__(self, end: int) -> None:
         super().__init__()
@@ -141,7 +141,7 @@ _CODE: Final = re.compile(
     "|(?P<bad>[xX]{0}{{0,1}}.?|u{0}{{0,3}}.?|U{0}{{0,7}}.?|[0-3][0-7]?.?|.?)".format("[0-9a-fA-F]"),
     re.DOTALL,
 )
-"""The code of a character behind a backslash; or, up to what should not be there, what is none."""
+"""The pattern of a character code after a backslash; or the invalid part of one."""
 
 
 def _string(source: str, at: int, opening: str) -> tuple[str | bytes, int]:
@@ -239,7 +239,7 @@ class _Parser:
             raise self.unexpected(f"'{text}'")
 
     def close(self, text: str, wanted: str) -> None:
-        """The end of what was opened: at the end of the source it is missing, and nothing else is wrong."""
+        """Parse a closing token: at the end of the source it is missing, without further errors."""
         if self.accept(text) is None:
             if self.peek().kind == "end" and text == ")":
                 raise SyntaxProblem("Syntax error: missing ')' at '<EOF>'", self.peek().at)
@@ -388,7 +388,7 @@ class _Parser:
         return self.instead_of_an_expression()
 
     def instead_of_an_expression(self) -> Node:
-        """Where one is due and none begins: one token too many is passed over, as ANTLR does; raises SyntaxProblem for anything else."""
+        """Handle a missing expression: skip one surplus token, as ANTLR does; raises SyntaxProblem for anything else."""
         token, wanted = self.peek(), self.wanted.get(self.i, _PRIMARY)
         following = self.tokens[min(self.i + 1, len(self.tokens) - 1)]
         if token.kind == "end" or not _begins(following):
@@ -452,12 +452,12 @@ class _Parser:
 
 
 def _begins(token: _Token) -> bool:
-    """Return whether an expression may begin with it."""
+    """Return whether an expression may begin with the token."""
     return (token.kind not in ("op", "end", "quoted") and token.text != "in") or (token.kind == "op" and token.text in "[{(.-!")
 
 
 def _dotted(node: Node) -> str:
-    """Return the name that `a.b.c` is, if it is one."""
+    """Return the name `a.b.c` of a node, if it is one."""
     if node.op == "ident":
         return str(node.value)
     if node.op == "select":

@@ -29,7 +29,7 @@ class Type:
     fields: dict[str, Field] | None = field(default=None, compare=False, repr=False)
     identity: int = 0
     unordered: tuple[str, ...] | None = field(default=None, compare=False)
-    """Of lists whose order does not matter to equality: the keys of their items, none for sets."""
+    """For lists whose order does not matter to equality: the keys of their items, none for sets."""
 
     def __str__(self) -> str:
         if self.fields is not None:
@@ -40,7 +40,7 @@ class Type:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A member of an object: its JSON name, its type, and how its JSON value becomes a CEL value (None: as it is)."""
+    """A member of an object: its JSON name, its type, and the conversion of its JSON value to CEL (None: unchanged)."""
 
     name: str
     type: Type
@@ -61,22 +61,22 @@ TYPE: Final = Type("type")
 
 
 def list_of(item: Type) -> Type:
-    """list(item)."""
+    """Return list(item)."""
     return Type("list", (item,))
 
 
 def map_of(key: Type, value: Type) -> Type:
-    """map(key, value)."""
+    """Return map(key, value)."""
     return Type("map", (key, value))
 
 
 def optional_of(value: Type) -> Type:
-    """optional(value)."""
+    """Return optional(value)."""
     return Type("optional", (value,))
 
 
 def joined(a: Type, b: Type) -> Type:
-    """Return the type of either of two values."""
+    """Return the common type of two values."""
     if a == b:
         return a
     if a is NULL or a.name == "null":
@@ -92,7 +92,7 @@ _NULLABLE: Final = frozenset({"object", "timestamp", "duration", "optional", "nu
 
 
 def comparable(a: Type, b: Type) -> bool:
-    """Return whether `==` may be asked of values of these types."""
+    """Return whether `==` is defined for values of these types."""
     if "dyn" in (a.name, b.name):
         return True
     if a.name == "null" or b.name == "null":
@@ -110,7 +110,7 @@ _ESCAPES: Final = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"
 
 
 def escape(name: str) -> str | None:
-    """Return how an expression writes a property name, or None when it cannot."""
+    """Return a property name in the syntax of expressions, or None if that is impossible."""
     if name in RESERVED or name in ("true", "false", "null", "in"):
         return f"__{name}__"
     for raw, escaped in _ESCAPES:

@@ -1,4 +1,4 @@
-"""Values that CEL has and JSON has not, and the errors of evaluation."""
+"""Values of CEL that JSON lacks, and the errors of evaluation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class UInt(int):
 
 @dataclass(frozen=True, slots=True)
 class TypeValue:
-    """The type of a value, as `type(x)` gives it."""
+    """The type of a value: the result of `type(x)`."""
 
     name: str
 
@@ -52,7 +52,7 @@ class Semver:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """For comparison: a pre-release is before its release."""
+        """Return a sort key: a pre-release comes before its release."""
         return (self.major, self.minor, self.patch, not self.pre, self.pre)
 
 

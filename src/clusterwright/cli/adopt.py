@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the report. Return 0 if nothing important would be written or refused and no other controller interferes, else 3."""
     parser: argparse.ArgumentParser = arguments.parser
     if not arguments.dry_run:
-        parser.error("say --dry-run: taking over is stopping the other managers and starting `clusterwright manager`")
+        parser.error("--dry-run is required: to take over, stop the other managers and start `clusterwright manager`")
     try:
         selected = running.select(arguments.controllers, app.selectable_names())
     except ValueError as error:
@@ -76,5 +76,5 @@ def _text(report: Json) -> str:
         lines += [f"  every write to {r['object']} would be refused: {r['error']}" for r in cluster["refused"]]
         lines += [f"  {u['controller']} could not finish with {u['object']}: {u['error']}" for u in cluster["unfinished"]]
     if not report["clusters"]:
-        lines.append("no Clusters: there is nothing to take over")
+        lines.append("no Clusters: nothing to take over")
     return "\n".join(lines)

@@ -37,8 +37,15 @@ def resolve(arguments: argparse.Namespace) -> Connection:
         else ["$KUBECONFIG (not set)", str(LOCAL), *map(str, paths)]
     )
     raise InvalidKubeconfig(
-        f"no kubeconfig found; looked at {', '.join(places)}, and this is no Pod. Is `{as_called()} up` running in another folder?"
+        f"no kubeconfig found; looked at {', '.join(places)}, and this is not a Pod. Is `{as_called()} up` running in another folder?"
     )
+
+
+def kubeconfig_kubectl_lacks(arguments: argparse.Namespace) -> str:
+    """Return the kubeconfig that `resolve` reads and kubectl would not find by itself; empty: kubectl finds the same."""
+    if arguments.kubeconfig:
+        return str(arguments.kubeconfig)
+    return str(LOCAL) if not os.environ.get("KUBECONFIG") and LOCAL.exists() else ""
 
 
 async def reach(kubeconfig: bytes) -> HttpTransport:
@@ -61,6 +68,6 @@ async def connected(connection: Connection) -> AsyncIterator[RestClient]:
             raise
         number = getattr(cause, "errno", None)
         why = os.strerror(number).lower() if number and number > 0 else "host not found" if number else "no answer in time"
-        raise ConnectionFailed(f"nobody answers at {connection.server} ({why}): is `{as_called()} up` running?") from error
+        raise ConnectionFailed(f"no answer from {connection.server} ({why}): is `{as_called()} up` running?") from error
     finally:
         await transport.close()

@@ -67,11 +67,11 @@ def run(options: argparse.Namespace) -> int:
     subject = subjects.parse_cluster(options.words)
     options.name, options.namespace = subject.name, subject.namespace or options.namespace
     if options.control_plane_machines < 1 or options.control_plane_machines % 2 == 0:
-        raise Usage("--control-plane-machines: an odd number is expected, for etcd's sake")
+        raise Usage("--control-plane-machines: an odd number is expected, because etcd needs a majority")
     if options.worker_machines < 0:
-        raise Usage("--worker-machines: a number from 0 is expected")
+        raise Usage("--worker-machines: a number of at least 0 is expected")
     if not options.kubernetes_version.startswith("v") or not SEMANTIC_VERSION.fullmatch(options.kubernetes_version[1:]):
-        raise Usage(f"--kubernetes-version {options.kubernetes_version}: a full version is expected, e.g. {KUBERNETES_VERSION}")
+        raise Usage(f"--kubernetes-version {options.kubernetes_version}: a full version is expected, for example {KUBERNETES_VERSION}")
     options.choice = _choice(options)
     if options.dry_run:
         sys.stdout.write(as_yaml(_objects(options, options.namespace or "default")))
@@ -84,7 +84,7 @@ def _choice(options: argparse.Namespace) -> Choice | None:
     if options.infrastructure != "docker":
         given = [flag for flag in ("cni", "node_image", "load_balancer_image") if getattr(options, flag)]
         if given:
-            raise Usage(f"--{given[0].replace('_', '-')}: it is for containers; add --infrastructure docker")
+            raise Usage(f"--{given[0].replace('_', '-')}: only for containers; add --infrastructure docker")
         return None
     images = {"node_image": options.node_image, "load_balancer_image": options.load_balancer_image}
     if options.cni in {"", KINDNET, NO_CNI}:

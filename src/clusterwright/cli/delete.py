@@ -15,7 +15,7 @@ from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, PAUSED_ANNOTATION
 from clusterwright.cli import connect, discovery, subjects
 from clusterwright.cli.errors import Usage
-from clusterwright.cli.following import follow
+from clusterwright.runtime.following import follow
 from clusterwright.runtime.rest import RestClient
 
 _COUNTED = (MachineDeployment, MachineSet, MachinePool, Machine)
@@ -43,7 +43,7 @@ async def _run(arguments: argparse.Namespace, subject: subjects.Subject) -> int:
             print(f"deleting {name}: {await _parts(client, key) or 'nothing belongs to it'}", flush=True)
         if obj.at("spec", "paused") is True or PAUSED_ANNOTATION in obj.metadata.annotations:
             what = "spec.paused" if obj.at("spec", "paused") is True else f"the annotation {PAUSED_ANNOTATION}"
-            print(f"{name} is paused: it is not deleted until {what} is removed", flush=True)
+            print(f"{name} is paused: it will not be deleted until {what} is removed", flush=True)
         await client.delete(resource.gvk, key)
         if arguments.no_wait:
             print(f"{name} is being deleted")
@@ -59,7 +59,7 @@ async def _run(arguments: argparse.Namespace, subject: subjects.Subject) -> int:
                         print(f"{time.monotonic() - began:6.1f}s  {line}", flush=True)
                         shown = line
         except TimeoutError:
-            print(f"{name} is still there after {arguments.timeout:g} s" + (f": {shown}" if shown else ""))
+            print(f"{name} still exists after {arguments.timeout:g} s" + (f": {shown}" if shown else ""))
             return 1
     print(f"{name} deleted after {time.monotonic() - began:.1f} s")
     return 0

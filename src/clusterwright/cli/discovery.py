@@ -21,7 +21,7 @@ async def resource_of(client: RestClient, word: str) -> Resource:
     found = subjects.resource_of(word) or await _served(client, word)
     if found is None:
         hint = similar(word.lower(), subjects.words())
-        raise BadSubject(f"{word!r} is not a known kind, and the API server does not serve it either{hint and f'; {hint}'}")
+        raise BadSubject(f"{word!r} is not a known kind, also not to the API server{hint and f'; {hint}'}")
     return found
 
 

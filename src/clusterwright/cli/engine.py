@@ -43,7 +43,7 @@ async def _list(options: argparse.Namespace, engine: Engine) -> int:
     found = await inventory.containers(engine)
     plane = await Plane.ask(options)
     if not found:
-        print("no container of a plane is there")
+        print("no plane has containers here")
         return 0
     rows = [(f.name, f.role, str(f.cluster), f.state, f.plane, plane.owner_of(f)) for f in found]
     print(tabular.table([("NAME", "ROLE", "CLUSTER", "STATE", "PLANE", "OWNER"), *rows]))
@@ -55,10 +55,12 @@ async def _prune(options: argparse.Namespace, engine: Engine) -> int:
     plane = await Plane.ask(options)
     if options.plane:
         if options.plane == plane.uid:
-            raise Failed(f"plane {options.plane} is running: delete its clusters, or leave --plane away to remove what it has lost")
+            raise Failed(
+                f"plane {options.plane} is running: delete its clusters, or omit --plane to remove only containers without an object"
+            )
         unwanted = inventory.of_plane(found, options.plane)
     elif not plane.uid:
-        raise Failed(f"no plane answers ({plane.complaint}): start it, or name one that will not come back with --plane UID")
+        raise Failed(f"no plane answers ({plane.complaint}): start the plane, or name one that will not come back with --plane UID")
     else:
         unwanted = inventory.ownerless(found, plane.uid, plane.objects)
     for one in unwanted:
@@ -69,7 +71,7 @@ async def _prune(options: argparse.Namespace, engine: Engine) -> int:
     await inventory.remove(engine, unwanted)
     print(f"{len(unwanted)} containers removed" if unwanted else "no container to remove")
     if await inventory.remove_network(engine):
-        print("the network of the nodes, which nothing uses any more, was removed")
+        print("removed the unused network of the nodes")
     return 0
 
 
@@ -101,5 +103,5 @@ class Plane:
     def owner_of(self, found: Found) -> str:
         """Return the name of the object that a container was made for, or why it is unknown."""
         if found.plane != self.uid:
-            return "another plane" if self.uid else "not known"
+            return "another plane" if self.uid else "unknown"
         return f"{found.kind}/{found.object}" if found.owner in self.objects else "none"

@@ -38,7 +38,7 @@ def check(arguments: argparse.Namespace) -> None:
     """Refuse flags that only containers use when no engine is named; raises Usage."""
     for flag in ("node_image", "load_balancer_image", "engine_allow_host_mounts"):
         if getattr(arguments, flag) and not arguments.engine:
-            raise Usage(f"--{flag.replace('_', '-')}: it is for containers; name their engine with --engine")
+            raise Usage(f"--{flag.replace('_', '-')}: only for containers; name their engine with --engine")
 
 
 async def located(name: str) -> tuple[Engine, Version]:

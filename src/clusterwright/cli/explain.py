@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import re
+import shlex
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
@@ -19,7 +21,7 @@ from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.cli import connect, subjects
 from clusterwright.cli.errors import Usage
 from clusterwright.cli.files import read_bundle
-from clusterwright.cli.following import changes, of_cluster
+from clusterwright.cli.layout import Layout, foot
 from clusterwright.cli.program import as_called
 from clusterwright.cli.record import gather
 from clusterwright.cli.subjects import Subject
@@ -31,6 +33,7 @@ from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import NotFound
+from clusterwright.runtime.following import changes, of_cluster
 from clusterwright.tables import explanation_as_text
 
 _NET = 30.0
@@ -55,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         subject, rest = subjects.parse(arguments.words)
         if len(rest) > 1:
-            raise subjects.BadSubject(f"what is {' '.join(rest[1:])!r}? KIND/NAME and at most one CONDITION are expected")
+            raise subjects.BadSubject(f"unexpected argument {' '.join(rest[1:])!r}: KIND/NAME and at most one CONDITION are expected")
     except subjects.BadSubject as error:
         print(f"clusterwright explain: {error}", file=sys.stderr)
         return 2
@@ -71,7 +74,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output == "json":
         print(msgspec.json.format(msgspec.json.encode(answer.to_json(condition))).decode())
     else:
-        print(as_text(answer, condition, decisions=arguments.decisions))
+        kubeconfig = "" if arguments.source else connect.kubeconfig_kubectl_lacks(arguments)
+        text = as_text(answer, condition, decisions=arguments.decisions, kubeconfig=kubeconfig)
+        headline, _, below = text.partition("\n")
+        print(foot(answer.verdict.state, headline, Layout(colour=sys.stdout.isatty() and not os.environ.get("NO_COLOR"))))
+        print(below, end="\n" if below else "")
     return EXIT_CODES[answer.verdict.state] if arguments.exit_code else 0
 
 
@@ -158,7 +165,7 @@ def _cluster_of(obj: Object) -> str:
     owners = [reference.name for reference in obj.metadata.owner_references if reference.kind == "Cluster"]
     name = obj.metadata.labels.get(CLUSTER_NAME_LABEL) or getattr(getattr(obj, "spec", None), "cluster_name", "") or next(iter(owners), "")
     if not name:
-        raise BadBundle(f"{obj.kind} {obj.key} belongs to no Cluster")
+        raise BadBundle(f"{obj.kind} {obj.key} does not belong to a Cluster")
     return str(name)
 
 
@@ -190,13 +197,13 @@ def _table_name(answer: Answer, given: str) -> str:
     for written in answer.status.get("conditions") or ():
         if written["type"].lower() == given.lower():
             return str(written["type"])
-    known = ", ".join(t.table for t in answer.tables) or "none: no pass came that far"
+    known = ", ".join(t.table for t in answer.tables) or "none: no pass decided that far"
     raise BadBundle(f"no table {given} decided in this pass; those that did: {known}")
 
 
-def as_text(answer: Answer, condition: str = "", *, decisions: bool = False) -> str:
-    """Return the answer for a terminal: one screen, or more with the decisions."""
-    lines = [*verdict_lines(answer.verdict)]
+def as_text(answer: Answer, condition: str = "", *, decisions: bool = False, kubeconfig: str = "") -> str:
+    """Return the answer for a terminal: one screen, or more with the decisions. `kubeconfig`: one that kubectl must be told."""
+    lines = [*verdict_lines(answer.verdict, kubeconfig)]
     if condition:
         lines += _condition_lines(answer, condition)
     others = [c for c in answer.causes if c["object"] != answer.verdict.object]
@@ -211,7 +218,7 @@ def as_text(answer: Answer, condition: str = "", *, decisions: bool = False) -> 
             shown = f"{outcome.status:<8}{outcome.reason}" if outcome else "unchanged"
             lines.append(f"  {table.table:<{width}}  {table.decision.row:<24}  {shown}")
     if decisions and answer.history:
-        lines += ["", "Decided before, by the controllers that run:"]
+        lines += ["", "Decided before, by running controllers:"]
         lines += [f"  {m.at}  {m.about}: {m.text}" for m in answer.history[-_MOST_HISTORY:]]
     if answer.error:
         lines += ["", f"The pass ends in an error: {answer.error}"]
@@ -225,7 +232,7 @@ def _condition_lines(answer: Answer, condition: str) -> list[str]:
     if not decided:
         written = next(c for c in answer.status["conditions"] if c["type"] == condition)
         line = f"{condition}={written.get('status')}  {written.get('reason')}  {written.get('message') or ''}".rstrip()
-        return ["", line, "  as it was written: the pass that decides it asks what is not known here"]
+        return ["", line, "  as it was written: the pass that decides it needs facts that are not known here"]
     outcome = decided[-1].decision.outcome
     lines = ["", explanation_as_text(decided[-1]), ""]
     if outcome is not None:
@@ -233,16 +240,23 @@ def _condition_lines(answer: Answer, condition: str) -> list[str]:
     return lines
 
 
-def verdict_lines(verdict: Verdict) -> list[str]:
-    """Return a verdict for a terminal: the lines below the headline."""
+def verdict_lines(verdict: Verdict, kubeconfig: str = "") -> list[str]:
+    """Return a verdict for a terminal: the headline, and the lines below it."""
     lines = [verdict.headline, *(f"    {line}" for line in verdict.what.splitlines()[1:])]
     told = {"field": verdict.field, "since": verdict.since, "who": verdict.who, "next": verdict.next}
-    told["command"] = re.sub(r"^clusterwright\b", lambda _: as_called(), verdict.command)
+    told["command"] = _runnable(verdict.command, kubeconfig)
     lines += [f"  {name:<7}  {value}" for name, value in told.items() if value]
     if len(verdict.evidence) > 1:
         lines += ["", "How it gets there:"]
         lines += [f"  {'  ' * n}{_indented(link, 4 + 2 * n)}" for n, link in enumerate(verdict.evidence)]
     return lines
+
+
+def _runnable(command: str, kubeconfig: str) -> str:
+    """Return a command as it must be typed here: how this program was called, and the kubeconfig that kubectl does not find by itself."""
+    if kubeconfig and "--kubeconfig" not in command:
+        command = re.sub(r"^kubectl(?= )", lambda _: f"kubectl --kubeconfig {shlex.quote(kubeconfig)}", command)
+    return re.sub(r"^clusterwright\b", lambda _: as_called(), command)
 
 
 def _indented(text: str, by: int = 9) -> str:

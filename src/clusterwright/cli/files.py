@@ -22,7 +22,7 @@ def read_bundle(source: str) -> Bundle:
         try:
             raw = gzip.decompress(raw)
         except (OSError, EOFError, zlib.error) as error:
-            raise Failed(f"{source}: it looks compressed, and is broken: {error}") from None
+            raise Failed(f"{source}: the compressed data are damaged: {error}") from None
     try:
         if raw.lstrip()[:1] == b"{":
             with suppress(*UNREADABLE):  # several JSON documents are YAML

@@ -30,13 +30,13 @@ def run(arguments: argparse.Namespace) -> int:
     values = _values(arguments)
     missing = sorted(name for name, default in variables.items() if not default and name not in values)
     if missing:
-        raise Failed(f"{source}: no value for {', '.join(missing)}: set it by --set NAME=VALUE, a flag or the environment")
+        raise Failed(f"{source}: no value for {', '.join(missing)}: set it with --set NAME=VALUE, a flag or the environment")
     text = envsubst.substitute(template, values)
     try:
         for _ in yaml.parse(text, Loader=yaml.SafeLoader):
             pass
     except yaml.YAMLError as error:
-        raise Failed(f"{source}: with these values it is no YAML: {' '.join(str(error).split())}") from None
+        raise Failed(f"{source}: with these values, the result is not YAML: {' '.join(str(error).split())}") from None
     sys.stdout.write(text)
     return 0
 

@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     """List objects of a kind, show some by name, or print a cluster's kubeconfig."""
     if arguments.words[0] == "kubeconfig":
         if len(arguments.words) != 2:
-            raise Usage("get kubeconfig needs the name of a cluster, and only that")
+            raise Usage("get kubeconfig needs exactly one argument, the name of a cluster")
         return asyncio.run(_kubeconfig(arguments))
     kinds, named = _asked(arguments.words)
     if named and (arguments.selector or arguments.cluster or arguments.all_namespaces):

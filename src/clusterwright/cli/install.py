@@ -39,9 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         parser.error(f"--controllers {settings.controllers}: {error}")
     if arguments.apply and (arguments.form != "yaml" or arguments.output_dir):
-        parser.error("--apply applies the objects themselves: it goes with neither --form nor --output-dir")
+        parser.error("--apply cannot be combined with --form or --output-dir")
     if arguments.form != "yaml" and not arguments.output_dir:
-        parser.error(f"--form {arguments.form} is several files: say where by --output-dir")
+        parser.error(f"--form {arguments.form} has several files: choose a folder with --output-dir")
 
     def make(chosen: Settings) -> Sequence[Json]:
         return manifests(chosen, app.declared(selected), migrates=running.names_migrator(chosen.controllers))

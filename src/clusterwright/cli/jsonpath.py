@@ -32,11 +32,11 @@ def compiled(text: str) -> Callable[[Any], list[Any]]:
     while at < len(path):
         found = _STEP.match(path, at)
         if found is None:
-            raise BadPath(f"{text!r}: {path[at:]!r} is not understood")
+            raise BadPath(f"{text!r}: {path[at:]!r} is not supported")
         steps.append(found)
         at = found.end()
     if not steps:
-        raise BadPath(f"{text!r} leads nowhere")
+        raise BadPath(f"{text!r} selects nothing")
 
     def find(value: Any) -> list[Any]:
         values = [value]

@@ -13,7 +13,9 @@ from clusterwright.api.copying import replace
 from clusterwright.cli.tree import Branch, age
 from clusterwright.conditions.words import plural
 
-_COLUMNS: Final = ("NAME", "READY", "STATUS", "REASON", "SINCE", "MESSAGE")
+_COLUMNS: Final = ("NAME", "READY", "UP-TO-DATE", "VERSION", "STATUS", "REASON", "SINCE", "MESSAGE")
+_OPTIONAL: Final = frozenset({"READY", "UP-TO-DATE", "VERSION"})
+"""Columns that are left out if no object has a value for them."""
 _STATUS: Final = _COLUMNS.index("STATUS")
 _NARROWEST: Final = 30
 """The least columns of a message, even if the terminal has no room for them."""
@@ -44,7 +46,7 @@ def render(root: Branch, now: datetime, layout: Layout = Layout()) -> str:  # no
     """Return the tree as lines."""
     rows = [*_rows(root, "", "", now, layout)]
     cells = [_COLUMNS, *(row.cells for row in rows)]
-    shown = [n for n, name in enumerate(_COLUMNS[:-1]) if name != "READY" or any(row[n] for row in cells[1:])]
+    shown = [n for n, name in enumerate(_COLUMNS[:-1]) if name not in _OPTIONAL or any(row[n] for row in cells[1:])]
     widths = {n: max(len(row[n]) for row in cells) for n in shown}
     taken = sum(widths.values()) + 2 * len(widths)
     lines = ["  ".join([*(_COLUMNS[n].ljust(widths[n]) for n in shown), _COLUMNS[-1]])]
@@ -76,12 +78,12 @@ class _Row:
 def _rows(branch: Branch, lead: str, below: str, now: datetime, layout: Layout) -> Iterator[_Row]:
     children = _grouped(branch.children) if layout.grouping and not layout.conditions else branch.children
     hanging = below + ("│ " if children else "  ")
-    yield _Row((lead + branch.label, branch.replicas, *_cells(branch, now)), hanging)
+    yield _Row((lead + branch.label, branch.replicas, branch.up_to_date, branch.version, *_cells(branch, now)), hanging)
     if layout.shows_conditions(branch.kind):
         for condition in branch.conditions:
             if branch.condition is None or condition.type != branch.condition.type:
                 cells = _cells(replace(branch, condition=condition), now)
-                yield _Row((f"{hanging}  {condition.type}", "", *cells), hanging, bool(_NEGATIVE.match(condition.type)))
+                yield _Row((f"{hanging}  {condition.type}", "", "", "", *cells), hanging, bool(_NEGATIVE.match(condition.type)))
     for index, child in enumerate(children):
         is_last = index == len(children) - 1
         yield from _rows(child, below + ("└─" if is_last else "├─"), below + ("  " if is_last else "│ "), now, layout)
@@ -93,7 +95,7 @@ def _grouped(children: Sequence[Branch]) -> list[Branch]:
     for child in children:
         key: tuple[str, ...] = (child.label,)
         if child.kind == "Machine" and not child.children and not child.is_deleting and child.condition is not None:
-            key = (child.kind, child.condition.status, child.condition.reason)
+            key = (child.kind, child.condition.status, child.condition.reason, child.version, child.up_to_date)
         groups.setdefault(key, []).append(child)
     return [members[0] if len(members) == 1 else _together(members) for members in groups.values()]
 

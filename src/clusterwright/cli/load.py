@@ -22,7 +22,7 @@ def run(options: argparse.Namespace) -> int:
     if subject.kind != "Cluster":
         raise Usage(f"load image: a cluster is expected, not a {subject.kind}")
     if not wanted:
-        raise Usage("load image: after the cluster's name an image is expected")
+        raise Usage("load image: an image is expected after the cluster's name")
     key = ObjectKey(subject.namespace or options.namespace or "default", subject.name)
     try:
         return asyncio.run(_run(options, key, wanted))
@@ -49,8 +49,8 @@ def nodes_of(found: Sequence[Found], key: ObjectKey, plane: str) -> list[str]:
     if plane:
         nodes = [f for f in nodes if f.plane == plane]
     elif len(planes) > 1:
-        raise Failed(f"{len(planes)} planes have a cluster {key} here, and none answers: name the kubeconfig of one with --kubeconfig")
+        raise Failed(f"{len(planes)} planes have a cluster {key} here, and none answers: select one with --kubeconfig")
     running = [f.name for f in nodes if f.state == "running"]
     if not running:
-        raise Failed(f"cluster {key} has no node that runs on this engine")
+        raise Failed(f"cluster {key} has no running node on this engine")
     return running

@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _usage() -> str:
     lines = ["usage: clusterwright COMMAND [options]", "", "commands:"]
     lines += [f"  {name:<11}{command.summary}" for name, command in grammar.COMMANDS.items() if command.summary]
-    return "\n".join([*lines, "", "`clusterwright COMMAND --help` tells more."])
+    return "\n".join([*lines, "", "`clusterwright COMMAND --help` shows more."])
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ async def _run(arguments: argparse.Namespace, connection: Connection) -> int:
         )
         manager, cloud = running.build(arguments, stack, place, clock, random, keys)
         if missing := await app.missing_kinds(manager):
-            told = "create them with `clusterwright install`, or have them created by --install-crds"
+            told = "create them with `clusterwright install`, or let --install-crds create them"
             print(f"{arguments.parser.prog}: {connection.server} does not serve {', '.join(missing)}: {told}", file=sys.stderr)
             return 1
         judge = add_judge(manager, everything=False, folder=place.data_dir)
@@ -118,5 +118,5 @@ async def _webhooks(
         install=arguments.install_crds,
     )
     webhooks = await stack.enter_async_context(serving(client, clock, options, arguments.features, workloads))
-    print(f"clusterwright: webhooks at port {webhooks.server.port}", flush=True)
+    print(f"clusterwright: webhooks on port {webhooks.server.port}", flush=True)
     return webhooks.changed

@@ -46,7 +46,7 @@ _NAMESPACE: Final[Json] = {"type": "string", "description": "its namespace; defa
 def run(arguments: argparse.Namespace) -> int:
     """Serve until standard input ends."""
     if arguments.source == "-":
-        raise Usage("--from -: standard input is where the questions come from; name a file")
+        raise Usage("--from -: standard input carries the requests; name a file")
     return asyncio.run(_serve(arguments))
 
 
@@ -85,21 +85,21 @@ class Tools:
 
     def listed(self) -> list[Tool]:
         """Return all tools."""
-        condition: Json = {"type": "string", "description": "a condition whose decision table is wanted, too"}
+        condition: Json = {"type": "string", "description": "a condition whose decision table is shown, too"}
         kind: Json = {"type": "string", "description": "e.g. Cluster, Machine, KubeadmControlPlane; default: Cluster"}
         return [
             Tool(
                 name="clusters",
                 title="List clusters with verdicts",
-                description="Every Cluster with a verdict (fine, progressing, waiting, broken, could not see), its cause and since when.",
-                properties={"namespace": {"type": "string", "description": "only of this namespace; default: of all"}},
+                description="Every Cluster with a verdict (fine, progressing, waiting, broken, could not see), its cause and its start.",
+                properties={"namespace": {"type": "string", "description": "list only this namespace; default: all"}},
                 call=self._clusters,
             ),
             Tool(
                 name="explain",
                 title="Explain an object",
-                description="Why a Cluster, or an object of one, is in its state: cause, time, responsible person, next step, evidence.",
-                properties={"name": {"type": "string", "description": "of the object"}, "kind": kind, "namespace": _NAMESPACE}
+                description="Explain the state of a Cluster or its object: cause, time, responsible person, next step, evidence.",
+                properties={"name": {"type": "string", "description": "the object's name"}, "kind": kind, "namespace": _NAMESPACE}
                 | {"condition": condition},
                 required=("name",),
                 call=self._explain,
@@ -107,7 +107,7 @@ class Tools:
             Tool(
                 name="describe",
                 title="Describe a cluster",
-                description="A Cluster as a tree of its objects, each with the condition that sums it up.",
+                description="Show a Cluster as a tree of its objects, each with its summary condition.",
                 properties={"name": _CLUSTER, "namespace": _NAMESPACE},
                 required=("name",),
                 call=self._describe,
@@ -115,12 +115,12 @@ class Tools:
             Tool(
                 name="timeline",
                 title="Show what happened to a cluster",
-                description=f"What happened to a Cluster: conditions, Events and verdicts by time; the newest {MOST_MOMENTS}.",
+                description=f"Show the history of a Cluster: conditions, Events and verdicts by time; the newest {MOST_MOMENTS}.",
                 properties={
                     "name": _CLUSTER,
                     "namespace": _NAMESPACE,
-                    "since": {"type": "string", "description": "only what is newer: a duration such as 30m or 2h, or a time in RFC 3339"},
-                    "decisions": {"type": "boolean", "description": "also which rows of decision tables fired"},
+                    "since": {"type": "string", "description": "only newer moments: a duration such as 30m or 2h, or a time in RFC 3339"},
+                    "decisions": {"type": "boolean", "description": "also the rows of decision tables that fired"},
                 },
                 required=("name",),
                 call=self._timeline,
@@ -176,7 +176,7 @@ class Tools:
             found = selected(moments_of(bundle, given["name"]), bundle.moment(), since=since, decisions=bool(given.get("decisions")))
         newest = found[-MOST_MOMENTS:]
         left_out = len(found) - len(newest)
-        text = "\n".join([*([f"{left_out} older ones are left out"] if left_out else []), *timeline_text(newest)])
+        text = "\n".join([*([f"{left_out} older moments are left out"] if left_out else []), *timeline_text(newest)])
         return Answer(text or "nothing happened", {"moments": [m.to_json() for m in newest], "leftOut": left_out})
 
     # ------------------------------------------------------------------------------------------------ sources

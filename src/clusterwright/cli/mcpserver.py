@@ -68,7 +68,7 @@ class Tool:
         if not isinstance(arguments, dict):
             raise BadArguments("arguments: an object is expected")
         if unknown := sorted(arguments.keys() - self.properties.keys()):
-            raise BadArguments(f"{', '.join(unknown)}: not known; known: {', '.join(self.properties)}")
+            raise BadArguments(f"{', '.join(unknown)}: unknown; known: {', '.join(self.properties)}")
         if missing := [name for name in self.required if not arguments.get(name)]:
             raise BadArguments(f"{', '.join(missing)}: missing")
         for name, value in arguments.items():
@@ -119,7 +119,7 @@ class Server:
             return
         answers = [a for a in await asyncio.gather(*map(self._answer, message)) if a is not None]
         if answers or not message:
-            self._say(answers or _error(None, INVALID_REQUEST, "an empty batch"))
+            self._say(answers or _error(None, INVALID_REQUEST, "the batch is empty"))
 
     def _say(self, answer: Any) -> None:
         self._send(msgspec.json.encode(answer))
@@ -160,7 +160,7 @@ class Server:
             return await self._done(method, params, self._version)
         if version not in (*STATELESS, *VERSIONS):
             supported = {"supported": [*STATELESS, *VERSIONS], "requested": version}
-            raise _Refused(UNSUPPORTED_VERSION, f"protocol version {version}: not known", supported)
+            raise _Refused(UNSUPPORTED_VERSION, f"protocol version {version}: unknown", supported)
         result = await self._done(method, params, version)
         return {"resultType": "complete", **result} if version in STATELESS else result
 
@@ -181,7 +181,7 @@ class Server:
             return {**listed, **_CACHED} if version in STATELESS else listed
         if method == "tools/call":
             return await self._called(params, version)
-        raise _Refused(METHOD_NOT_FOUND, f"{method}: not known")
+        raise _Refused(METHOD_NOT_FOUND, f"{method}: unknown")
 
     async def _called(self, params: Mapping[str, Any], version: str) -> Json:
         tool = self._tools.get(str(params.get("name")))

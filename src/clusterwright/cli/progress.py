@@ -12,12 +12,12 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.cli.describe import look
 from clusterwright.cli.errors import Failed
-from clusterwright.cli.following import changes, of_cluster
 from clusterwright.cli.layout import render
 from clusterwright.cli.screen import Screen
 from clusterwright.conditions import get
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import NotFound
+from clusterwright.runtime.following import changes, of_cluster
 from clusterwright.runtime.rest import RestClient
 
 
@@ -60,7 +60,7 @@ async def until_up(
                     return elapsed
     except TimeoutError:
         raise Failed(f"cluster {key} is not available after {timeout:g} s: {shown}") from None
-    raise AssertionError("a watch has no end")
+    raise AssertionError("the watch ended")
 
 
 def progress(cluster: Cluster, phases: Counter[str]) -> Progress:

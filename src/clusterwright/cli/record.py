@@ -62,4 +62,4 @@ async def running_at(port: int, namespace: str, token: str) -> Json:
             told: Json = await response.json()
             return {"traces": told["traces"], "controllers": told["controllers"], **told}  # or it is somebody else
     except (aiohttp.ClientError, OSError, ValueError, KeyError, TypeError) as error:
-        raise Failed(f"--health-port {port}: no decisions at {url}: {error}") from None
+        raise Failed(f"--health-port {port}: no decisions from {url}: {error}") from None

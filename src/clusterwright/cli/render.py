@@ -94,7 +94,7 @@ def _find(bundle: Bundle, name: str, namespace: str) -> Json:
     if not found:
         raise NothingToRender(f"the bundle has no KubeadmConfig {name}")
     if len(found) > 1:
-        raise NothingToRender(f"the bundle has {len(found)} KubeadmConfigs {name}; say which by --namespace")
+        raise NothingToRender(f"the bundle has {len(found)} KubeadmConfigs {name}; select one with --namespace")
     return found[0]
 
 

@@ -44,10 +44,10 @@ def check(arguments: argparse.Namespace, *, embedded: bool) -> None:
     """Validate the arguments and fill in defaults that depend on others; end the program if one is invalid."""
     parser: argparse.ArgumentParser = arguments.parser
     if arguments.webhook_url and not arguments.webhook_url.startswith("https://"):
-        parser.error("--webhook-url: API servers ask webhooks over https only")
+        parser.error("--webhook-url: https is required, because API servers call webhooks only over https")
     arguments.skipped = tuple(filter(None, arguments.skip_crd_migration_phases.split(",")))
     if unknown := [phase for phase in arguments.skipped if phase not in PHASES]:
-        parser.error(f"--skip-crd-migration-phases: {', '.join(unknown)} is not known; known: {', '.join(PHASES)}")
+        parser.error(f"--skip-crd-migration-phases: {', '.join(unknown)} is unknown; known: {', '.join(PHASES)}")
     try:
         # an API server of our own has our admission; elsewhere the gates are as upstream has them
         arguments.features = {**(EMBEDDED_FEATURES if embedded else DEFAULT_FEATURES), **parse_features(arguments.feature_gates)}
@@ -74,7 +74,7 @@ def check(arguments: argparse.Namespace, *, embedded: bool) -> None:
     if not arguments.times.duration > arguments.times.renew_deadline > arguments.times.retry:
         parser.error("--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline, and that than the retry period")
     if arguments.leader_elect and arguments.shard:
-        parser.error("--leader-elect and --shard: either one works and the others wait, or all share the work")
+        parser.error("--leader-elect and --shard cannot be combined: either one replica works and the others wait, or all share the work")
 
 
 def select(patterns: str, known: Collection[str]) -> frozenset[str]:
@@ -141,7 +141,7 @@ class Running:
         error = None if self.task.cancelled() else self.task.exception()
         if isinstance(error, OSError):  # endpoints are opened outside of every group of tasks: nothing else ends like this
             return f"{self.addresses}: {error.strerror}"
-        return "" if error is None and not self.task.cancelled() else f"the controllers have ended: {cause(error)}"
+        return "" if error is None and not self.task.cancelled() else f"the controllers have stopped: {cause(error)}"
 
 
 def build(
@@ -221,7 +221,7 @@ def start(arguments: argparse.Namespace, stack: AsyncExitStack, manager: Manager
         error = None if done.cancelled() else done.exception()
         if error is not None and not isinstance(error, OSError):
             foreseen = all(isinstance(part, LeadershipLost) for part in leaves(error))
-            log.error("the controllers have ended: %s", cause(error), exc_info=None if foreseen else error)
+            log.error("the controllers have stopped: %s", cause(error), exc_info=None if foreseen else error)
         stop.set()
 
     task.add_done_callback(ended)

@@ -30,7 +30,7 @@ def read(arguments: argparse.Namespace) -> None:
         action = actions.get(name)
         if action is None or name in {"config", "help", "h"}:
             known = ", ".join(sorted(a for a in actions if len(a) > 1 and a not in {"config", "help"}))
-            parser.error(f"{arguments.config}: {name!r} is not known; known: {known}")
+            parser.error(f"{arguments.config}: {name!r} is unknown; known: {known}")
         if action.dest not in given:
             setattr(arguments, action.dest, _value(parser, f"{arguments.config}: {name}", action, value))
 
@@ -51,7 +51,7 @@ def _load(parser: argparse.ArgumentParser, path: Path) -> Mapping[str, Any]:
     if document is None:
         return {}
     if not isinstance(document, dict) or not all(isinstance(key, str) for key in document):
-        parser.error(f"--config: {path}: names of flags and their values are expected")
+        parser.error(f"--config: {path}: a mapping of flag names to values is expected")
     return document
 
 
@@ -78,7 +78,7 @@ def _converted(parser: argparse.ArgumentParser, where: str, action: argparse.Act
     except (ValueError, argparse.ArgumentTypeError) as error:
         parser.error(f"{where}: {error}")
     if action.choices is not None and made not in action.choices:
-        parser.error(f"{where}: {text!r} is none of {', '.join(map(str, action.choices))}")
+        parser.error(f"{where}: {text!r} is not one of {', '.join(map(str, action.choices))}")
     return made
 
 

@@ -41,7 +41,7 @@ def parse(words: Sequence[str], *, default: str = "Cluster") -> tuple[Subject, l
             namespace, _, name = rest[0].rpartition("/")
             return Subject(kind_of(first), namespace, name), rest[1:]
         if kind_of(first) == default:
-            raise BadSubject(f"{first} without a name: KIND/NAME or KIND NAME is expected")
+            raise BadSubject(f"{first} needs a name: KIND/NAME or KIND NAME is expected")
     return Subject(default, "", first), rest
 
 

@@ -21,7 +21,7 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = {controller: tables for controller, tables in chosen.items() if tables}
     if not chosen:
         names = "\n".join(f"  {c}/{t.name}" for c, tables in catalogue().items() for t in tables)
-        print(f"clusterwright tables: no table {arguments.name!r}; there are:\n{names}", file=sys.stderr)
+        print(f"clusterwright tables: no table {arguments.name!r}; known tables:\n{names}", file=sys.stderr)
         return 2
     if arguments.output == "json":
         items = [{"controller": c, **as_json(t)} for c, tables in chosen.items() for t in tables]

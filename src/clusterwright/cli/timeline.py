@@ -17,7 +17,6 @@ from clusterwright.api.meta import Json, ObjectKey, Unstructured
 from clusterwright.cli import connect, subjects
 from clusterwright.cli.errors import Failed, Usage
 from clusterwright.cli.files import read_bundle
-from clusterwright.cli.following import changes, of_cluster
 from clusterwright.cli.record import gather
 from clusterwright.cli.upflags import duration
 from clusterwright.offline.bundle import Bundle, assemble
@@ -26,6 +25,7 @@ from clusterwright.offline.timeline import Moment, Sort, timeline
 from clusterwright.offline.verdict_times import moments
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import NotFound
+from clusterwright.runtime.following import changes, of_cluster
 
 _CALM: Final = frozenset({"Deleting", "Paused", "Remediating", "RollingOut", "ScalingUp", "ScalingDown", "Updating"})
 """Conditions that are normal while they are not True."""
@@ -92,7 +92,7 @@ def _moment(since: str, now: datetime) -> str:
         try:
             given = now - duration(since)
         except argparse.ArgumentTypeError as error:
-            raise Usage(f"--since {since}: neither a duration such as 30m nor a time in RFC 3339 ({error})") from None
+            raise Usage(f"--since {since}: a duration such as 30m or a time in RFC 3339 is expected ({error})") from None
     return f"{given.astimezone(UTC) if given.tzinfo else given:%Y-%m-%dT%H:%M:%SZ}"
 
 

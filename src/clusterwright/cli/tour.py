@@ -19,8 +19,8 @@ from clusterwright.api.wellknown import CORE_GROUP
 from clusterwright.cli import connect, main
 from clusterwright.cli.defaults import KUBERNETES_VERSION, WAIT_SECONDS
 from clusterwright.cli.errors import Failed
-from clusterwright.cli.following import states
 from clusterwright.cli.program import as_called
+from clusterwright.runtime.following import states
 from clusterwright.runtime.kubeconfig import Kubeconfig
 from clusterwright.runtime.rest import RestClient
 
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         for step in _STEPS:
             print(f"\n# {step.__doc__}", flush=True)
             step(guide)
-    print(f"\nThat was it. `{as_called()} up --demo` starts a plane that stays.")
+    print(f"\nThe tour is over. `{as_called()} up --demo` starts a plane that stays.")
     return 0
 
 
@@ -98,7 +98,7 @@ class _Guide:
         try:
             asyncio.run(self._with_client(wait))
         except TimeoutError:
-            raise Failed(f"the Machines did not get there within {WAIT_SECONDS:g} s") from None
+            raise Failed(f"the Machines did not reach the state within {WAIT_SECONDS:g} s") from None
         return found
 
     async def _with_client(self, do: Callable[[RestClient], Awaitable[None]]) -> None:

@@ -13,7 +13,7 @@ from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineHealthCheck, MachinePool, MachineSet
 from clusterwright.api.meta import Condition, Object, Unstructured
 from clusterwright.api.wellknown import CONTROL_PLANE_LABEL, UPGRADE_STEP_ANNOTATION
-from clusterwright.conditions import get, v1beta1
+from clusterwright.conditions import get, is_false, v1beta1
 from clusterwright.conditions.foreign import InvalidConditions, conditions_of
 from clusterwright.offline.complaints import references
 
@@ -30,6 +30,10 @@ class Branch:
     """The kind of the object; empty for a line that only groups others."""
     replicas: str = ""
     """The ready and wanted replicas of an object that has replicas."""
+    version: str = ""
+    """The Kubernetes version that the object wants."""
+    up_to_date: str = ""
+    """The up-to-date and wanted replicas where not all are up to date; `no` for a Machine that is not."""
     is_deleting: bool = False
 
 
@@ -135,9 +139,14 @@ def _object(obj: Object, type_: str, children: tuple[Branch, ...]) -> Branch:
     status = getattr(obj, "status", None)
     conditions = tuple(getattr(status, "conditions", ()))
     is_deleting = obj.metadata.deletion_timestamp is not None
-    counts = _counts(getattr(getattr(obj, "spec", None), "replicas", None), getattr(status, "ready_replicas", None))
+    spec = getattr(obj, "spec", None)
+    wanted = getattr(spec, "replicas", None)
+    counts = _counts(wanted, getattr(status, "ready_replicas", None))
+    template = getattr(getattr(spec, "template", None), "spec", None)
+    version = str(getattr(spec, "version", "") or getattr(template, "version", "") or "")
+    current = _outdated(wanted, getattr(status, "up_to_date_replicas", None)) or ("no" if is_false(conditions, "UpToDate") else "")
     label = f"{obj.kind}/{obj.metadata.name}{' (deleting)' if is_deleting else ''}"
-    return Branch(label, get(conditions, type_), children, conditions, obj.kind, counts, is_deleting)
+    return Branch(label, get(conditions, type_), children, conditions, obj.kind, counts, version, current, is_deleting)
 
 
 def _foreign(prefix: str, obj: Unstructured, type_: str) -> Branch:
@@ -148,11 +157,20 @@ def _foreign(prefix: str, obj: Unstructured, type_: str) -> Branch:
     is_deleting = obj.metadata.deletion_timestamp is not None
     label = f"{prefix}{obj.kind}/{obj.metadata.name}{' (deleting)' if is_deleting else ''}"
     counts = _counts(obj.at("spec", "replicas"), obj.at("status", "readyReplicas"))
-    return Branch(label, get(conditions, type_), (), conditions, obj.kind, counts, is_deleting)
+    version = obj.at("spec", "version")
+    current = _outdated(obj.at("spec", "replicas"), obj.at("status", "upToDateReplicas"))
+    return Branch(
+        label, get(conditions, type_), (), conditions, obj.kind, counts, version if isinstance(version, str) else "", current, is_deleting
+    )
 
 
 def _counts(wanted: Any, ready: Any) -> str:
     return f"{ready if isinstance(ready, int) else 0}/{wanted}" if isinstance(wanted, int) else ""
+
+
+def _outdated(wanted: Any, current: Any) -> str:
+    """Return how many replicas are up to date, if not all are."""
+    return f"{current}/{wanted}" if isinstance(wanted, int) and isinstance(current, int) and current < wanted else ""
 
 
 def age(since: datetime | None, now: datetime) -> str:

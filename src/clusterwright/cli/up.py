@@ -52,13 +52,15 @@ def check(arguments: argparse.Namespace) -> argparse.Namespace:
     settings.read(arguments)
     engines.check(arguments)
     if arguments.against and arguments.engine:
-        parser.error("--engine: the embedded API server is needed; with --against machines are their own provider's")
+        parser.error("--engine: this needs the embedded API server; with --against, another provider makes the machines")
     if arguments.against and arguments.no_controllers:
-        parser.error("--against and --no-controllers together leave nothing to run")
+        parser.error("--against and --no-controllers cannot be combined: nothing would run")
     if not arguments.against:
         for flag in ("webhook_port", "install_crds"):
             if getattr(arguments, flag) not in {None, False}:
-                parser.error(f"--{flag.replace('_', '-')} needs --against: the embedded API server has our kinds, admission and conversion")
+                parser.error(
+                    f"--{flag.replace('_', '-')} needs --against: the embedded API server always has our kinds, admission and conversion"
+                )
         _check_places(parser, arguments)
     running.check(arguments, embedded=not arguments.against)
     return arguments
@@ -78,7 +80,7 @@ def _check_places(parser: argparse.ArgumentParser, arguments: argparse.Namespace
             with TemporaryFile(dir=folder):
                 pass
         except OSError as error:
-            parser.error(f"{flag}: nothing can be written in {folder}: {error.strerror}")
+            parser.error(f"{flag}: {folder} is not writable: {error.strerror}")
     for flag, path in (("--kubeconfig", kubeconfig), ("--audit-log", arguments.audit_log)):
         if path is not None and path.is_dir():
             parser.error(f"{flag}: {path} is a directory")
@@ -117,7 +119,7 @@ async def _run(arguments: argparse.Namespace) -> int:
         server.broken.add_done_callback(lambda _: stop.set())
         kept = f"data in {data_dir}" if data_dir is not None else "in memory only"
         print(f"clusterwright API server is ready at {server.url} ({kept})", flush=True)
-        print(f"for kubectl: export KUBECONFIG={shlex.quote(str(kubeconfig.absolute()))}", flush=True)
+        print(f"to use kubectl: export KUBECONFIG={shlex.quote(str(kubeconfig.absolute()))}", flush=True)
         transport = InProcessTransport(server.server)
         garbage.settle()
         if not arguments.no_controllers:
@@ -128,7 +130,7 @@ async def _run(arguments: argparse.Namespace) -> int:
             started = running.start(arguments, stack, manager, cloud, stop)
         page = started.manager if started is not None else None
         server.server.report = page.report if page is not None else None
-        await webview.open_page(stack, server, page, judge, clock=clock, random=random, keys=keys, told=link.tell)
+        await webview.open_page(stack, server, page, judge, clock=clock, random=random, keys=keys, told=link.tell, folder=data_dir)
         stack.push_async_callback(_cancel, asyncio.create_task(_tell(arguments, RestClient(transport, clock=clock), clock, judge, link)))
         # until here Ctrl-C gives up; from here it ends what runs
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)

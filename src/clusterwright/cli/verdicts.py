@@ -44,10 +44,10 @@ class Teller:
     def _count(self) -> None:
         number = len(self._judge.households.clusters())
         if number > MOST:
-            self._say(f"more than {MOST} clusters: from now on only `get clusters`, `explain` and the web view tell how they are")
+            self._say(f"more than {MOST} clusters: from now on, use `get clusters`, `explain` or the web view")
             self._is_over = True
         elif number > MANY and not self._are_many:
-            self._say(f"more than {MANY} clusters: from now on only trouble is told, and its end")
+            self._say(f"more than {MANY} clusters: from now on, only problems and their end are printed")
         self._are_many = number > MANY
 
     def _tell(self, key: ObjectKey, verdict: Verdict) -> None:

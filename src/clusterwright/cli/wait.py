@@ -12,7 +12,7 @@ from typing import Any, Final
 from clusterwright.api.meta import Json
 from clusterwright.cli import connect, discovery, jsonpath, subjects
 from clusterwright.cli.errors import Failed, Usage
-from clusterwright.cli.following import follow
+from clusterwright.runtime.following import follow
 
 Goal = Callable[[Json | None], "tuple[bool, str]"]
 """Return whether an object (None: it does not exist) has reached the goal, and its present state."""
@@ -49,7 +49,7 @@ def _condition(obj: Json | None, type_: str, status: str) -> tuple[bool, str]:
     conditions = ((obj or {}).get("status") or {}).get("conditions") or ()
     found: dict[str, Any] = next((c for c in conditions if c["type"].lower() == type_.lower()), {})
     if not found:
-        return False, f"{type_} is not there"
+        return False, f"{type_} is missing"
     generation = (obj or {})["metadata"].get("generation")
     is_old = bool(generation and found.get("observedGeneration") and found["observedGeneration"] < generation)
     told = f"{found['type']}={found['status']} {found.get('reason', '')}: {found.get('message', '')}"
@@ -58,7 +58,7 @@ def _condition(obj: Json | None, type_: str, status: str) -> tuple[bool, str]:
 
 def _value(obj: Json | None, find: Callable[[Any], list[Any]], wanted: str | None) -> tuple[bool, str]:
     values = [jsonpath.shown(value) for value in find(obj)] if obj is not None else []
-    told = ", ".join(values) or "nothing is there"
+    told = ", ".join(values) or "nothing found"
     return (bool(values) if wanted is None else wanted in values), told
 
 
@@ -88,4 +88,4 @@ async def _run(arguments: argparse.Namespace, subject: subjects.Subject, reached
         except TimeoutError:
             missed = f"{_MISSED.get(arguments.goal, f'{arguments.goal} does not hold')} after {arguments.timeout:g} s"
             raise Failed(f"{name}: {missed}: {told}") from None
-    raise AssertionError("a watch has no end")
+    raise AssertionError("the watch ended")

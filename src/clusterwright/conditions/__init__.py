@@ -1,7 +1,7 @@
 """The algebra of conditions: get, set, mirror, aggregate, summarize, merge, three-way patch. Pure.
 
-Conditions are tuples of `api.meta.Condition`; every function answers a new tuple or a new condition. What reports conditions
-is a `Reporter` (kind, name, conditions); `reporter(obj)` makes one of a typed object or an `Unstructured`. The usual calls:
+Conditions are tuples of `api.meta.Condition`; every function returns a new tuple or a new condition. An object with conditions is a
+`Reporter` (kind, name, conditions); `reporter(obj)` makes one of a typed object or an `Unstructured`. The usual calls:
 
     conditions = set_condition(conditions, Condition(type="Ready", ...), generation=cluster.metadata.generation, now=now)
     is_true(conditions, "Available")

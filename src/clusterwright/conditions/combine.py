@@ -1,4 +1,4 @@
-"""New conditions out of others: mirror one, aggregate one type over many objects, summarize many types of one object."""
+"""Derive conditions from others: mirror one, aggregate one type over many objects, summarise many types of one object."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOT_YET_REPORTED = "NotYetReported"
 
 
 class NothingToMerge(ValueError):
-    """The call cannot give a condition: no inputs, or options that contradict each other. A mistake of the caller."""
+    """There are no inputs, or the options contradict each other: a mistake of the caller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,8 @@ class Fallback:
 def mirror(conditions: Iterable[Condition], type: str, *, target: str = "", fallback: Fallback | None = None) -> Condition:
     """Return the condition of that type as `target` (default: the same type), with its own transition time.
 
-    Not reported: the fallback, else Unknown/NotYetReported. Foreign objects: pass `conditions_of(obj)`, which may raise.
+    If it is not reported, return the fallback, else Unknown/NotYetReported. For foreign objects, pass `conditions_of(obj)`, which may
+    raise.
     """
     found = get(conditions, type)
     target = target or type
@@ -69,7 +70,7 @@ def summary(
 ) -> Condition:
     """Return the condition of many types of one object; a type that is not reported counts as Unknown, unless it may be missing.
 
-    `overrides` replace conditions of the source for this computation only; each must be there and be named once.
+    `overrides` replace conditions of the source for this computation only; each must exist and be named once.
     """
     if not types:
         raise NothingToMerge("no condition types to summarize")

@@ -1,4 +1,4 @@
-"""Conditions of objects whose kind we do not know. Nothing about their shape may be assumed."""
+"""Conditions of objects of unknown kinds. Their shape may be anything."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ NO_REASON = "NoReasonReported"
 
 
 class InvalidConditions(ValueError):
-    """The object's conditions cannot be read; the text says what is wrong, in words fit for a condition's message."""
+    """The object's conditions are malformed; the text says why, suitable for a condition's message."""
 
 
 def conditions_of(obj: Unstructured | Mapping[str, Any]) -> tuple[Condition, ...]:
     """Return the conditions that an object of any kind reports; raises InvalidConditions.
 
-    `status.v1beta2.conditions` wins if it is a list, even an empty one; else `status.conditions`; neither being a list means
-    that there are none. One bad item spoils the whole list, because it cannot be told what else is wrong.
+    `status.v1beta2.conditions` takes precedence if it is a list, even an empty one; else `status.conditions`; if neither is a list, there
+    are none. One bad item makes the whole list invalid, because other items may be wrong, too.
     """
     source = obj if isinstance(obj, Unstructured) else Unstructured(obj)
     for path in (("status", "v1beta2", "conditions"), ("status", "conditions")):
@@ -34,7 +34,7 @@ def conditions_of(obj: Unstructured | Mapping[str, Any]) -> tuple[Condition, ...
 
 
 def parse_conditions(items: list[Any] | tuple[Any, ...]) -> tuple[Condition, ...]:
-    """JSON items as conditions, of the old or the new form (severity is dropped); items that are not objects are skipped."""
+    """Return JSON items as conditions, of the new or the old form (severity is dropped); items that are not objects are skipped."""
     return tuple(_condition(item) for item in items if isinstance(item, Mapping))
 
 

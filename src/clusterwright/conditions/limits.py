@@ -1,7 +1,7 @@
-"""Conditions that the API server takes, whatever was reported to us.
+"""Make conditions valid for the API server, whatever was reported to us.
 
-A mirrored reason may break the pattern and a message may be endless; one such field would make the API server refuse the whole
-status, again and again. What does not fit is cut, and a reason that is none goes to the front of the message.
+A mirrored reason may violate the pattern and a message may be too long; one such field would make the API server refuse the whole status,
+again and again. Long texts are cut, and an invalid reason is moved to the front of the message.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CUT: Final = "... (cut)"
 
 
 def fit(condition: Condition) -> Condition:
-    """Return the condition within the limits of the API; the very same one if it is."""
+    """Return the condition within the limits of the API; the same object if it already is."""
     reason, message = condition.reason, condition.message
     if len(reason) <= _MOST_REASON and _REASON.fullmatch(reason) and len(message) <= _MOST_MESSAGE:
         return condition
@@ -45,5 +45,5 @@ def fit_v1beta1(condition: V1Beta1Condition) -> V1Beta1Condition:
 
 
 def cut(text: str, most: int) -> str:
-    """Return the text, or as much of it as fits, and a sign that it goes on."""
+    """Return the text, or its beginning with an ellipsis if it is too long."""
     return text if len(text) <= most else text[: most - len(_CUT)] + _CUT

@@ -36,19 +36,19 @@ def has(conditions: Iterable[Condition], type: str) -> bool:
 
 
 def is_true(conditions: Iterable[Condition], type: str) -> bool:
-    """Reported and True."""
+    """Return whether the type is reported and True."""
     found = get(conditions, type)
     return found is not None and found.status == "True"
 
 
 def is_false(conditions: Iterable[Condition], type: str) -> bool:
-    """Reported and False."""
+    """Return whether the type is reported and False."""
     found = get(conditions, type)
     return found is not None and found.status == "False"
 
 
 def is_unknown(conditions: Iterable[Condition], type: str) -> bool:
-    """Unknown; a condition that is not reported counts as unknown."""
+    """Return whether the type is Unknown; a missing condition counts as unknown."""
     found = get(conditions, type)
     return found is None or found.status == "Unknown"
 
@@ -66,7 +66,7 @@ def message_of(conditions: Iterable[Condition], type: str) -> str:
 
 
 def sort_conditions(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
-    """In the order in which people read them: availability first, Paused and Deleting last, unknown types by name before those."""
+    """Return conditions in reading order: availability first, Paused and Deleting last, unknown types by name before those."""
     return tuple(sorted(conditions, key=_position))
 
 
@@ -80,9 +80,8 @@ def set_condition(
 ) -> tuple[Condition, ...]:
     """Return the list with the condition in it.
 
-    The transition time moves only with the status: to the one that `condition` carries (mirrored conditions), else to `now`;
-    whole seconds. observedGeneration is `generation`; None keeps the one that `condition` carries. If nothing changes, the
-    very same tuple comes back.
+    The transition time moves only with the status: to the one that `condition` carries (mirrored conditions), else to `now`; whole seconds.
+    observedGeneration is `generation`; None keeps the one that `condition` carries. If nothing changes, the same tuple is returned.
     """
     since = condition.last_transition_time or now
     since = since.astimezone(UTC).replace(microsecond=0)

@@ -1,4 +1,4 @@
-"""Many conditions become one: classification, precedence and the wording of messages.
+"""Merge many conditions into one: classification, precedence and messages.
 
 Two operations share the steps. A summary merges several types of one object, an aggregate one type of several objects. Each
 condition is an issue, an unknown or an info; the worst class decides status and reason; the message lists what matters.
@@ -34,7 +34,7 @@ class Priority(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reporter:
-    """The objects that report conditions. `control_plane` is true for control-plane Machines only: they are named first."""
+    """The objects that report conditions. `control_plane` is true only for control-plane Machines, which are named first."""
 
     kind: str
     name: str
@@ -43,7 +43,7 @@ class Reporter:
 
 
 def reporter(obj: Object | Unstructured) -> Reporter:
-    """Return the reporter that an object is; raises InvalidConditions for an Unstructured whose conditions cannot be read."""
+    """Return an object as a reporter; raises InvalidConditions for an Unstructured with malformed conditions."""
     metadata = obj.metadata
     control_plane = obj.kind == "Machine" and CONTROL_PLANE_LABEL in metadata.labels
     if isinstance(obj, Unstructured):
@@ -64,7 +64,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Reasons:
-    """The reason of the result when the worst input is an issue, an unknown, or only info."""
+    """The reason of the result if the worst input is an issue, an unknown, or only info."""
 
     issue: str = "IssuesReported"
     unknown: str = "UnknownReported"
@@ -72,7 +72,7 @@ class Reasons:
 
 
 def default_priority(condition: Condition, negative: Iterable[str] = ()) -> Priority:
-    """By status and polarity: what should be True and is False is an issue; of negative polarity, the other way round."""
+    """Return the priority by status and polarity: False is an issue; with negative polarity, True is."""
     if condition.status == "True":
         return Priority.ISSUE if condition.type in negative else Priority.INFO
     if condition.status == "False":
@@ -82,9 +82,9 @@ def default_priority(condition: Condition, negative: Iterable[str] = ()) -> Prio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy:
-    """How to merge. `negative` names the input types of negative polarity, `target_negative` says that the result has it.
+    """The rules of a merge. `negative` names the input types of negative polarity, `target_negative` is the polarity of the result.
 
-    `priority` may classify a condition; None leaves it to status and polarity. `transform` may change the lines of a summary.
+    `priority` may classify a condition; None selects the default. `transform` may change the lines of a summary.
     """
 
     reasons: Reasons = Reasons()
@@ -102,7 +102,7 @@ class Strategy:
 def merge(
     operation: Literal["Summary", "Aggregate"], conditions: Sequence[Named], types: Sequence[str], strategy: Strategy
 ) -> tuple[str, str, str]:
-    """Status, reason and message of many conditions together; `conditions` must not be empty."""
+    """Return status, reason and message of many conditions together; `conditions` must not be empty."""
     order = {t: n for n, t in enumerate(types)}  # a type that is named twice stands where it is named last
     ordered = sorted(conditions, key=lambda c: (order.get(c.condition.type, 0), c.condition.last_transition_time or _ZERO_TIME))
     classified = [(strategy.classify(c.condition), c) for c in ordered]
@@ -129,7 +129,7 @@ def _summary_message(classified: Sequence[tuple[Priority, Named]], status: str, 
 
 
 def indented(message: str) -> str:
-    """Return a message as it follows `* Type:`: on the same line, or below it, deeper, if it has lines or bullets of its own."""
+    """Return a message as it follows `* Type:`: on the same line, or below it, indented, if it has lines or bullets."""
     if "\n" not in message and not _BULLET.search(message):
         return f" {message}"
     lines = message.split("\n")
@@ -140,7 +140,7 @@ def indented(message: str) -> str:
 
 
 class _Group:
-    """All objects of one kind that report the same text."""
+    """All objects of one kind with the same text."""
 
     __slots__ = ("kind", "message", "reporters")
 
@@ -150,11 +150,11 @@ class _Group:
         self.reporters: list[tuple[bool, str]] = []
 
     def names(self) -> list[str]:
-        """Control-plane Machines first."""
+        """Return the names, control-plane Machines first."""
         return [name for _, name in sorted(self.reporters)]
 
     def rank(self) -> str:
-        """Decides between groups that are equal otherwise: the names as they arrived."""
+        """Return the tie-breaker between otherwise equal groups: the names in their original order."""
         return ",".join(name for _, name in self.reporters)
 
 
@@ -207,7 +207,7 @@ _COMPONENTS: Final = ("* APIServer", "* ControllerManager", "* Scheduler", "* Et
 
 
 def group_control_plane_components(lines: list[str]) -> list[str]:
-    """Return one line `* Control plane components:` in place of those about static Pods, if they are several and say the same."""
+    """Return one line `* Control plane components:` instead of those about static Pods, if they are several with the same text."""
     texts = [line.partition(":")[2] for line in lines if _is_component(line)]
     if len(texts) < 2 or len(set(texts)) > 1:
         return lines

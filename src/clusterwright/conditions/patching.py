@@ -1,4 +1,4 @@
-"""Three-way merge of condition lists: what we changed, onto what is there by now."""
+"""Three-way merge of condition lists: apply our changes to the current list."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from clusterwright.conditions.lists import delete_condition, get, set_condition,
 
 
 class ConditionConflict(Exception):
-    """Another process changed a condition that we changed too, and it is not one that we own."""
+    """Another process changed a condition that we also changed and do not own."""
 
     def __init__(self, type: str, what: str, operation: str) -> None:
         super().__init__(
@@ -28,9 +28,9 @@ def patch_conditions(
     owned: Collection[str] = (),
     force: bool = False,
 ) -> tuple[Condition, ...]:
-    """`latest` with the changes from `before` to `after` worked in, sorted if there are any; raises ConditionConflict.
+    """Return `latest` with the changes from `before` to `after`, sorted if there are any; raises ConditionConflict.
 
-    For `owned` types (all of them with `force`) our value wins. For others, an equal change made elsewhere is kept with its
+    For `owned` types (all of them with `force`) our value takes precedence. For others, an equal change made elsewhere is kept with its
     time, and a different one is a conflict. Types that we did not change stay as they are in `latest`.
     """
     merged, changed = latest, False

@@ -1,7 +1,7 @@
-"""The deprecated v1beta1 conditions, with severities: the same verbs, other rules.
+"""The deprecated v1beta1 conditions, with severities: the same functions with other rules.
 
-A condition that holds has no reason; one that does not has a reason and a severity. Merging groups by status and severity,
-and the worst group speaks: False/Error, False/Warning, False/Info, True, Unknown, and last False without a severity.
+A true condition has no reason; a false one has a reason and a severity. Merging groups by status and severity, and the worst group decides:
+False/Error, False/Warning, False/Info, True, Unknown, and last False without a severity.
 """
 
 from __future__ import annotations
@@ -29,34 +29,34 @@ def get(conditions: Iterable[V1Beta1Condition], type: str) -> V1Beta1Condition |
 
 
 def is_true(conditions: Iterable[V1Beta1Condition], type: str) -> bool:
-    """Reported and True."""
+    """Return whether the type is reported and True."""
     found = get(conditions, type)
     return found is not None and found.status == "True"
 
 
 def is_false(conditions: Iterable[V1Beta1Condition], type: str) -> bool:
-    """Reported and False."""
+    """Return whether the type is reported and False."""
     found = get(conditions, type)
     return found is not None and found.status == "False"
 
 
 def true(type: str) -> V1Beta1Condition:
-    """Return a condition that holds."""
+    """Return a true condition."""
     return V1Beta1Condition(type=type, status="True")
 
 
 def false(type: str, reason: str, severity: str, message: str = "") -> V1Beta1Condition:
-    """Return a condition that does not hold, and how bad that is: Error, Warning or Info."""
+    """Return a false condition with its severity: Error, Warning or Info."""
     return V1Beta1Condition(type=type, status="False", reason=reason, severity=severity, message=message)
 
 
 def sort_conditions(conditions: Iterable[V1Beta1Condition]) -> tuple[V1Beta1Condition, ...]:
-    """Ready first, the others by type."""
+    """Return conditions sorted: Ready first, the others by type."""
     return tuple(sorted(conditions, key=lambda c: (c.type != READY, c.type)))
 
 
 def same_state(a: V1Beta1Condition, b: V1Beta1Condition) -> bool:
-    """Equal but for the time."""
+    """Return whether conditions are equal except for the time."""
     return (a.type, a.status, a.reason, a.severity, a.message) == (b.type, b.status, b.reason, b.severity, b.message)
 
 
@@ -87,9 +87,9 @@ def delete_condition(conditions: tuple[V1Beta1Condition, ...], type: str) -> tup
 
 
 def of_foreign(obj: Unstructured) -> tuple[V1Beta1Condition, ...]:
-    """`status.conditions` of an object of any kind, read as v1beta1 conditions.
+    """Return `status.conditions` of an object of any kind as v1beta1 conditions.
 
-    An item of a wrong form spoils the list: then nothing is reported. A condition whose status is none is left out.
+    One malformed item makes the list empty. A condition with an invalid status is left out.
     """
     items = obj.at("status", "conditions")
     if not isinstance(items, list | tuple) or not all(_is_condition(item) for item in items):
@@ -132,7 +132,7 @@ class Located:
 
     @property
     def status(self) -> str:
-        """The status with polarity worked in."""
+        """Return the status, inverted for negative polarity."""
         given = self.condition.status if self.condition else ""
         return {"True": "False", "False": "True"}.get(given, given) if self.negative else given
 
@@ -147,10 +147,10 @@ def reporter_conditions(obj: Object) -> tuple[V1Beta1Condition, ...]:
 def merge(
     located: Sequence[Located], target: str, *, types: Sequence[str] = (), steps: int | None = None, source_ref: bool = False
 ) -> V1Beta1Condition | None:
-    """Return what the worst group says; None if there is nothing.
+    """Return the status and texts of the worst group; None if there are no conditions.
 
-    `types`: whose reason counts first within the group. `steps`: the message becomes `N of <steps> completed`. `source_ref`:
-    the reason names the reporter.
+    `types`: the order in which reasons count within the group. `steps`: the message becomes `N of <steps> completed`. `source_ref`: the
+    reason names the reporter.
     """
     groups: dict[tuple[str, str], list[Located]] = {}
     for one in located:
@@ -203,7 +203,7 @@ def summary(
     step_counter_if_only: Sequence[str] | None = None,
     source_ref: bool = False,
 ) -> V1Beta1Condition | None:
-    """Ready as the summary of the given types (default: all but Ready) that exist; None if none does.
+    """Return Ready as the summary of the given types (default: all except Ready) that exist; None if none does.
 
     `step_counter`: the message counts the steps done. `step_counter_if_only`: but only while nothing else is reported.
     """
@@ -219,7 +219,7 @@ def summary(
 def aggregate(
     reporters: Sequence[tuple[str, str, Iterable[V1Beta1Condition]]], target: str, *, step_counter: bool = True, source_ref: bool = False
 ) -> V1Beta1Condition | None:
-    """`target` as the aggregate of Ready over (kind, name, conditions); None if nobody reports it."""
+    """Return `target` as the aggregate of Ready over (kind, name, conditions); None if no object reports it."""
     located = [Located(kind, name, get(conditions, READY)) for kind, name, conditions in reporters]
     return merge(located, target, steps=len(reporters) if step_counter else None, source_ref=source_ref)
 
@@ -233,7 +233,7 @@ def patch_conditions(
     owned: Collection[str] = (),
     force: bool = False,
 ) -> tuple[V1Beta1Condition, ...]:
-    """Three-way merge as `conditions.patch_conditions`; raises ConditionConflict."""
+    """Run a three-way merge as `conditions.patch_conditions`; raises ConditionConflict."""
     merged = latest
     for condition in after:
         old = get(before, condition.type)

@@ -1,4 +1,4 @@
-"""English as messages need it: plurals of kinds, and lists of names that stay short."""
+"""English words in messages: plurals of kinds, and short lists of names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from clusterwright.api.contract import pluralize
 
 
 def plural(word: str) -> str:
-    """Return the English plural, keeping the case of what stays: Machine -> Machines, Policy -> Policies, Class -> Classes."""
+    """Return the English plural, keeping the case: Machine -> Machines, Policy -> Policies, Class -> Classes."""
     if word.endswith("S"):
         return f"{word}es"  # an abbreviation
     many = pluralize(word.lower())
@@ -17,7 +17,7 @@ def plural(word: str) -> str:
 
 
 def names_with_limit(names: Iterable[str], limit: int) -> str:
-    """`a, b, c, ... (4 more)`: the first `limit` names as they come, and how many follow."""
+    """Return `a, b, c, ... (4 more)`: the first `limit` names in their order, and the number of the others."""
     listed = list(names)
     if len(listed) <= limit:
         return ", ".join(listed)

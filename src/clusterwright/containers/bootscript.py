@@ -1,8 +1,8 @@
-"""Bootstrap data as one shell script that runs inside the node, and what it leaves there. Pure.
+"""Bootstrap data as one shell script that runs inside the node, and its state files. Pure.
 
-The script runs detached, so that a plane that is restarted finds it again. It writes which step it is at, its output, and in the end its
-exit code to files in `STATE`. It stops at the first command that fails, as upstream's provider does.
-The script holds secrets: it is given to the node on standard input, is readable by root only, and is removed when it ends.
+The script runs detached, so that a restarted plane finds it again. It writes its current step, its output, and in the end its exit code to
+files in `STATE`. It stops at the first command that fails, as upstream's provider does. The script holds secrets: it is given to the node
+on standard input, is readable by root only, and is removed when it ends.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ from clusterwright.runtime.logging import redact
 
 STATE = "/var/lib/clusterwright"
 MOST_MESSAGE = 700
-"""Characters of a failed command's output that are repeated."""
+"""How many characters of a failed command's output are repeated."""
 IGNORED_KEYS: Mapping[str, str] = {
     "ntp": "a container has the clock of its host",
     "disk_setup": "a container has no disks",
     "fs_setup": "a container has no disks",
     "mounts": "a container has no disks; see extraMounts",
 }
-"""Parts of a cloud-config that have no meaning in a container."""
+"""Keys of a cloud-config without a meaning in a container."""
 
 START = (
     f"umask 077; mkdir -p {STATE} && cd {STATE} && cat > boot && "
     f"{{ setsid sh {STATE}/boot </dev/null >{STATE}/output 2>&1 & echo $! > pid; }}"
 )
-"""Takes the script on standard input and starts it."""
+"""The command that reads the script from standard input and starts it."""
 LOOK = (
     f"cd {STATE} 2>/dev/null && test -s pid || exit 0; "
     "echo started; cat exit 2>/dev/null || { kill -0 $(cat pid) 2>/dev/null && echo running; } || cat exit 2>/dev/null || echo lost; "
     "cat step 2>/dev/null || echo; echo $(($(date +%s) - $(stat -c %Y pid))); "
     "tail -c 8000 output 2>/dev/null; cat limits 2>/dev/null || true"
 )
-"""Prints how far the script has come; `progress` reads it."""
+"""The command that prints the state of the script; `progress` parses it."""
 
 
 _SYSTEM = (
     "i=0; while command -v systemctl >/dev/null && test $i -lt 60; do "
     "case $(systemctl is-system-running --wait 2>/dev/null) in running|degraded) break;; esac; i=$((i+1)); sleep 1; done"
 )
-"""Waits until systemd has started what it starts, where there is one: kubeadm needs containerd."""
+"""The command that waits until systemd is up, if the node has it: kubeadm needs containerd."""
 
 
 INOTIFY = {"max_user_instances": 1024, "max_user_watches": 524288}
@@ -61,15 +61,15 @@ LIMITS = "/proc/sys/fs/inotify"
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far the script has come."""
+    """The progress of the script."""
 
     is_started: bool = False
     is_over: bool = False
     failure: str = ""
-    """Why it ended without success, in one line, without secrets."""
+    """The reason of a failure, in one line, without secrets."""
     step: str = ""
     seconds: int = 0
-    """Since it was started."""
+    """The seconds since the start."""
 
 
 def script(config: CloudConfig) -> bytes:
@@ -104,7 +104,7 @@ def _steps(module: str, commands: Sequence[str]) -> list[str]:
 
 
 def program(command: str) -> str:
-    """Return what may be said of a command: its program, and what kubeadm is to do. Arguments may be secret."""
+    """Return the printable part of a command: its program, and kubeadm's subcommand. Arguments may be secret."""
     found = re.search(r"\bkubeadm (init|join)\b", command)
     if found:
         return found[0]
@@ -150,7 +150,7 @@ def _user(user: Mapping[str, Any]) -> list[str]:
 
 
 def progress(output: str) -> Progress:
-    """Return how far the script has come, from what `LOOK` printed."""
+    """Return the progress of the script, from the output of `LOOK`."""
     lines = output.split("\n")
     if lines[0] != "started" or len(lines) < 4:
         return Progress()
@@ -168,7 +168,7 @@ def progress(output: str) -> Progress:
 
 
 def essence(output: str) -> str:
-    """Return what matters of a failed command's output, in one line: its complaints, or its end; without secrets."""
+    """Return the essence of a failed command's output, in one line: its errors, or its end; without secrets."""
     lines = [line.strip() for line in redact(output).splitlines() if line.strip()]
     complaints = [line for line in lines if re.search(r"\berror|\[ERROR|fatal|cannot|failed|: raise it to", line, re.IGNORECASE)]
     text = "; ".join((complaints or lines)[-6:])

@@ -1,4 +1,4 @@
-"""The provider of containers in a manager: its controllers, and what the engine tells of."""
+"""The provider of containers in a manager: its controllers, and the events of the engine."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from clusterwright.runtime.manager import Manager
 log = get_logger(__name__)
 PROVIDERS = (DevContainers, DevLoadBalancers, DockerContainers, DockerLoadBalancers)
 RETRY = 5.0
-"""Seconds between two attempts to listen to an engine."""
+"""Seconds between two attempts to subscribe to the events of an engine."""
 MATTERS = frozenset({"start", "die", "died", "stop", "kill", "oom", "destroy", "remove", "restart", "pause", "unpause"})
 """The actions in events that can change the state of a machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """Where containers run, and what they are made of unless objects say otherwise."""
+    """The engine of containers, and the defaults for their images and settings."""
 
     engine: Engine
     node_image: str = NODE_IMAGE
-    """Without a tag, each machine's Kubernetes version is the tag."""
+    """The node image; without a tag, each machine's Kubernetes version is the tag."""
     load_balancer_image: str = ""
     entrypoint: Sequence[str] = ()
-    """Of nodes, instead of the image's."""
+    """The entrypoint of nodes, instead of the image's."""
     name_servers: Sequence[str] = ()
     network: str = naming.NETWORK
     has_modules: bool = True
@@ -44,7 +44,7 @@ class Host:
 
 
 def add(manager: Manager, host: Host) -> None:
-    """Let a manager make machines and clusters containers of a host."""
+    """Add controllers for machines and clusters of containers on a host to a manager."""
     site = Site(
         host.engine,
         manager.client,
@@ -62,7 +62,7 @@ def add(manager: Manager, host: Host) -> None:
 
 
 class Listening:
-    """Wakes objects when something happens to their containers. Where the engine does not answer, looks at intervals are all there is."""
+    """Requeues objects when something happens to their containers. While the engine does not answer, only regular checks remain."""
 
     def __init__(self, site: Site, clock: Clock) -> None:
         self._site = site
@@ -70,14 +70,14 @@ class Listening:
         self._complaint = ""
 
     async def run(self) -> None:
-        """Listen until it is cancelled."""
+        """Handle events until cancelled."""
         try:
             while True:
                 try:
                     await self._listen()
                 except (EngineError, ApiError) as error:
                     if str(error) != self._complaint:
-                        log.warning("The container engine tells nothing", error=str(error))
+                        log.warning("The container engine sends no events", error=str(error))
                     self._complaint = str(error)
                 await self._clock.sleep(RETRY)
         finally:
@@ -91,7 +91,7 @@ class Listening:
             self.heard(event)
 
     def heard(self, event: dict[str, Any]) -> None:
-        """Wake the object that an event is about."""
+        """Requeue the object that an event is about."""
         action, told = str(event.get("Action", "")), (event.get("Actor") or {}).get("Attributes") or {}
         if action not in MATTERS:
             return

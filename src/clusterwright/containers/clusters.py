@@ -23,7 +23,7 @@ from clusterwright.runtime.reconcile import Mapper, Watch
 
 
 def _of_machine(kind: type[InfraCluster]) -> Mapper:
-    """Return the infrastructure of the Cluster that a machine is of."""
+    """Return the infrastructure of a machine's Cluster."""
 
     async def map(machine: Object, reader: Reader) -> Sequence[ObjectKey]:
         key = ObjectKey(machine.metadata.namespace, machine.metadata.labels.get(CLUSTER_NAME_LABEL, ""))
@@ -35,7 +35,7 @@ def _of_machine(kind: type[InfraCluster]) -> Mapper:
 
 
 def _address_matters(old: Any, new: Any) -> bool:
-    """Return whether a machine came, goes, or has another address."""
+    """Return whether a machine appeared, is deleted, or has another address."""
     return (
         old is None
         or new is None
@@ -56,7 +56,7 @@ class _LoadBalancers(InfraClusters[Any]):
         site.providers.append(self)
 
     async def provision(self, obj: InfraCluster, cluster: Cluster) -> Infrastructure | Pending | None:
-        """Have a load balancer that knows the control plane's containers."""
+        """Create and configure a load balancer for the control plane's containers."""
         place = await self._place(obj, cluster)
         name = _name(place)
         try:
@@ -65,7 +65,7 @@ class _LoadBalancers(InfraClusters[Any]):
                 return await self._create(obj, place, name)
             demand_labels(seen, self._labels(place), name)
             if seen["State"].get("Restarting"):
-                raise ProvisionFailed(f"the load balancer {name} ends as soon as it is started: docker logs {name}")
+                raise ProvisionFailed(f"the load balancer {name} stops right after its start; see: docker logs {name}")
             if not seen["State"]["Running"]:
                 await self._engine.start(name)
                 return None
@@ -134,13 +134,13 @@ class _LoadBalancers(InfraClusters[Any]):
         return loadbalancer.configuration(await self._servers(place), has_ipv6=has_ipv6)
 
     async def _servers(self, place: naming.Place) -> dict[str, str]:
-        """Return the addresses of the control plane's containers that run."""
+        """Return the addresses of the control plane's running containers."""
         found = await self._engine.containers({**place.labels, naming.ROLE_LABEL: naming.CONTROL_PLANE})
         servers = {str(c["Names"][0]).lstrip("/"): _address(c) for c in found if c.get("State") == "running"}
         return {name: address for name, address in servers.items() if address}
 
     async def _configure(self, name: str, text: str) -> None:
-        """Give a load balancer its configuration, if it has another. Connections that are open stay open."""
+        """Configure a load balancer, if its configuration differs. Open connections stay open."""
         path = loadbalancer.PATH
         present = await self._engine.run(name, ["cat", path])
         if present.text == text:
@@ -171,7 +171,7 @@ class DevLoadBalancers(_LoadBalancers):
     watches = (Watch(DevMachine, _of_machine(DevCluster), when=_address_matters),)
 
     def concerns(self, obj: DevCluster) -> bool:
-        """Return whether the cluster is made of containers."""
+        """Return whether the cluster consists of containers."""
         return obj.spec.backend.docker is not None
 
 

@@ -1,4 +1,4 @@
-"""Images from the engine into the containerd of nodes."""
+"""Copy images from the engine into the containerd of nodes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ IMPORT_SECONDS = 600.0
 
 
 class NotLoaded(Exception):
-    """An image could not be put into a node; the text says why."""
+    """An image could not be loaded into a node; the text says why."""
 
 
 async def load(engine: Engine, images: Sequence[str], nodes: Sequence[str]) -> None:
-    """Put images that the engine has into nodes, which are containers that run; raises NotLoaded, EngineError."""
+    """Load images of the engine into nodes, which are running containers; raises NotLoaded, EngineError."""
     for image in images:
         if not await engine.has_image(image):
             raise NotLoaded(f"the container engine has no image {image}: pull or build it there first")

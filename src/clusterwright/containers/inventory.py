@@ -1,4 +1,4 @@
-"""Everything that planes have on an engine, found by its labels; and its removal."""
+"""List and remove everything that planes have on an engine, found by its labels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Found:
     cluster: ObjectKey
     kind: str
     object: str
-    """With the kind and the cluster's namespace: the object that it was made for."""
+    """The name of the object that it was made for, with kind and the cluster's namespace."""
     role: str
 
     @property
@@ -52,7 +52,7 @@ def _read(seen: dict[str, Any]) -> Found:
 
 
 def ownerless(found: Iterable[Found], plane: str, objects: Collection[tuple[str, ObjectKey]]) -> list[Found]:
-    """Return the containers of a plane whose objects do not exist any more. Pure."""
+    """Return the containers of a plane whose objects no longer exist. Pure."""
     return [one for one in found if one.plane == plane and one.owner not in objects]
 
 
@@ -68,7 +68,7 @@ async def remove(engine: Engine, unwanted: Sequence[Found]) -> None:
 
 
 async def remove_network(engine: Engine, name: str = naming.NETWORK) -> bool:
-    """Remove the network of all nodes if it is a plane's and no container is left in it. All planes of an engine share it."""
+    """Remove the network of all nodes if it belongs to a plane and has no container left. All planes of an engine share it."""
     network = await engine.network(name)
     if network is None or naming.PLANE_LABEL not in (network.get("Labels") or {}):
         return False

@@ -8,7 +8,7 @@ PORT = 6443
 PATH = "/usr/local/etc/haproxy/haproxy.cfg"
 IMAGE, TAG = "kindest/haproxy", "v20230606-42a2262b"
 COMMAND = ("haproxy", "-W", "-db", "-f", PATH)
-"""With a master that reads the configuration again on a signal and lets old workers end with their connections."""
+"""The command: a master that rereads the configuration on a signal and keeps old workers until their connections end."""
 RELOAD = "USR2"
 
 _HEAD = """\

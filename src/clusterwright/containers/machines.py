@@ -1,4 +1,4 @@
-"""Machines that are containers: created, booted from their bootstrap data, watched, removed."""
+"""Machines that are containers: create, boot from bootstrap data, watch, remove."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from clusterwright.runtime.client import Client
 
 KUBELET_CONFIG = "/etc/kubernetes/kubelet.conf"
 LOADED = f"{bootscript.STATE}/preloaded"
-"""Exists in a node when its images have been loaded."""
+"""The file in a node that shows that its images are loaded."""
 
 
 class _Containers(InfraMachines[Any]):
-    """A machine is a container. Nothing is kept in memory: every pass asks the engine."""
+    """Machines as containers. Nothing is kept in memory: every pass asks the engine."""
 
     finalizer = DEV_MACHINE_FINALIZER
     look: ClassVar[timedelta] = timedelta(seconds=2)
@@ -41,7 +41,7 @@ class _Containers(InfraMachines[Any]):
         site.providers.append(self)
 
     async def provision(self, obj: InfraMachine, machine: Machine) -> Server | Gone | Pending:
-        """Create the container, boot it, and look at it."""
+        """Create the container, boot it, and check it."""
         name = naming.container_name(obj.key)
         try:
             seen = await self._engine.inspect(name)
@@ -63,7 +63,7 @@ class _Containers(InfraMachines[Any]):
             raise ProvisionFailed(str(error)) from error
 
     async def remove(self, obj: InfraMachine, machine: Machine | None) -> bool:
-        """Remove the container with its volumes, however far it has come."""
+        """Remove the container with its volumes, in any state."""
         name = naming.container_name(obj.key)
         try:
             seen = await self._engine.inspect(name)
@@ -80,7 +80,7 @@ class _Containers(InfraMachines[Any]):
         backend = _backend(obj)
         if not self._site.allows_host_mounts and any(mount.host_path for mount in backend.extra_mounts):
             raise ProvisionFailed(
-                "extraMounts: paths of the host are refused, for they give the host away: "
+                "extraMounts: paths of the host are refused, because they give access to the host: "
                 "remove hostPath, or start the plane with --engine-allow-host-mounts"
             )
         image = backend.custom_image or self._site.image(machine.spec.version)
@@ -131,7 +131,7 @@ class _Containers(InfraMachines[Any]):
         return naming.Place(await self._site.plane(), ObjectKey(obj.metadata.namespace, cluster))
 
     async def _identity(self, obj: InfraMachine) -> dict[str, str]:
-        """Return the labels by which a container is known to be the machine's."""
+        """Return the labels that identify the machine's container."""
         return {
             naming.PLANE_LABEL: await self._site.plane(),
             naming.NAMESPACE_LABEL: obj.metadata.namespace,
@@ -142,7 +142,7 @@ class _Containers(InfraMachines[Any]):
     # ------------------------------------------------------------------------------------------------ boot
 
     async def _booted(self, obj: InfraMachine, machine: Machine, name: str) -> Pending | None:
-        """Start the bootstrap script, or look how far it has come. Return that; None: it has ended well. Raises ProvisionFailed."""
+        """Start the bootstrap script, or check its progress. Return that; None: it has succeeded. Raises ProvisionFailed."""
         looked = await self._engine.run(name, ["/bin/sh", "-c", bootscript.LOOK])
         found = bootscript.progress(looked.text)
         if found.failure:
@@ -154,7 +154,7 @@ class _Containers(InfraMachines[Any]):
         data = await self.bootstrap_data(machine)
         if data.format != "cloud-config":
             raise ProvisionFailed(
-                f"bootstrap data of the format {data.format} is not understood in containers: "
+                f"bootstrap data of the format {data.format} is not supported in containers: "
                 "set format: cloud-config in the KubeadmConfigSpec (spec.kubeadmConfigSpec.format of a KubeadmControlPlane)"
             )
         if backend.pre_load_images and not await self._loaded(name, obj, backend.pre_load_images):
@@ -171,7 +171,7 @@ class _Containers(InfraMachines[Any]):
         return Pending("Waiting for the bootstrap script")
 
     async def _loaded(self, name: str, obj: InfraMachine, images: Sequence[str]) -> bool:
-        """Have images in the node before it boots. Return whether they are."""
+        """Load images into the node before it boots. Return whether they are there."""
         marked = await self._engine.run(name, ["/bin/sh", "-c", f"test -f {LOADED}"])
         if marked.code == 0:
             return True
@@ -187,30 +187,30 @@ class _Containers(InfraMachines[Any]):
         return Server(provider_id=identity, addresses=_addresses(seen, obj.metadata.name), failure_domain=machine.spec.failure_domain or "")
 
     async def _identify(self, container: str, node: str) -> str:
-        """Write the machine's identity on its Node, unless kubelet was told one. Return the identity that the Node has."""
+        """Write the machine's identity on its Node, unless kubelet was given one. Return the identity of the Node."""
         kubectl = f"kubectl --kubeconfig {KUBELET_CONFIG}"
         patch = shlex.quote(json.dumps({"spec": {"providerID": naming.provider_id(container)}}))
         read = f"{kubectl} get node {node} -o 'jsonpath={{.spec.providerID}}'"
         line = f'id=$({read}) || exit 1; test -n "$id" || {kubectl} patch node {node} -p {patch} >/dev/null || exit 1; {read}'
         answered = await self._engine.run(container, ["/bin/sh", "-c", line])
         if answered.code:
-            raise ProvisionFailed(f"the Node {node} cannot be given its providerID: {bootscript.essence(answered.text)}")
+            raise ProvisionFailed(f"the providerID of Node {node} cannot be set: {bootscript.essence(answered.text)}")
         return answered.text.strip() or naming.provider_id(container)
 
 
 def has_labels(seen: dict[str, Any], labels: Mapping[str, str]) -> bool:
-    """Return whether a container that was inspected has these labels."""
+    """Return whether an inspected container has these labels."""
     return labels.items() <= (seen["Config"].get("Labels") or {}).items()
 
 
 def demand_labels(seen: dict[str, Any], labels: Mapping[str, str], name: str) -> None:
-    """Raise ProvisionFailed unless a container is what its labels should say."""
+    """Raise ProvisionFailed unless a container has the expected labels."""
     if not has_labels(seen, labels):
         raise ProvisionFailed(f"the name {name} is taken by a container of another plane or user: remove it, or choose another name")
 
 
 def _demand_in_time(found: bootscript.Progress, timeout: str | None) -> None:
-    """Raise ProvisionFailed while a machine takes longer to boot than it may."""
+    """Raise ProvisionFailed if a machine exceeds its boot time limit."""
     most = parse_duration(timeout) if timeout else None
     if most is not None and not found.is_over and found.seconds * 10**9 > most:
         raise ProvisionFailed(f"bootstrapping takes longer than bootstrapTimeout ({timeout}); it is at {found.step}")
@@ -226,12 +226,12 @@ def _stopped(seen: dict[str, Any], name: str, obj: InfraMachine) -> Server:
         provider_id=obj.spec.provider_id,
         addresses=obj.status.addresses,
         failure_domain=obj.status.failure_domain,
-        stopped=f"{why}; it is started by: docker start {name}",
+        stopped=f"{why}; to start it: docker start {name}",
     )
 
 
 def _backend(obj: InfraMachine) -> DockerMachineBackend:
-    """Return how a machine wants to be run."""
+    """Return the container settings of a machine."""
     if isinstance(obj, DevMachine):
         return obj.spec.backend.docker or DockerMachineBackend()
     if isinstance(obj, DockerMachine):
@@ -258,7 +258,7 @@ class DevContainers(_Containers):
     kind = DevMachine
 
     def concerns(self, obj: DevMachine) -> bool:
-        """Return whether the machine asks for a container."""
+        """Return whether the machine is to be a container."""
         return obj.spec.backend.docker is not None
 
 

@@ -1,6 +1,6 @@
 """Names and labels of containers, networks and volumes. Pure.
 
-The labels tell which plane, cluster and machine a thing is of, so that it can be found and removed even if the plane's data is lost.
+The labels name plane, cluster and machine, so that leftovers can be found and removed even if the plane's data are lost.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from clusterwright.api.meta import ObjectKey
 
 PREFIX = "clusterwright.dev/"
 PLANE_LABEL = PREFIX + "plane"
-"""The uid of the plane's namespace kube-system."""
+"""The label with the UID of the plane's namespace kube-system."""
 NAMESPACE_LABEL = PREFIX + "namespace"
 CLUSTER_LABEL = PREFIX + "cluster"
 KIND_LABEL = PREFIX + "kind"
 OBJECT_LABEL = PREFIX + "object"
-"""With the kind: the InfraMachine or InfraCluster that a container was made for."""
+"""The label with the name of the InfraMachine or InfraCluster of a container; another one has its kind."""
 ROLE_LABEL = PREFIX + "role"
 CONTROL_PLANE, WORKER, LOAD_BALANCER = "control-plane", "worker", "load-balancer"
 NETWORK = "clusterwright"
-"""The network of all nodes, so that clusters reach each other and one range of addresses is enough."""
+"""The network of all nodes: clusters reach each other, and one address range is enough."""
 PROVIDER_ID = "docker:////"
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The plane and the Cluster to which things belong, for their labels."""
+    """The plane and the Cluster of a container, for its labels."""
 
     plane: str
     cluster: ObjectKey
@@ -38,10 +38,10 @@ class Place:
 
 
 def container_name(machine: ObjectKey) -> str:
-    """Return the name of a machine's container. Names of a namespace other than `default` end in it."""
+    """Return the name of a machine's container. It ends in the namespace, unless that is `default`."""
     return machine.name if machine.namespace == "default" else f"{machine.name}.{machine.namespace}"
 
 
 def provider_id(container: str) -> str:
-    """Return the identity of a machine, as upstream's provider writes it."""
+    """Return the provider ID of a machine, in the format of upstream's provider."""
     return PROVIDER_ID + container

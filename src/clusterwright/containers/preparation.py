@@ -29,22 +29,22 @@ IGNORED = ("SystemVerification", "Swap", "FileContent--proc-sys-net-bridge-bridg
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Facts of the host that nodes are prepared for."""
+    """Facts of the host for the preparation of nodes."""
 
     has_old_cgroups: bool = False
-    """Whether its cgroups are of version 1."""
+    """Whether the host has cgroups of version 1."""
     name_servers: Sequence[str] = ()
-    """Its name servers, as containers reach them."""
+    """The host's name servers, as containers reach them."""
 
 
 def prepared(config: CloudConfig, settings: Settings) -> CloudConfig:
-    """Return bootstrap data changed for a node that is a container."""
+    """Return bootstrap data adapted to a node that is a container."""
     files = tuple(_configured(file, settings) if file.path in {INIT, JOIN} else file for file in config.files)
     return replace(config, files=files, early_commands=(*_name_servers(settings.name_servers), *config.early_commands))
 
 
 def _name_servers(servers: Sequence[str]) -> tuple[str, ...]:
-    """Return the command that replaces a name server that only the node itself can ask. The file is mounted: it cannot be replaced."""
+    """Return the command that replaces a name server that only the node itself can reach. The file is mounted: it cannot be replaced."""
     if not servers:
         return ()
     lines = "".join(f"nameserver {server}\\n" for server in servers)
@@ -65,7 +65,7 @@ def _configured(file: File, settings: Settings) -> File:
 
 
 def _registered(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document with the preflight checks that a container cannot pass among those that are ignored."""
+    """Return the document with the preflight checks ignored that fail in containers."""
     registration = dict(document.get("nodeRegistration") or {})
     present = list(registration.get("ignorePreflightErrors") or ())
     if "all" not in present:
@@ -74,7 +74,7 @@ def _registered(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _merged(documents: Sequence[Mapping[str, Any]], api_version: str, kind: str, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the documents with settings in the one of a kind, which is added if there is none. Settings that are there win."""
+    """Return the documents with settings merged into the one of a kind, which is added if missing. Existing settings take precedence."""
     found = [dict(d) for d in documents]
     for document in found:
         if document.get("kind") == kind:

@@ -1,4 +1,4 @@
-"""The engine with what is asked of it once: the plane's identity, its cgroups, images that are pulled, the network."""
+"""The engine with cached facts: the plane's identity, its cgroups, pulled images, the network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NODE_IMAGE = "kindest/node"
 
 
 class Site:
-    """Where the containers of one plane live."""
+    """The engine that runs the containers of one plane."""
 
     def __init__(
         self,
@@ -38,14 +38,14 @@ class Site:
         self.entrypoint = entrypoint
         self.name_servers = tuple(name_servers)
         self.has_modules = has_modules
-        """Whether the host has kernel modules that nodes may load."""
+        """Whether the host has kernel modules for nodes."""
         self.providers: list[InfraMachines[Any] | InfraClusters[Any]] = []
-        """Those that use it: events of the engine wake their objects."""
+        """The providers that use it: events of the engine requeue their objects."""
         self._reader = reader
         self._node_image = node_image
         self._network = network
         self.load_balancer_image = load_balancer_image
-        """Instead of the default, where a cluster names none."""
+        """The image for clusters that name none, instead of the default."""
         self.allows_host_mounts = allows_host_mounts
         """Whether machines may mount paths of the host."""
         self._plane = ""
@@ -55,13 +55,13 @@ class Site:
         self._failed: dict[str, str] = {}
 
     async def plane(self) -> str:
-        """Return the plane's identity: the uid of its namespace kube-system; raises ApiError."""
+        """Return the plane's identity: the UID of its namespace kube-system; raises ApiError."""
         if not self._plane:
             self._plane = (await self._reader.get(Namespace, ObjectKey("", "kube-system"))).metadata.uid
         return self._plane
 
     async def has_old_cgroups(self) -> bool:
-        """Return whether the host has cgroups of version 1; asked once."""
+        """Return whether the host has cgroups of version 1; cached."""
         if self._old_cgroups is None:
             self._old_cgroups = str((await self.engine.info()).get("CgroupVersion", "2")) == "1"
         return self._old_cgroups
@@ -72,13 +72,13 @@ class Site:
         return self._node_image if has_tag else f"{self._node_image}:{version}"
 
     async def network(self) -> str:
-        """Return the network of all nodes, which is made if it does not exist."""
+        """Return the network of all nodes, created if it does not exist."""
         if await self.engine.network(self._network) is None:
             await self.engine.create_network(self._network, {naming.PLANE_LABEL: await self.plane()})
         return self._network
 
     async def pull(self, image: str, key: ObjectKey, wake: Wake) -> str:
-        """Have an image pulled, once for all that want it. Return how far that is.
+        """Pull an image, once for all callers. Return the progress.
 
         Raises ProvisionFailed with the last error until a pull succeeds.
         """
@@ -91,11 +91,11 @@ class Site:
         self._said.pop(image, None)
 
     async def load(self, images: Sequence[str], node: str, key: ObjectKey, wake: Wake) -> bool:
-        """Have images loaded into a node. Return whether they are there; raises ProvisionFailed until it has succeeded."""
+        """Load images into a node. Return whether they are there; raises ProvisionFailed until it has succeeded."""
         return await self.errand(f"load images into {node}", lambda: load(self.engine, images, [node]), key, wake)
 
     async def errand(self, name: str, work: Callable[[], Coroutine[Any, Any, None]], key: ObjectKey, wake: Wake) -> bool:
-        """Have something done that takes longer than a pass, once for all that want it. Return whether it has just been done.
+        """Run something that takes longer than a pass, once for all callers. Return whether it has just finished.
 
         Raises ProvisionFailed with the last error until it succeeds.
         """
@@ -117,7 +117,7 @@ class Site:
         return False
 
     async def close(self) -> None:
-        """End what is under way, and the connection."""
+        """End background work, and the connection."""
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)

@@ -1,6 +1,6 @@
-"""Objects of one version as objects of another: v1beta2 is the hub, every other version a spoke of it.
+"""Convert objects between versions: v1beta2 is the hub, every other version a spoke.
 
-Pure: what a conversion has to know besides the object (which CRDs there are) is passed in.
+Pure: other facts (the existing CRDs) are arguments.
 """
 
 from clusterwright.conversion.convert import (

@@ -1,4 +1,4 @@
-"""Places that neither a schema nor a model describes fully, by the name of the struct and of the field in it."""
+"""Places that neither schema nor model describes fully, by the names of struct and field."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Adjustments = Mapping[tuple[str, str], Callable[[Field], Field]]
 ADJUSTED: Final[Adjustments] = {
     ("bootstrapTokens", "token"): lambda field: replace(field, type=TOKEN),
 }
-"""In every version."""
+"""The adjustments in every version."""
 
 
 def _pointers(field: Field) -> Field:
@@ -26,4 +26,4 @@ ADJUSTED_SPOKE: Final[Adjustments] = {
     ("poolRef", "apiGroup"): lambda field: replace(field, pointer=True),
     ("spec", "bindings"): _pointers,
 }
-"""In old versions."""
+"""The adjustments in old versions."""

@@ -1,4 +1,4 @@
-"""One object, from one version into another."""
+"""Convert one object from one version to another."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ DATA_ANNOTATION: Final = "cluster.x-k8s.io/conversion-data"
 CLUSTER_NAME_LABEL: Final = "cluster.x-k8s.io/cluster-name"
 
 Versions = Callable[[str, str], str]
-"""Group and kind of a provider object to its `apiVersion`; raises ConversionFailed."""
+"""Returns the `apiVersion` for group and kind of a provider object; raises ConversionFailed."""
 
 
 class ConversionFailed(ValueError):
-    """An object that cannot be converted; the text names the field."""
+    """An object cannot be converted; the text names the field."""
 
 
 def convertible(group: str, kind: str) -> bool:
-    """Return whether the kind has versions that are converted here."""
+    """Return whether this package converts versions of the kind."""
     return (group, kind) in kinds.names()
 
 
 def versions_from_crds(metadata: Callable[[str], Mapping[str, Any] | None]) -> Versions:
-    """Return how references get their version: by the contract labels of CRDs, whose `metadata` is looked up by name."""
+    """Return a function that finds versions of references by the contract labels of CRDs, whose `metadata` is looked up by name."""
 
     def api_version(group: str, kind: str) -> str:
         name = crd_name(group, kind)
@@ -50,9 +50,9 @@ def versions_from_crds(metadata: Callable[[str], Mapping[str, Any] | None]) -> V
 
 
 def convert(obj: Json, to: str, versions: Versions) -> Json:
-    """Return the object in the version `to` (`group/version`), newly made; raises ConversionFailed.
+    """Return a new object in the version `to` (`group/version`); raises ConversionFailed.
 
-    Between two old versions the way leads over the hub.
+    Two old versions are converted over the hub.
     """
     if not isinstance(obj, dict):
         raise ConversionFailed("not an object")

@@ -35,7 +35,7 @@ TOPOLOGY_HEALTH: Final = Row("machineHealthCheck", "healthCheck", rows=(*HEALTH,
 
 
 def _without_in_flight(hub: Go, spoke: Go, context: Context) -> None:
-    """A health check that says only how many to remediate at once is none: that is part of the old strategy."""
+    """Drop a health check that only limits concurrent remediations: the limit is part of the old strategy."""
     remediation = hub.get("healthCheck", {}).get("remediation", {})
     if spoke.get("machineHealthCheck") == {} and set(hub["healthCheck"]) == {"remediation"} and set(remediation) == {"maxInFlight"}:
         del spoke["machineHealthCheck"]
@@ -89,7 +89,7 @@ _FLAGS: Final = (
 
 
 def _flags_below(spoke: Go, hub: Go, restored: Go | None, context: Context) -> None:
-    """Schemas inside a schema have the same flags; each finds its own in the annotation by key or position."""
+    """Restore the flags of nested schemas; each finds its own in the annotation by key or position."""
     if restored is None:
         return
     for name, shape in NESTED.items():
@@ -125,7 +125,7 @@ _TEMPLATE: Final = (
 
 
 def class_down(hub: Go, spoke: Go, context: Context) -> None:
-    """Some references are printed always, and then with their namespace."""
+    """Print some references always, and then with their namespace."""
     if not context.namespace:
         return
     nowhere = {"namespace": context.namespace}
@@ -215,7 +215,7 @@ def machine_up(spoke: Go, hub: Go, restored: Go | None, context: Context) -> Non
 
 
 def machine_down(hub: Go, spoke: Go, context: Context) -> None:
-    """v1beta1 knows no phase Updating."""
+    """Replace the phase Updating, which v1beta1 lacks."""
     if spoke.get("status", {}).get("phase") == "Updating":
         spoke["status"]["phase"] = "Running"
 

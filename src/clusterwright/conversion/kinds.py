@@ -1,4 +1,4 @@
-"""Which kinds have old versions, and what of them is more than rows."""
+"""The kinds with old versions, and their rules beyond rows."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from clusterwright.conversion.pairs import DownHook, Pair, Row, UpHook
 from clusterwright.conversion.types import Go, List, Struct, from_model, from_schema
 
 MetadataHook = Callable[[Json, Go], None]
-"""(metadata of the result, hub): changes either."""
+"""A function of (metadata of the result, hub) that changes either."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How a kind is converted."""
+    """The conversion of a kind."""
 
     rows: tuple[Row, ...] = ()
     annotated: bool = False
-    """Whether the whole hub object travels in an annotation of the old one."""
+    """Whether the old object has the whole hub object in an annotation."""
     up: UpHook | None = None
     down: DownHook | None = None
     metadata_up: MetadataHook | None = None
@@ -84,13 +84,13 @@ class Version:
 
 @cache
 def names() -> Mapping[tuple[str, str], str]:
-    """Group and kind to the name of the CRD."""
+    """Maps group and kind to the name of the CRD."""
     return {(one["group"], one["names"]["kind"]): name for name, one in definitions().items()}
 
 
 @cache
 def version(group: str, kind: str, spoke: str) -> Version | None:
-    """Return how a version is converted, or None if that old version does not exist."""
+    """Return the conversion of a version, or None if that old version does not exist."""
     name = names().get((group, kind), "")
     found = definitions().get(name, {}).get("versions", {})
     if spoke == HUB or spoke not in found:
@@ -102,7 +102,7 @@ def version(group: str, kind: str, spoke: str) -> Version | None:
 
 @cache
 def hub_type(group: str, kind: str) -> Struct:
-    """Return the type of a kind in the hub: of the infrastructure kinds it is data, of all others a model."""
+    """Return the type of a kind in the hub: from data for the infrastructure kinds, from models for all others."""
     name = names()[group, kind]
     schema = definitions()[name]["versions"][HUB].get("schema")
     if schema is not None:
@@ -113,7 +113,7 @@ def hub_type(group: str, kind: str) -> Struct:
 
 
 def _adjusted(root: Struct, places: Adjustments) -> Struct:
-    """Return what neither schemas nor models say: tokens that are parsed, pointers that print null, lists whose emptiness shows."""
+    """Return the adjustments beyond schemas and models: parsed tokens, pointers that print null, lists whose emptiness matters."""
     for name in ("apiVersion", "kind", "metadata"):
         root.fields.pop(name, None)
     _adjust(root, "", set(), places)

@@ -15,7 +15,7 @@ TLS_BOOTSTRAP: Final = "tlsBootstrapSeconds"
 
 
 def by_name_or_position(items: Sequence[Any], restored: Sequence[Any]) -> Sequence[Go | None]:
-    """By name, where names are unique; else by position."""
+    """Match items by name, if names are unique; else by position."""
     for key in ("name", "path"):
         names = [[item.get(key, "") for item in some] for some in (items, restored)]
         if all(some and all(some) and len(set(some)) == len(some) for some in names):
@@ -24,7 +24,7 @@ def by_name_or_position(items: Sequence[Any], restored: Sequence[Any]) -> Sequen
 
 
 def _timeouts_up(spoke: Go, hub: Go, restored: Go | None, context: Context) -> None:
-    """Timeouts that v1beta1 lacks come from the annotation; those that it has win over it."""
+    """Take timeouts that v1beta1 lacks from the annotation; its own timeouts take precedence."""
     for configuration in ("initConfiguration", "joinConfiguration"):
         kept = (restored or {}).get(configuration, {}).get("timeouts")
         if kept:
@@ -46,7 +46,7 @@ def _timeouts_up(spoke: Go, hub: Go, restored: Go | None, context: Context) -> N
 
 
 def _timeouts_down(hub: Go, spoke: Go, context: Context) -> None:
-    """The two timeouts that v1beta1 has; configurations that said nothing else disappear."""
+    """Keep the two timeouts of v1beta1; drop configurations without other values."""
     seconds = hub.get("initConfiguration", {}).get("timeouts", {}).get(HEALTH_CHECK)
     if seconds is not None:
         spoke.setdefault("clusterConfiguration", {}).setdefault("apiServer", {})["timeoutForControlPlane"] = seconds * values.SECOND
@@ -108,7 +108,7 @@ _ROLLOUT: Final = (
 
 
 def _ready(hub: Go, spoke: Go, context: Context) -> None:
-    """An old control plane is ready as soon as one replica was."""
+    """Set ready in an old control plane once one replica was ready."""
     if hub.get("deprecated", {}).get("v1beta1", {}).get("readyReplicas", 0) > 0:
         spoke["ready"] = True
 
@@ -142,7 +142,7 @@ KUBEADM_CONTROL_PLANE: Final = (
 
 
 def _template_up(spoke: Go, hub: Go, restored: Go | None, context: Context) -> None:
-    """A strategy without a type gets the only one there is; the schema's default is none where the annotation has none."""
+    """Set the only type of a strategy without one; drop the schema's default if the annotation has no strategy."""
     strategy = spoke.get("rolloutStrategy")
     if strategy is None:
         return
@@ -159,7 +159,7 @@ DEFAULT_STRATEGY: Final = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge"
 
 
 def template_down(hub: Go, spoke: Go, context: Context) -> None:
-    """The Machine template is always printed."""
+    """Print the Machine template always."""
     spoke.setdefault("spec", {}).setdefault("template", {}).setdefault("spec", {}).setdefault("machineTemplate", {})
 
 

@@ -11,7 +11,7 @@ from clusterwright.conversion.types import Go
 
 
 def conditions_back(spoke: Go, hub: Go, restored: Go | None, context: Context) -> None:
-    """New conditions are only in the hub."""
+    """Restore new conditions, which only the hub has."""
     if restored is not None and restored.get("conditions") is not None:
         hub["conditions"] = restored["conditions"]
 
@@ -30,7 +30,7 @@ _LABEL_WAS_SET: Final = "conversion.cluster.x-k8s.io/cluster-name-label-set"
 
 
 def cluster_name_to_label(metadata: Json, hub: Go) -> None:
-    """v1alpha1 of a claim has no cluster name: a label carries it, and an annotation says if the label was not there before."""
+    """Store the cluster name of a claim, which v1alpha1 lacks, in a label; an annotation records whether the label is new."""
     name = hub.get("spec", {}).get("clusterName", "")
     if not name:
         return
@@ -41,7 +41,7 @@ def cluster_name_to_label(metadata: Json, hub: Go) -> None:
 
 
 def cluster_name_from_label(metadata: Json, hub: Go) -> None:
-    """The way back."""
+    """Restore the cluster name from the label."""
     labels = metadata.get("labels")
     if not labels:
         return
@@ -63,13 +63,13 @@ _BACKEND: Final = Row("backend.docker.failureDomains", how=FAILURE_DOMAINS)
 
 
 def machine_template_up(spoke: Go, hub: Go, restored: Go | None, context: Context) -> None:
-    """The status of a machine template is only in the hub."""
+    """Restore the status of a machine template, which only the hub has."""
     if restored is not None and restored.get("status"):
         hub["status"] = restored["status"]
 
 
 def _placement_back(spoke: Go, hub: Go, restored: Go | None, context: Context) -> None:
-    """Where a machine was placed is only in the hub."""
+    """Restore the placement of a machine, which only the hub has."""
     if restored is not None and restored.get("failureDomain"):
         hub["failureDomain"] = restored["failureDomain"]
 

@@ -1,7 +1,7 @@
-"""Two types of one thing, and the way from each to the other.
+"""Two types of the same object, and the conversion in both directions.
 
-Fields of the same name are converted by their types. What is named or placed differently, or needs a decision, is a
-`Row`. `up` leads to the hub and may look at what the annotation says of the same place; `down` leads away from it.
+Fields of the same name are converted by their types. Fields with another name or place, or with a decision, are a `Row`. `up` converts to
+the hub and may read the same place in the annotation; `down` converts from it.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from clusterwright.conversion.values import Unreadable
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Facts that a conversion needs in addition to the object."""
+    """The facts that a conversion needs besides the object."""
 
     namespace: str
     api_version: Callable[[str, str], str]
-    """Group and kind of a provider object to its `apiVersion`; raises NoVersion."""
+    """Returns the `apiVersion` for group and kind of a provider object; raises NoVersion."""
 
 
 UpHook = Callable[[Go, Go, "Go | None", Context], None]
-"""(spoke, hub, restored, context): changes the hub after everything else was converted."""
+"""A function of (spoke, hub, restored, context) that changes the hub after everything else was converted."""
 DownHook = Callable[[Go, Go, Context], None]
-"""(hub, spoke, context): changes the spoke after everything else was converted."""
+"""A function of (hub, spoke, context) that changes the spoke after everything else was converted."""
 Match = Callable[[Sequence[Any], Sequence[Any]], Sequence["Go | None"]]
-"""The items of a list, and those of the annotation: for each of the former its counterpart, if any."""
+"""Returns, for each item of a list, its counterpart in the annotation, if any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """A shape that differs. Neither function sees an absent value."""
+    """Two functions for a shape that differs. Neither is called for an absent value."""
 
     up: Callable[[Any, Context], Any]
     down: Callable[[Any, Context], Any]
@@ -43,24 +43,24 @@ class Codec:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An old field, where it is in the hub, and how the one becomes the other. Paths are dotted."""
+    """An old field, its place in the hub, and the conversion in both directions. Paths are dotted."""
 
     spoke: str
     hub: str = ""
-    """Empty: the same path."""
+    """The path in the hub; empty: the same path."""
     how: Codec | None = None
     rows: tuple[Row, ...] = ()
-    """Of the struct, or of the items, that is there."""
+    """The rows of the struct, or of the items, at that path."""
     match: Match | None = None
-    """How items of a list find theirs in the annotation."""
+    """The function that finds the items of a list in the annotation."""
     intent: bool = False
-    """Zero is absent in the hub, unless the annotation says that it was zero (CV-10, CV-11)."""
+    """Whether zero is absent in the hub, unless the annotation has a zero (CV-10, CV-11)."""
     plain: bool = False
-    """A zero is set in the hub, too (CV-12)."""
+    """Whether a zero is also set in the hub (CV-12)."""
     rebuilt: bool = False
-    """An empty list becomes none (CV-3)."""
+    """Whether an empty list becomes absent (CV-3)."""
     lost: bool = False
-    """Only on one side, and never converted; `hub` alone names a field of the hub."""
+    """Whether the field exists only on one side and is never converted; `hub` alone names a field of the hub."""
     up: UpHook | None = None
     down: DownHook | None = None
 
@@ -71,7 +71,7 @@ class Row:
 
 
 def by(*keys: str) -> Match:
-    """Return the one of the annotation with the same values of `keys`: at the same position if it has them, else the first."""
+    """Return the annotation's item with the same values of `keys`: at the same position if they match, else the first."""
 
     def key(item: Go) -> tuple[Any, ...]:
         return tuple(item.get(name, "") for name in keys)
@@ -87,12 +87,12 @@ def by(*keys: str) -> Match:
 
 
 def by_position(items: Sequence[Any], restored: Sequence[Any]) -> Sequence[Go | None]:
-    """Return the one at the same position, where there is one."""
+    """Return the item at the same position, if any."""
     return [restored[position] if position < len(restored) else None for position in range(len(items))]
 
 
 def by_equal_position(items: Sequence[Any], restored: Sequence[Any]) -> Sequence[Go | None]:
-    """Return the one at the same position, if there are as many."""
+    """Return the item at the same position, if both lists have the same length."""
     return list(restored) if len(items) == len(restored) else [None] * len(items)
 
 
@@ -118,7 +118,7 @@ class _Step:
         self.special = self.row.intent or self.row.plain
 
     simple: bool = False
-    """Whether both are fields of the structs themselves."""
+    """Whether both are direct fields of the structs."""
     kept_in_hub: bool = False
     kept_in_spoke: bool = False
     special: bool = False
@@ -139,7 +139,7 @@ class Pair:
 
     @property
     def steps(self) -> list[_Step]:
-        """Same-named fields first: what is moved into them comes after."""
+        """The steps, same-named fields first, because moved values come after them."""
         if self._steps is None:
             self._steps = list(self._compile())
             for step in self._steps:
@@ -148,7 +148,7 @@ class Pair:
 
     @property
     def eager(self) -> bool:
-        """Whether an empty spoke may give something in the hub."""
+        """Whether an empty spoke may set a value in the hub."""
         if self._eager is None:
             self._eager = False  # for a type inside itself
             self._eager = bool(self.up_hooks) or any(step.row.intent or step.row.plain or step.eager for step in self.steps)
@@ -250,7 +250,7 @@ class Pair:
 
 
 def _decide(step: _Step, value: Any, found: Go, restored: Go | None, context: Context) -> None:
-    """A field that is a pointer only in the hub: whether a zero is written there."""
+    """Decide, for a field that is a pointer only in the hub, whether to write a zero."""
     if value:
         value = value if step.up is None else step.up(value, None, context)
     elif step.row.plain:
@@ -294,7 +294,7 @@ def _maps(up: _Up | None, down: _Down | None) -> tuple[_Up | None, _Down | None]
 
 
 def _gathered(rows: tuple[Row, ...]) -> list[Row]:
-    """Return rows with a longer path that is the same on both sides become rows of the struct on the way."""
+    """Return rows where longer paths, equal on both sides, became rows of the struct on the way."""
     found: dict[tuple[str, str], Row] = {}
     for row in rows:
         head, _, rest = row.spoke.partition(".")

@@ -1,4 +1,4 @@
-"""Shapes that several kinds share and that differ between the versions: references, failure domains, arguments, statuses."""
+"""Shapes that several kinds share and that differ between versions: references, failure domains, arguments, statuses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _contract_down(reference: Go, context: Context) -> Any:
 
 
 REFERENCE: Final = Codec(_contract_up, _contract_down)
-"""To a provider object: the hub has no version, it is that of the CRD's contract (CV-30, CV-31)."""
+"""A reference to a provider object: the hub has no version; it is that of the CRD's contract (CV-30, CV-31)."""
 
 
 def _template_up(reference: Go, context: Context) -> Any:
@@ -46,13 +46,13 @@ def _template_down(reference: Go, context: Context) -> Any:
 
 
 TEMPLATE_REFERENCE: Final = Codec(_template_up, _template_down)
-"""To a template: the whole apiVersion on both sides, the namespace only on the old one (CV-32)."""
+"""A reference to a template: the whole apiVersion on both sides, the namespace only on the old one (CV-32)."""
 
 NODE_REFERENCE: Final = Codec(
     lambda reference, _: {"name": reference["name"]} if reference.get("name") else {},
     lambda reference, _: {"apiVersion": "v1", "kind": "Node", "name": reference["name"]} if reference.get("name") else None,
 )
-"""To a Node (CV-33)."""
+"""A reference to a Node (CV-33)."""
 
 FAILURE_DOMAINS: Final = Codec(
     lambda domains, _: [
@@ -64,7 +64,7 @@ FAILURE_DOMAINS: Final = Codec(
         for domain in domains
     },
 )
-"""A map by name, and a list (CV-50)."""
+"""Failure domains: a map by name, and a list (CV-50)."""
 
 
 def _attributes(domain: Go) -> Go:
@@ -77,18 +77,18 @@ ARGUMENTS: Final = Codec(
     ],
     lambda arguments, _: {argument.get("name", ""): argument.get("value") or "" for argument in arguments},
 )
-"""Flags: a map, and a list (CV-51)."""
+"""Arguments: a map, and a list (CV-51)."""
 
 TIMEOUTS: Final = tuple(
     Row(f"{name}Timeout", f"deletion.{name}TimeoutSeconds") for name in ("nodeDrain", "nodeVolumeDetach", "nodeDeletion")
 )
-"""How long the deletion of a Machine may take."""
+"""The time limits of the deletion of a Machine."""
 
 CONDITIONS: Final = (
     Row("conditions", "deprecated.v1beta1.conditions"),
     Row("v1beta2.conditions", "conditions"),
 )
-"""Old conditions stay old ones, new ones stay new ones (CV-40)."""
+"""Conditions: old ones stay old ones, new ones stay new ones (CV-40)."""
 
 FAILURE: Final = (
     Row("failureReason", "deprecated.v1beta1.failureReason"),
@@ -97,7 +97,7 @@ FAILURE: Final = (
 
 
 def counters(*old: str, new: tuple[str, ...] = ("readyReplicas", "availableReplicas", "upToDateReplicas")) -> tuple[Row, ...]:
-    """Counters of Machines: old ones move into `deprecated`, new ones come from `v1beta2` (CV-42)."""
+    """Return the rows of Machine counters: old ones move into `deprecated`, new ones come from `v1beta2` (CV-42)."""
     return (
         *(Row(name, f"deprecated.v1beta1.{name}") for name in old),
         *(Row(f"v1beta2.{name}", name) for name in new),
@@ -110,5 +110,5 @@ def _with_deprecated(spoke: Go, hub: Go, restored: Go | None, context: Context) 
 
 
 def status(*rows: Row, always: bool = False) -> Row:
-    """Return a status: its conditions, and further rows; `always`: with a deprecated part even if that is empty (CV-41)."""
+    """Return the rows of a status: its conditions, and further rows; `always`: with a deprecated part even if that is empty (CV-41)."""
     return Row("status", rows=(*CONDITIONS, *rows), up=_with_deprecated if always else None)

@@ -1,8 +1,8 @@
-"""The types of a version, as its Go structs would be, and one reader and one writer for all of them.
+"""The types of a version, like its Go structs, with one reader and one writer for all of them.
 
-A value that was read is a dict without its zero fields: what is absent is zero (or nil), a list or map that was given
-empty is there, and so is whatever a pointer points to. That is all that Go can tell apart, so conversions between two
-types are exact if they move such values. Presence classes (`P`, `V`, `Z`, `A`) are those of `api/meta.py`.
+A value that was read is a dict without its zero fields: an absent field is zero (or nil); an empty list or map, and the target of a
+pointer, are present. Go can distinguish nothing else, so conversions between two types are exact if they move such values. Presence classes
+(`P`, `V`, `Z`, `A`) are those of `api/meta.py`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from clusterwright.conversion.values import Unreadable
 from clusterwright.golang.times import format_duration
 
 Go = dict[str, Any]
-"""A struct that was read: its fields that are not zero."""
+"""A struct that was read: its non-zero fields."""
 Presence = Literal["P", "V", "Z", "A"]
 
 
 class Type(Protocol):
-    """How values of a type are read and written."""
+    """Reads and writes the values of a type."""
 
     def read(self, json: Any) -> Any:
         """Return the value; raises Unreadable. Null is the zero value."""
@@ -41,11 +41,11 @@ class Type(Protocol):
         """Return the zero value."""
 
     def nil(self) -> Any:
-        """Return what is printed for the zero value where it must be printed."""
+        """Return the printed form of the zero value where it must be printed."""
 
     @property
     def counts(self) -> bool:
-        """Whether a value that was given counts, even if it is empty; if not, what is false is absent."""
+        """Return whether a given value counts even if it is empty; otherwise false values are absent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,28 +57,28 @@ class Leaf:
     empty: Any
     """The zero value."""
     printed: Any
-    """How zero is printed."""
+    """The printed form of zero."""
     show: Callable[[Any], Any] | None = None
 
     def read(self, json: Any) -> Any:
-        """Checked, and canonical where there are several spellings."""
+        """Return the checked value in its canonical form."""
         return self.empty if json is None else self.parse(json)
 
     def write(self, value: Any) -> Any:
-        """As printed."""
+        """Return the printed form."""
         return self.show(value) if self.show is not None else value
 
     def zero(self) -> Any:
-        """As the type has it."""
+        """Return the type's zero value."""
         return self.empty
 
     def nil(self) -> Any:
-        """As the type has it."""
+        """Return the type's printed zero."""
         return self.printed
 
     @property
     def counts(self) -> bool:
-        """Of those that have no zero but being absent."""
+        """Return True for types without a zero other than absence."""
         return self.kind in {"any", "bytes", "quantity", "int-or-string"}
 
 
@@ -160,7 +160,7 @@ class _Collection:
 
     @property
     def counts(self) -> bool:
-        """True: an empty collection differs from none."""
+        """Return True: an empty collection differs from none."""
         return True
 
 
@@ -172,7 +172,7 @@ class List(_Collection):
     pointers: bool = False
 
     def read(self, json: Any) -> Any:
-        """Item by item."""
+        """Return the list with its items read."""
         if json is None:
             return None
         if not isinstance(json, list):
@@ -187,19 +187,19 @@ class List(_Collection):
         return items
 
     def write(self, value: Any) -> Any:
-        """Item by item."""
+        """Return the list with its items written."""
         write = self.item.write
         return [None if item is None else write(item) for item in value]
 
 
 @dataclass(frozen=True, slots=True)
 class Map(_Collection):
-    """A map by string."""
+    """A map with string keys."""
 
     value: Type
 
     def read(self, json: Any) -> Any:
-        """Value by value."""
+        """Return the map with its values read."""
         if json is None:
             return None
         if not isinstance(json, dict):
@@ -213,7 +213,7 @@ class Map(_Collection):
         return found
 
     def write(self, value: Any) -> Any:
-        """Value by value."""
+        """Return the map with its values written."""
         write = self.value.write
         return {key: write(item) for key, item in value.items()}
 
@@ -225,7 +225,7 @@ class Field:
     type: Type
     presence: Presence
     pointer: bool = False
-    """An `A` field that is a pointer: nil is printed as null."""
+    """Whether an `A` field is a pointer: nil is printed as null."""
 
     @property
     def optional(self) -> bool:
@@ -234,26 +234,26 @@ class Field:
 
     @property
     def kept(self) -> bool:
-        """Whether a value that was given is kept, whatever it is; if not, what is false is absent."""
+        """Whether any given value is kept; otherwise false values are absent."""
         return self.optional or self.type.counts
 
 
 _EXACT: Final[Mapping[str, type]] = {"string": str, "bool": bool}
-"""Leaves of which every value of a class is fine as it is."""
+"""The classes of leaf values that need no reader."""
 
 
 @dataclass(slots=True, eq=False)
 class Struct:
-    """An object with known fields. Unknown ones vanish when it is read."""
+    """An object with known fields. Unknown ones are dropped when it is read."""
 
     fields: dict[str, Field] = field(default_factory=dict)
     _reading: dict[str, tuple[type | None, Callable[[Any], Any], bool]] | None = None
-    """By name: the class whose values need no reader, the reader, whether a false value is kept."""
+    """By name: the class whose values need no reader, the reader, and whether a false value is kept."""
     _writing: tuple[dict[str, tuple[bool, Callable[[Any], Any] | None]], list[tuple[str, Field]]] | None = None
-    """By name: whether a false value is left out, the writer if one is needed. And the fields that are always written."""
+    """By name: whether a false value is omitted, and the writer if needed; and the fields that are always written."""
 
     def read(self, json: Any) -> Go:
-        """Return its fields that are not zero."""
+        """Return its non-zero fields."""
         if json is None:
             return {}
         if not isinstance(json, dict):
@@ -285,7 +285,7 @@ class Struct:
         return self._reading
 
     def write(self, value: Go) -> Go:
-        """By presence class."""
+        """Return the fields in JSON, by presence class."""
         writing, always = self._writing or self._plan_writing()
         json = {}
         for name, part in value.items():
@@ -312,16 +312,16 @@ class Struct:
         return plain, always
 
     def zero(self) -> Go:
-        """No field."""
+        """Return no fields."""
         return {}
 
     def nil(self) -> Any:
-        """With the fields that are always printed."""
+        """Return the fields that are always printed."""
         return self.write({})
 
     @property
     def counts(self) -> bool:
-        """Only if a field is there."""
+        """Return whether a field is set."""
         return False
 
 
@@ -337,12 +337,12 @@ _BY_TYPE: Final[Mapping[tuple[str, str], Leaf]] = {
 NESTED: Final[Mapping[str, str]] = {
     "additionalProperties": "one", "items": "one", "not": "one", "properties": "map", "allOf": "list", "anyOf": "list", "oneOf": "list",
 }  # fmt: skip
-"""Fields of a variable's schema that hold further schemas, which no structural schema can say."""
+"""Fields of a variable's schema with nested schemas, which a structural schema cannot express."""
 VARIABLE_SCHEMA: Final = "openAPIV3Schema"
 
 
 def from_schema(schema: Mapping[str, Any]) -> Struct:
-    """Return the type that a schema of `api/versions` describes."""
+    """Return the type from a schema of `api/versions`."""
     found = Struct()
     for name, part in schema.get("properties", {}).items():
         kind = _schema_type(part)
@@ -380,7 +380,7 @@ _BY_CLASS: Final[Mapping[Any, Leaf]] = {str: STRING, bool: BOOL, int: INT64, flo
 
 @cache
 def from_model(model: type[msgspec.Struct]) -> Struct:
-    """Return the type that one of our models describes."""
+    """Return the type from one of our models."""
     found = Struct()
     hints = field_hints(model)
     for one in msgspec.structs.fields(model):
@@ -422,7 +422,7 @@ def _model_type(hint: Any) -> Type:
 
 
 def _formats(hint: Any) -> str:
-    """Return the `format` of a number, at whatever depth of `Annotated` and `| None` it stands."""
+    """Return the `format` of a number, at any depth of `Annotated` and `| None`."""
     for mark in field_metadata(hint):
         if isinstance(mark, Format):
             return mark.name

@@ -1,4 +1,4 @@
-"""Scalars as Go reads and prints them: durations, times, quantities, bootstrap tokens."""
+"""Scalars as Go parses and prints them: durations, times, quantities, bootstrap tokens."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TOKEN: Final = re.compile(r"[a-z0-9]{6}\.[a-z0-9]{16}", re.ASCII)
 
 
 class Unreadable(ValueError):
-    """A value that does not fit its type. `path` grows while the error passes outwards."""
+    """A value does not fit its type. `path` grows while the error propagates."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -28,7 +28,7 @@ class Unreadable(ValueError):
         self.path = ""
 
     def under(self, step: str) -> Unreadable:
-        """Return the same error, seen from one level above."""
+        """Return the same error with the parent's path in front."""
         self.path = step + self.path if self.path.startswith("[") or not self.path else f"{step}.{self.path}"
         return self
 
@@ -37,7 +37,7 @@ class Unreadable(ValueError):
 
 
 def duration(text: Any) -> int:
-    """Nanoseconds of a Go duration such as `1h30m`."""
+    """Return the nanoseconds of a Go duration such as `1h30m`."""
     if not isinstance(text, str):
         raise Unreadable("a duration is a string such as 10m0s")
     found = parse_duration(text)
@@ -47,7 +47,7 @@ def duration(text: Any) -> int:
 
 
 def seconds(nanoseconds: int) -> int:
-    """Whole seconds, cut off toward zero, as far as an int32 goes."""
+    """Return whole seconds, truncated toward zero, within an int32."""
     whole = abs(nanoseconds) // SECOND
     return min(whole, INT32[1]) if nanoseconds >= 0 else max(-whole, INT32[0])
 
@@ -63,7 +63,7 @@ def time(text: Any) -> str:
 
 
 def time_text(text: str) -> str | None:
-    """A time as it is printed: Go's zero time is null, even where it was given."""
+    """Return the printed form of a time: Go's zero time is null, even if it was given."""
     return None if text == ZERO_TIME else text
 
 

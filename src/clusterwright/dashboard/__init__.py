@@ -1,5 +1,5 @@
 """The web view: one page, read-only, live, on the API server's own port.
 
-`site` answers requests, `door` lets people in, `fleet` looks at the informers and tells what changed, `views` and `waterfall` say
-what is shown of an object. What the page shows is never a spec and never a Secret: conditions, phases, counts, times and verdicts.
+`site` answers requests, `door` manages sessions, `fleet` reads the informers and reports changes, `views` and `waterfall` select what is
+shown of an object: conditions, phases, counts, times and verdicts, but never a spec or a Secret.
 """

@@ -1,4 +1,4 @@
-"""Values by key, and those who want to know what changes: each is told everything once, then only the differences, merged."""
+"""Values by key for several readers: each receives everything once, then only merged differences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GONE: Final = None
 
 
 class Feed:
-    """The current values, and its readers. A reader that is slow gets fewer, larger differences, never a queue that grows."""
+    """The current values, and their readers. A slow reader gets fewer, larger differences, never a growing queue."""
 
     def __init__(self) -> None:
         self.values: dict[str, Json] = {}
@@ -20,11 +20,11 @@ class Feed:
 
     @property
     def is_read(self) -> bool:
-        """Whether anybody reads it now."""
+        """Whether it has readers now."""
         return bool(self._readers)
 
     def put(self, key: str, value: Json | None) -> None:
-        """A key has a value now, or (None) is gone."""
+        """Set the value of a key, or (None) remove it."""
         if self.values.get(key) == value:
             return
         if value is GONE:
@@ -35,14 +35,14 @@ class Feed:
             reader.changed(key, value)
 
     def replace(self, values: Mapping[str, Json]) -> None:
-        """These are all the values now."""
+        """Replace all values."""
         for key in [k for k in self.values if k not in values]:
             self.put(key, GONE)
         for key, value in values.items():
             self.put(key, value)
 
     async def read(self, rest: float) -> AsyncGenerator[Json, None]:
-        """Yield all values first, then differences, at most one in `rest` seconds; an empty one now and then shows that both are alive."""
+        """Yield all values, then differences, at most one in `rest` seconds; sometimes an empty one as a sign of life."""
         reader = _Reader()
         self._readers.append(reader)
         try:

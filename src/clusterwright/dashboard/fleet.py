@@ -1,7 +1,7 @@
-"""All clusters, as a page gets them: a row for each, everything about one, and what of that changed.
+"""The data of the pages about all clusters: a row for each, everything about one, and changes.
 
-Verdicts are those of the judge of this process (`verdicts.judge`), which history and metrics have, too. What a page shows of one cluster
-is made only while somebody looks at it.
+Verdicts are those of the judge of this process (`verdicts.judge`), as in history and metrics. The data about one cluster are computed only
+while its page is open.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from clusterwright.verdicts.judge import Judge
 
 FLEET_REST: Final = 0.25
 CLUSTER_REST: Final = 0.5
-"""Seconds between two differences that are told to a reader."""
+"""Seconds between two differences for a reader."""
 MOMENTS: Final = 300
-"""Of a timeline so many are shown, the newest; and as many decisions."""
+"""How many moments of a timeline are shown, the newest; and as many decisions."""
 KNOWN: Final = "known"
-"""The key under which it is told whether a cluster exists."""
+"""The key whose value is whether a cluster exists."""
 
 History = Callable[[str, ObjectKey], Sequence[Decided]]
-"""The decisions about an object of a kind, oldest first."""
+"""Returns the decisions about an object of a kind, oldest first."""
 
 
 class Fleet:
@@ -43,7 +43,7 @@ class Fleet:
         self._history = history
         self._single: dict[ObjectKey, Feed] = {}
         self.clusters = Feed()
-        """A row of each cluster, by namespace/name."""
+        """A row for each cluster, by namespace/name."""
         judge.listen(self._told)
         judge.households.when_cluster_appears(self._introduce)
 
@@ -55,7 +55,7 @@ class Fleet:
     # ------------------------------------------------------------------------------------------------ reading
 
     async def follow_all(self) -> AsyncGenerator[Json, None]:
-        """Yield the rows of all clusters, and what changes in them."""
+        """Yield the rows of all clusters, and changes in them."""
         viewer = object()
         self._judge.look(viewer)
         try:
@@ -69,7 +69,7 @@ class Fleet:
             self._judge.look_away(viewer)
 
     async def follow(self, cluster: ObjectKey) -> AsyncGenerator[Json, None]:
-        """Everything about one cluster, and what changes in it. KNOWN says whether it exists, as soon as that is certain."""
+        """Yield everything about one cluster, and changes in it. KNOWN is set as soon as its existence is certain."""
         feed = self._single.setdefault(cluster, Feed())
         self._judge.follow(cluster)
         try:
@@ -87,7 +87,7 @@ class Fleet:
             self._show(cluster)
 
     def _show(self, cluster: Entry) -> None:
-        """Show a cluster at once, before it is judged."""
+        """Show a cluster at once, before its first verdict."""
         if str(cluster.key) not in self.clusters.values:
             self.clusters.put(str(cluster.key), fleet_row(Unstructured(msgspec.json.decode(cluster.raw)), None))
 
@@ -119,6 +119,6 @@ class Fleet:
 
 
 def newest(moments: Sequence[Moment], most: int) -> list[Moment]:
-    """Return the newest moments, and the newest decisions: these are many, and must not take the room of the others."""
+    """Return the newest moments, and separately the newest decisions, because these are many."""
     decided = [m for m in moments if m.sort is Sort.DECISION]
     return sorted([*[m for m in moments if m.sort is not Sort.DECISION][-most:], *decided[-most:]])

@@ -1,4 +1,4 @@
-"""The page over HTTP: a few files, a session, two streams and one question. Everything is read; nothing can be changed here."""
+"""The page over HTTP: a few files, a session, two streams and one query. Everything is read-only."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ _HEADERS: Final[Mapping[str, str]] = {
     "Cache-Control": "no-store",
 }
 STREAMS: Final = 32
-"""Streams at a time: each costs a task and what its reader has not read yet."""
+"""The most streams at a time: each costs a task and the unread data of its reader."""
+NO_SESSION: Final = "there is no session: run `clusterwright web`, or open the link that `clusterwright up` printed last"
 _TOKEN_MAXIMUM: Final = 256
 _TOKEN_SECONDS: Final = 5.0
 
@@ -53,26 +54,41 @@ Respond = Callable[["Site", web.BaseRequest, tuple[str, ...]], Awaitable[web.Str
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """A method and a path below the prefix; `*` stands for one segment that is given to `respond`."""
+    """A method and a path below the prefix; `*` stands for one segment, which is passed to `respond`."""
 
     method: str
     path: tuple[str, ...]
     respond: Respond
     is_open: bool = False
-    """Whether it answers those without a session, too."""
+    """Whether it needs no session."""
 
 
 class Site:
     """Answers every request below PREFIX."""
 
-    def __init__(self, door: Door, fleet: Fleet, reasons: Reasons, clock: Clock, port: int) -> None:
+    def __init__(
+        self,
+        door: Door,
+        fleet: Fleet,
+        reasons: Reasons,
+        clock: Clock,
+        port: int,
+        *,
+        url: str = "",
+        may_invite: Callable[[web.BaseRequest], bool] = lambda http: False,
+        is_secure: bool = True,
+    ) -> None:
+        """`url`: of the server, for links. `may_invite`: whether a request may ask for a link. `is_secure`: the page is served by HTTPS."""
         self.door = door
         self.fleet = fleet
         self.reasons = reasons
         self.clock = clock
         self._streams = 0
         # browsers keep cookies by host, not by port: two planes on one machine must not take each other's
-        self.cookie = f"__Secure-clusterwright-{port}"
+        self.cookie = f"__Secure-clusterwright-{port}" if is_secure else f"clusterwright-{port}"
+        self.url = url
+        self.may_invite = may_invite
+        self.is_secure = is_secure
 
     async def __call__(self, http: web.BaseRequest) -> web.StreamResponse:
         """Return the answer to a request."""
@@ -87,21 +103,21 @@ class Site:
             if http.method != route.method and not (http.method == "HEAD" and route.method == "GET" and route.is_open):
                 continue
             if not route.is_open and not self.admits(http):
-                return _failed(401, "no session: open the link that `clusterwright up` has printed last")
+                return _failed(401, NO_SESSION)
             return await route.respond(self, http, given)
         if any(_matched(route.path, segments) is not None for route in ROUTES):
-            return _failed(405, f"{http.method} is not possible here")
+            return _failed(405, f"{http.method} is not allowed here")
         return _failed(404, "the page does not exist")
 
     def admits(self, http: web.BaseRequest) -> bool:
-        """Return whether the request comes with a session; the server then does not count the connection as a stranger's."""
+        """Return whether the request has a session; the server then does not count the connection as unknown."""
         is_known = self.door.knows(http.cookies.get(self.cookie, ""))
         if is_known and isinstance(http.protocol, Connection):
             http.protocol.is_known = True
         return is_known
 
     async def stream(self, http: web.BaseRequest, differences: AsyncIterator[Json]) -> web.StreamResponse:
-        """Differences as server-sent events, as long as the session lasts."""
+        """Send differences as server-sent events, as long as the session lasts."""
         if self._streams >= STREAMS:
             return _failed(503, f"{STREAMS} pages are open already")
         response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
@@ -120,6 +136,11 @@ class Site:
         finally:
             self._streams -= 1
         return response
+
+
+def link(url: str, token: str) -> str:
+    """Return a link to the page of a server. Browsers neither send nor log the fragment with the token."""
+    return f"{url}{PREFIX}/#token={token}"
 
 
 def _matched(path: tuple[str, ...], segments: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -142,7 +163,7 @@ async def _file(site: Site, http: web.BaseRequest, given: tuple[str, ...]) -> we
 
 
 async def _enter(site: Site, http: web.BaseRequest, given: tuple[str, ...]) -> web.StreamResponse:
-    """Return a token for a session. A page of another origin could send one, too, but would have to know it."""
+    """Exchange a token for a session. A page of another origin could send a token, too, but would have to know it."""
     length = http.content_length or 0
     if not 0 < length <= _TOKEN_MAXIMUM:
         return _failed(413, "the body is not a token")
@@ -153,12 +174,19 @@ async def _enter(site: Site, http: web.BaseRequest, given: tuple[str, ...]) -> w
         return _failed(408, "the token did not come in time")
     session = site.door.enter(token.decode("utf-8", "replace"))
     if session is None:
-        return _failed(401, "the link was used before, or is of an earlier start: open the one that `clusterwright up` has printed last")
+        return _failed(401, "this link has already been used or has expired: run `clusterwright web` for a new one")
     response = web.Response(status=204, headers=_HEADERS)
     response.set_cookie(
-        site.cookie, session, path=f"{PREFIX}/", secure=True, httponly=True, samesite="Strict", max_age=int(LASTING), domain=None
+        site.cookie, session, path=f"{PREFIX}/", secure=site.is_secure, httponly=True, samesite="Strict", max_age=int(LASTING), domain=None
     )
     return response
+
+
+async def _invite(site: Site, http: web.BaseRequest, given: tuple[str, ...]) -> web.StreamResponse:
+    """Return a link that opens one session, for a caller who has that right in RBAC."""
+    if not site.may_invite(http):
+        return _failed(403, f"creating {PREFIX}/link is not allowed for these credentials")
+    return _json(201, {"link": link(site.url, site.door.invite())})
 
 
 async def _clusters(site: Site, http: web.BaseRequest, given: tuple[str, ...]) -> web.StreamResponse:
@@ -183,6 +211,7 @@ ROUTES: Final = (
     _Route("GET", ("clusters", "*", "*"), _cluster),
     _Route("GET", ("clusters", "*", "*", "why", "*", "*", "*"), _why),
     _Route("POST", ("session",), _enter, is_open=True),
+    _Route("POST", ("link",), _invite, is_open=True),
     _Route("GET", ("*",), _file, is_open=True),
 )
 

@@ -1,4 +1,4 @@
-"""Select what the page shows of a cluster and its objects. Pure. Of a spec it shows counts and versions, of a Secret nothing."""
+"""Select what the page shows of a cluster and its objects. Pure. It shows counts and versions of a spec, and nothing of a Secret."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from clusterwright.offline.verdict import Verdict
 _ORDER: Final = ("Cluster", "KubeadmControlPlane", "MachineDeployment", "MachineSet", "MachinePool", "Machine", "MachineHealthCheck")
 _SUMMARIES: Final = ("Available", "Ready", "RemediationAllowed", "TopologyReconciled", "VariablesReady", "ResourcesApplied")
 UNSHOWN: Final = frozenset({"Secret", "Event", "CustomResourceDefinition", "ConfigMap"})
-"""Kinds that verdicts are made of and that have no place in the tree."""
+"""Kinds that verdicts use and that have no place in the tree."""
 
 
 LOOKING: Final[Json] = {"state": "looking", "object": None, "what": "", "since": None}
-"""The text that is shown until the first verdict is there."""
+"""The text before the first verdict."""
 
 
 def fleet_row(cluster: Unstructured, verdict: Verdict | None) -> Json:
-    """Return a cluster in the list of all; without a verdict, as long as there is none."""
+    """Return a cluster as a row of the list; without a verdict before the first one."""
     key = cluster.key
     return {
         "namespace": key.namespace,
@@ -36,7 +36,7 @@ def fleet_row(cluster: Unstructured, verdict: Verdict | None) -> Json:
 
 
 def verdict_shown(verdict: Verdict) -> Json:
-    """Return a verdict without the moment at which it was asked for: it changes only when something does."""
+    """Return a verdict without its time, so that it changes only with its content."""
     shown = verdict.to_json()
     del shown["headline"]
     return shown
@@ -75,7 +75,7 @@ def condition_view(condition: Condition) -> Json:
 
 
 def parents(objects: Iterable[Unstructured], cluster: str) -> dict[str, str]:
-    """By object: its parent in the tree. The controller if it exists, else any owner that does, else the Cluster."""
+    """Return each object's parent in the tree: the controller if it exists, else any existing owner, else the Cluster."""
     known = {name_of(o.kind, *o.key): o for o in objects}
     above: dict[str, str] = {}
     for name, obj in known.items():
@@ -93,7 +93,7 @@ def parents(objects: Iterable[Unstructured], cluster: str) -> dict[str, str]:
 
 
 def _rank(obj: Unstructured) -> int:
-    """Return where an object stands among its siblings."""
+    """Return the position of an object among its siblings."""
     group = obj.gvk.group
     if obj.kind in _ORDER:
         return _ORDER.index(obj.kind) + 1

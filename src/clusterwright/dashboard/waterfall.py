@@ -1,4 +1,4 @@
-"""How long each step of provisioning took, as far as conditions tell: from the creation of an object to each that became True. Pure."""
+"""The duration of each provisioning step, from conditions: from the creation of an object until each became True. Pure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ STEPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Cluster": ("InfrastructureReady", "ControlPlaneInitialized", "ControlPlaneAvailable", "WorkersAvailable"),
     "Machine": ("BootstrapConfigReady", "InfrastructureReady", "NodeReady", "Ready"),
 }
-"""The conditions that mark the way of each kind."""
+"""The conditions that mark the steps of each kind."""
 
 
 def waterfall(objects: Iterable[Unstructured]) -> Iterator[tuple[str, Json]]:
-    """By object: its steps in the order in which they ended, each beginning where the one before ended; open ones last, without end."""
+    """Return the steps of each object in the order of their ends, each beginning at the end of the previous one; open ones last."""
     for obj in objects:
         steps, made = STEPS.get(obj.kind), obj.metadata.creation_timestamp
         if steps is None or made is None:
@@ -39,6 +39,6 @@ def waterfall(objects: Iterable[Unstructured]) -> Iterator[tuple[str, Json]]:
 
 
 def _step(steps: tuple[str, ...], type_: str, begun: datetime, end: datetime | None, why: str = "") -> Json:
-    """`place` is the step's among those of its kind, so that equal steps look alike."""
+    """Return a step; `place` is its position among those of its kind, so that equal steps look alike."""
     until = f"{end:%Y-%m-%dT%H:%M:%SZ}" if end is not None else None
     return {"step": type_, "place": steps.index(type_), "from": f"{begun:%Y-%m-%dT%H:%M:%SZ}", "to": until, "why": why}

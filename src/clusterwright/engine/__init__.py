@@ -1,6 +1,6 @@
 """A client for the API that Docker and Podman serve on a Unix socket: containers, networks, volumes, images, commands, events.
 
-Version 1.41 of that API and later. It knows nothing of clusters, and it never starts a program: everything goes over the socket.
+It supports version 1.41 of that API and later. It has no code for clusters, and never starts a program: everything goes over the socket.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files as the tar archive that an engine unpacks in a container. Pure."""
+"""Create the tar archive of files that an engine unpacks in a container. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 
 def archive(files: Mapping[str, bytes], *, mode: int = 0o600) -> bytes:
-    """Return a tar archive of files by path, owned by root; the folders above them are in it."""
+    """Return a tar archive of files by path, owned by root, with the folders above them."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         folders: set[str] = set()

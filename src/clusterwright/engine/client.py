@@ -1,4 +1,4 @@
-"""The engine's nouns: containers, networks, volumes, images, commands inside containers, events."""
+"""The objects of an engine: containers, networks, volumes, images, commands inside containers, events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from clusterwright.engine.errors import Conflict, EngineError, Missing, Unsuppor
 from clusterwright.engine.specs import Container, creation
 
 LEAST: tuple[int, int] = (1, 41)
-"""The version of the API that is spoken, unless the engine wants a later one."""
+"""The used version of the API, unless the engine requires a later one."""
 STOP_SECONDS = 5
 PULL_SILENCE = 300.0
 
@@ -27,13 +27,13 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """Which engine it is."""
+    """The type and version of an engine."""
 
     name: str
     """Docker or Podman."""
     version: str
     api: tuple[int, int]
-    """The version of the API that is spoken with it."""
+    """The version of the API to use with it."""
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
@@ -48,15 +48,15 @@ class Engine:
 
     @property
     def address(self) -> str:
-        """Where it listens, as a URL."""
+        """The address, as a URL."""
         return f"unix://{self._connection.socket}"
 
     async def close(self) -> None:
-        """Close all connections. May be called twice."""
+        """Close all connections; safe to call twice."""
         await self._connection.close()
 
     async def version(self) -> Version:
-        """Return which engine it is; asked once. Raises Unsupported for one that is too old."""
+        """Return the type and version of the engine; cached. Raises Unsupported for one that is too old."""
         if self._version is None:
             found = await self._connection.json("GET", "/version")
             names = [str(c.get("Name", "")) for c in found.get("Components") or [] if isinstance(c, dict)]
@@ -71,7 +71,7 @@ class Engine:
         return self._version
 
     async def info(self) -> Json:
-        """Return what the engine says of its host."""
+        """Return the engine's information about its host."""
         found: Json = await self._json("GET", "/info")
         return found
 
@@ -85,16 +85,16 @@ class Engine:
     # ------------------------------------------------------------------------------------------------ containers
 
     async def create(self, spec: Container) -> str:
-        """Create a container, not started yet. Return its id. Raises Conflict where the name is taken, Missing without the image."""
+        """Create a container without starting it. Return its id. Raises Conflict if the name is taken, Missing without the image."""
         made = await self._json("POST", "/containers/create", {"name": spec.name}, body=creation(spec))
         return str(made["Id"])
 
     async def start(self, container: str) -> None:
-        """Start a container; one that runs stays as it is."""
+        """Start a container; a running one is left alone."""
         await self._json("POST", f"/containers/{_quoted(container)}/start")
 
     async def stop(self, container: str, seconds: int = STOP_SECONDS) -> None:
-        """Stop a container; one that is stopped stays as it is."""
+        """Stop a container; a stopped one is left alone."""
         await self._json("POST", f"/containers/{_quoted(container)}/stop", {"t": seconds})
 
     async def kill(self, container: str, signal: str) -> None:
@@ -114,20 +114,20 @@ class Engine:
         return True
 
     async def inspect(self, container: str) -> Json | None:
-        """Return everything about a container; None: it does not exist."""
+        """Return everything about a container; None if it does not exist."""
         with suppress(Missing):
             found: Json = await self._json("GET", f"/containers/{_quoted(container)}/json")
             return found
         return None
 
     async def containers(self, labels: Mapping[str, str]) -> list[Json]:
-        """Return the containers with these labels, stopped ones too. An empty value stands for any."""
+        """Return the containers with these labels, including stopped ones. An empty value stands for any."""
         return await self._json("GET", "/containers/json", {"all": True, "filters": _filters(labels)}) or []
 
     async def put(self, container: str, folder: str, tar: bytes) -> None:
         """Unpack a tar archive in a folder of the container, which need not run.
 
-        A tmpfs is not seen there; for files in a volume the folder is where the volume is mounted.
+        It cannot write to a tmpfs; for files in a volume the folder is its mount point.
         """
         path = await self._path(f"/containers/{_quoted(container)}/archive")
         await self._connection.call("PUT", path, {"path": folder}, data=tar)
@@ -143,9 +143,9 @@ class Engine:
     async def run(
         self, container: str, command: Sequence[str], *, input: bytes | Path = b"", timeout: float = 60.0, most: int = commands.MOST_OUTPUT
     ) -> Finished:
-        """Run a command in a container and return how it ended; `input` is its standard input, or the file with it.
+        """Run a command in a container and return its result; `input` is its standard input, or the file with it.
 
-        The command itself is seen by everybody who may ask the engine: secrets go through `input` only.
+        All users of the engine can see the command itself: pass secrets only through `input`.
         """
         body = {"AttachStdin": bool(input), "AttachStdout": True, "AttachStderr": True, "Cmd": list(command)}
         made = await self._json("POST", f"/containers/{_quoted(container)}/exec", body=body)
@@ -157,14 +157,14 @@ class Engine:
     # ------------------------------------------------------------------------------------------------ networks, volumes
 
     async def network(self, name: str) -> Json | None:
-        """Return a network; None: it does not exist."""
+        """Return a network; None if it does not exist."""
         with suppress(Missing):
             found: Json = await self._json("GET", f"/networks/{_quoted(name)}")
             return found
         return None
 
     async def create_network(self, name: str, labels: Mapping[str, str], *, subnets: Sequence[str] = (), has_ipv6: bool = False) -> None:
-        """Create a bridge network; one of that name that exists stays as it is."""
+        """Create a bridge network; an existing one of that name is left alone."""
         body = {
             "Name": name,
             "Driver": "bridge",
@@ -181,12 +181,12 @@ class Engine:
         return await self._json("GET", "/networks", {"filters": _filters(labels)}) or []
 
     async def remove_network(self, name: str) -> None:
-        """Remove a network; there need not be one."""
+        """Remove a network, if it exists."""
         with suppress(Missing):
             await self._json("DELETE", f"/networks/{_quoted(name)}")
 
     async def create_volume(self, name: str, labels: Mapping[str, str]) -> None:
-        """Create a volume; one of that name that exists stays as it is."""
+        """Create a volume; an existing one of that name is left alone."""
         with suppress(Conflict):
             await self._json("POST", "/volumes/create", body={"Name": name, "Driver": "local", "Labels": dict(labels)})
 
@@ -196,7 +196,7 @@ class Engine:
         return (found or {}).get("Volumes") or []
 
     async def remove_volume(self, name: str) -> None:
-        """Remove a volume; there need not be one."""
+        """Remove a volume, if it exists."""
         with suppress(Missing):
             await self._json("DELETE", f"/volumes/{_quoted(name)}", {"force": True})
 
@@ -211,7 +211,7 @@ class Engine:
         return True
 
     async def pull(self, image: str) -> AsyncGenerator[str, None]:
-        """Pull an image and yield, again and again, how far that is, in words."""
+        """Pull an image and yield its progress repeatedly, in words."""
         name, tag = _reference(image)
         layers: dict[str, tuple[int, int]] = {}
         query = {"fromImage": name, "tag": tag}
@@ -224,7 +224,7 @@ class Engine:
             yield _progress(image, layers)
 
     async def import_image(self, image: str, tar: bytes) -> None:
-        """Make an image of one layer from the tar archive of its files."""
+        """Create an image of one layer from the tar archive of its files."""
         name, tag = _reference(image)
         found = ""
         query = {"fromSrc": "-", "repo": name, "tag": tag}
@@ -241,12 +241,12 @@ class Engine:
         await self._connection.download(source, path)
 
     async def remove_image(self, image: str) -> None:
-        """Remove an image; there need not be one."""
+        """Remove an image, if it exists."""
         with suppress(Missing):
             await self._json("DELETE", f"/images/{quote(image, safe='/:@')}", {"force": True})
 
     async def now(self) -> str:
-        """Return the engine's time, from which on `events` can be asked for."""
+        """Return the engine's time, from which `events` can start."""
         said = str((await self.info()).get("SystemTime", ""))
         try:
             return f"{datetime.fromisoformat(said).timestamp():.6f}"
@@ -254,7 +254,7 @@ class Engine:
             raise EngineError(f"the engine's time {said!r} cannot be read") from None
 
     async def events(self, labels: Mapping[str, str], since: str) -> AsyncGenerator[Json, None]:
-        """Yield what happened to containers with these labels since a time of the engine, and what happens until the connection breaks."""
+        """Yield events of containers with these labels since a time of the engine, until the connection breaks."""
         query = {"filters": json.dumps({"label": _labels(labels), "type": ["container"]}), "since": since}
         async for line in self._connection.lines("GET", await self._path("/events"), query, silence=None):
             yield line

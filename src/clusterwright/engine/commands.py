@@ -1,4 +1,4 @@
-"""Commands inside containers: input goes in, output comes back in frames that say which stream they are of."""
+"""Run commands inside containers: input goes in, output comes back in frames with the number of their stream."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from clusterwright.engine.connection import Connection, closed
 from clusterwright.engine.errors import Slow, Unreachable
 
 MOST_OUTPUT = 1 << 20
-"""Bytes of output that are kept: its end, because what failed is said last."""
+"""How many bytes of output are kept: its end, where errors are."""
 _STEP = 256 << 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """How a command ended."""
+    """The result of a command."""
 
     code: int
     output: bytes
-    """Standard output and error, in the order in which they were written; the end of it, where there was too much."""
+    """Standard output and error, in the order of writing; only the end if there is too much."""
 
     @property
     def text(self) -> str:
@@ -31,7 +31,7 @@ class Finished:
 
 
 async def attached(connection: Connection, path: str, input: bytes | Path, *, timeout: float, most: int) -> bytes:
-    """Start a command that was created, give it its input, and return its output when it has ended. Raises EngineError."""
+    """Start a created command, send its input, and return its output at the end. Raises EngineError."""
     reader, writer = await connection.upgrade("POST", path, {"Detach": False, "Tty": False})
     try:
         async with asyncio.timeout(timeout):
@@ -51,7 +51,7 @@ async def attached(connection: Connection, path: str, input: bytes | Path, *, ti
 
 
 async def _feed(writer: asyncio.StreamWriter, input: bytes | Path) -> None:
-    """Write the input, then end it; a command that reads no input may end before."""
+    """Write the input, then end it; a command that reads no input may end earlier."""
     if not input:
         return
     source = await asyncio.to_thread(input.open, "rb") if isinstance(input, Path) else io.BytesIO(input)

@@ -1,4 +1,4 @@
-"""HTTP on an engine's Unix socket: whole answers, streams of lines, and connections that become a plain stream of bytes."""
+"""HTTP on an engine's Unix socket: whole answers, streams of lines, and upgraded connections."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ import aiohttp
 from clusterwright.engine.errors import EngineError, Slow, Unreachable, refused, unopened
 
 MAX_ANSWER = 32 << 20
-"""Bytes of an answer that are read: a host with thousands of containers needs some."""
+"""The longest answer, in bytes: a host with thousands of containers needs a lot."""
 MAX_LINE = 1 << 20
 MAX_HEAD = 64 << 10
 TIMEOUT = 60.0
-"""Seconds for a request, unless told otherwise: a busy engine takes its time to create a container."""
+"""The default time limit of a request, in seconds: a busy engine takes long to create a container."""
 SILENCE = 300.0
-"""Seconds after which a stream that should speak, the pull of an image, counts as dead."""
+"""Seconds after which a silent stream, such as the pull of an image, counts as dead."""
 
 Query = Mapping[str, str | int | bool]
 
@@ -35,7 +35,7 @@ class Connection:
         self._session: aiohttp.ClientSession | None = None
 
     async def close(self) -> None:
-        """Close all connections. May be called twice."""
+        """Close all connections; safe to call twice."""
         if self._session is not None:
             await self._session.close()
         self._session = None
@@ -63,7 +63,7 @@ class Connection:
             return bytes(answer)
 
     async def json(self, method: str, path: str, query: Query | None = None, *, body: object = None, timeout: float = TIMEOUT) -> Any:
-        """Return the answer, parsed; None where it is empty."""
+        """Return the parsed answer; None if it is empty."""
         answer = await self.call(method, path, query, body=body, timeout=timeout)
         try:
             return json.loads(answer) if answer.strip() else None
@@ -73,7 +73,7 @@ class Connection:
     async def lines(
         self, method: str, path: str, query: Query | None = None, *, data: bytes | None = None, silence: float | None = SILENCE
     ) -> AsyncIterator[Any]:
-        """Yield each JSON document of an answer that ends when the engine closes it.
+        """Yield each JSON document of an answer until the engine closes it.
 
         `silence`: seconds without any, after which the stream counts as dead; None: never.
         """
@@ -93,7 +93,7 @@ class Connection:
                     rest = b""
 
     async def download(self, path: str, file: Path) -> None:
-        """Write an answer, however long, into a file."""
+        """Write an answer of any length into a file."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=TIMEOUT, sock_read=SILENCE)
         async with self._open("GET", path, None, timeout=timeout) as response:
             if response.status >= 400:
@@ -131,7 +131,7 @@ class Connection:
             raise Unreachable(f"{method} {path}: the connection to the container engine broke: {type(error).__name__}") from error
 
     async def upgrade(self, method: str, path: str, body: object) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Return a connection that carries plain bytes in both directions after the engine's head of an answer; raises EngineError."""
+        """Return a connection for plain bytes in both directions, after the head of the engine's answer; raises EngineError."""
         try:
             reader, writer = await asyncio.open_unix_connection(str(self.socket), limit=MAX_HEAD)
         except OSError as error:
@@ -160,7 +160,7 @@ class Connection:
 
 
 async def closed(writer: asyncio.StreamWriter) -> None:
-    """Close a connection at once; what nobody has read yet is dropped."""
+    """Close a connection at once; unread data are dropped."""
     writer.transport.abort()
     with suppress(OSError):
         await writer.wait_closed()
@@ -173,7 +173,7 @@ def _query(query: Query | None) -> str:
 
 
 def _message(answer: bytes) -> str:
-    """Return what an error says: the engine's `message`, or the text as it is."""
+    """Return the message of an error: the engine's `message`, or the unchanged text."""
     text = answer.decode("utf-8", "replace")
     with suppress(ValueError):
         start = text.find("{")
@@ -184,7 +184,7 @@ def _message(answer: bytes) -> str:
 
 
 def _is_whole(line: bytes) -> bool:
-    """Return whether a line without its end is a JSON document already: not every engine ends the last one."""
+    """Return whether a line without its end is already a JSON document: not every engine ends the last one."""
     if not line.rstrip().endswith(b"}"):
         return False
     try:

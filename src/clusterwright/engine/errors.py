@@ -1,4 +1,4 @@
-"""The errors for all that an engine refuses, each with one sentence that says what to do. Pure.
+"""The errors of an engine, each with one sentence that says what to do. Pure.
 
 EngineError
     Unreachable    nothing answers on the socket
@@ -17,11 +17,11 @@ import re
 from collections.abc import Sequence
 
 MOST_TEXT = 600
-"""Characters of an engine's message that are repeated."""
+"""The most characters of an engine's message that are repeated."""
 
 
 class EngineError(Exception):
-    """The engine refused a request, or could not be asked."""
+    """The engine refused a request, or could not be reached."""
 
 
 class Unreachable(EngineError): ...
@@ -67,7 +67,7 @@ _STATUSES: dict[int, type[EngineError]] = {401: Denied, 403: Denied, 404: Missin
 
 
 def refused(what: str, status: int, message: str) -> EngineError:
-    """Return the error for an answer of the engine: its words, and the next step where one is known."""
+    """Return the error for an engine's answer: its words, and the next step if known."""
     text = " ".join(message.split())[:MOST_TEXT] or f"the engine answered {status}"
     for pattern, kind, hint in _HINTS:
         if re.search(pattern, text, re.IGNORECASE):

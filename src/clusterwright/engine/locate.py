@@ -1,4 +1,4 @@
-"""Where the engine is that `--engine` names."""
+"""Find the engine that `--engine` names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CHOICES = "auto, docker, podman, or unix:///PATH of its socket"
 
 
 class BadEngine(ValueError):
-    """The name does not stand for an engine."""
+    """The name is not that of an engine."""
 
 
 def sockets(name: str, environ: Mapping[str, str]) -> list[Path]:
@@ -51,7 +51,7 @@ def _podman(environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 async def connect(name: str, environ: Mapping[str, str]) -> tuple[Engine, Version]:
-    """Return the first engine that answers, and which it is; raises BadEngine, or the EngineError that helps most."""
+    """Return the first engine that answers, and its version; raises BadEngine, or the most helpful EngineError."""
     candidates = sockets(name, environ)
     failure: EngineError | None = None
     for socket in candidates:

@@ -9,11 +9,11 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """A path of the container: a volume of the engine, or a path of the host."""
+    """A mounted path of the container: a volume of the engine, or a path of the host."""
 
     target: str
     source: str = ""
-    """The volume's name, or with `is_host_path` the host's path; empty: a volume without a name, which goes with the container."""
+    """The volume's name, or with `is_host_path` the host's path; empty: an unnamed volume, which is removed with the container."""
     is_host_path: bool = False
     is_read_only: bool = False
 
@@ -24,14 +24,14 @@ class PortMapping:
 
     container_port: int
     host_port: int = 0
-    """0: any that is free."""
+    """The port of the host; 0: any free one."""
     host_address: str = "127.0.0.1"
     protocol: str = "tcp"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
-    """A container to be created."""
+    """A container to create."""
 
     name: str
     image: str
@@ -43,16 +43,16 @@ class Container:
     network: str = ""
     is_privileged: bool = False
     has_host_cgroups: bool = False
-    """Whether it sees the host's cgroups: what systemd and kubelet need where the host has cgroups of version 1."""
+    """Whether it sees the host's cgroups: systemd and kubelet need them on a host with cgroups of version 1."""
     restarts: bool = False
-    """Whether the engine starts it again after the host was restarted, until it is stopped on purpose."""
+    """Whether the engine restarts it with the host, until it is stopped explicitly."""
     tmpfs: Sequence[str] = ()
     mounts: Sequence[Mount] = ()
     ports: Sequence[PortMapping] = ()
 
 
 def creation(spec: Container) -> dict[str, Any]:
-    """Return the body of the request that creates the container."""
+    """Return the request body that creates the container."""
     host: dict[str, Any] = {
         "Privileged": spec.is_privileged,
         "CgroupnsMode": "host" if spec.has_host_cgroups else "private",

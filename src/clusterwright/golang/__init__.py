@@ -1,1 +1,1 @@
-"""Behaviour of Go that users can see: how it quotes texts, which regular expressions it accepts."""
+"""User-visible behaviour of Go: quoting, regular expressions, number formats."""

@@ -1,4 +1,4 @@
-"""Base64 and base32 as Go's decoders read them: line breaks are skipped, and what is wrong is told by its position."""
+"""Base64 and base32 with Go's decoding rules: line breaks are skipped, and errors name their position."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BASE32: Final = (string.ascii_uppercase + "234567").encode()
 
 
 def decode_base64(data: bytes) -> bytes:
-    """Return what was encoded; raises ValueError with Go's sentence."""
+    """Return the decoded bytes; raises ValueError with Go's message."""
     plain = data.translate(None, _LINE_BREAKS)
     try:
         if len(plain) % 4 == 0:  # Python reads padding after what needs none
@@ -24,7 +24,7 @@ def decode_base64(data: bytes) -> bytes:
 
 
 def decode_base32(data: bytes) -> bytes:
-    """Return what was encoded; raises ValueError with Go's sentence, in which line breaks do not count."""
+    """Return the decoded bytes; raises ValueError with Go's message, in which line breaks do not count."""
     data = data.translate(None, _LINE_BREAKS)
     try:
         return base64.b32decode(data)
@@ -33,7 +33,7 @@ def decode_base32(data: bytes) -> bytes:
 
 
 def _base64_fault(data: bytes) -> int:
-    """Return a byte that does not belong there, or the begin of a group of four that is not whole."""
+    """Return the position of an invalid byte, or of an incomplete group of four."""
     held = 0
     for at, byte in enumerate(data):
         if byte in _LINE_BREAKS:
@@ -59,7 +59,7 @@ def _after_line_breaks(data: bytes, at: int) -> int:
 
 
 def _base32_fault(data: bytes) -> int:
-    """As for base64, in groups of eight."""
+    """Return the same for base32, in groups of eight."""
     held = 0
     for at, byte in enumerate(data):
         if byte in _BASE32:

@@ -1,4 +1,4 @@
-"""Templates with `${VARIABLES}` as clusterctl reads them. Pure.
+"""Templates with `${VARIABLES}` in clusterctl's syntax. Pure.
 
 `${V}`, `${V:=d}`, `${V:-d}`, `${V=d}` (a default may hold variables itself), `${#V}`, `${V^}`, `${V^^}`, `${V,}`, `${V,,}`,
 `${V:from}`, `${V:from:length}`, `${V#glob}`, `${V##glob}`, `${V%glob}`, `${V%%glob}`, `${V/old/new}`, `${V//old/new}`,
@@ -36,13 +36,13 @@ Template = tuple["str | Expansion", ...]
 
 
 def parse(text: str) -> Template:
-    """Return the template that a text is; raises BadTemplate."""
+    """Return a parsed template; raises BadTemplate."""
     # blanks around a name are of old, and fine
     return _Parser(_LEGACY.sub(r"${\1}", text)).template()
 
 
 def variables(template: Template) -> dict[str, str]:
-    """Return the variables, each with what it is where nobody sets it; empty: it must be set. What counts is where it comes first."""
+    """Return the variables with their defaults; empty: a value is required. The first occurrence counts."""
     found: dict[str, str] = {}
     for part in template:
         if isinstance(part, Expansion):
@@ -52,7 +52,7 @@ def variables(template: Template) -> dict[str, str]:
 
 
 def substitute(template: Template, values: Mapping[str, str]) -> str:
-    """Return the text, with values in the place of variables; one that has none is empty."""
+    """Return the text with values in place of variables; missing ones are empty."""
     return "".join(part if isinstance(part, str) else _expanded(part, values) for part in template)
 
 
@@ -68,7 +68,7 @@ def _expanded(part: Expansion, values: Mapping[str, str]) -> str:
 
 
 class _Parser:
-    """Reads a text from the left."""
+    """Parses a text from the left."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -78,7 +78,7 @@ class _Parser:
         return tuple(self._parts("", {"$": "$"}))
 
     def _parts(self, end: str, escapes: Mapping[str, str]) -> Iterator[str | Expansion]:
-        """Texts and expansions up to one of the characters in `end`; `escapes`: which character makes which others plain."""
+        """Yield texts and expansions up to one of the characters in `end`; `escapes` maps a character to those that it escapes."""
         plain: list[str] = []
         while self._at < len(self._text):
             here, after = self._text[self._at], self._text[self._at + 1 : self._at + 2]

@@ -1,4 +1,4 @@
-"""Floating-point numbers as Go's strconv writes them."""
+"""Floating-point numbers in the formats of Go's strconv."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 
 def format_float(value: float, verb: str, precision: int) -> str:
-    """Return the number by one of the verbs e E f g G b x X; precision -1 is the shortest text that reads back the same."""
+    """Return the number with one of the verbs e E f g G b x X; precision -1 is the shortest text that parses to the same number."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -48,7 +48,7 @@ def _shortest(value: float, verb: str) -> str:
 
 
 def _binary(value: float) -> tuple[int, int]:
-    """Mantissa and exponent as IEEE 754 stores them, the mantissa of 53 bits unless the number is denormal."""
+    """Return mantissa and exponent as in IEEE 754; the mantissa has 53 bits unless the number is denormal."""
     fraction, exponent = math.frexp(abs(value))
     if value == 0:
         return 0, -1074

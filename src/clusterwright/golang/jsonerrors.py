@@ -1,4 +1,4 @@
-"""Describe a text that is not JSON as Go does."""
+"""Describe invalid JSON as Go does."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _PLACES: Final = {
 }
 _LITERALS: Final = (b"true", b"false", b"null")
 _LOOKED_AT: Final = 65536
-"""How far back is looked for the bracket that a place stands in."""
+"""How far back the bracket around a position is searched."""
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
 
 
 def explain(body: bytes) -> str:
-    """Return the error of Go's scanner for a text; empty where Python finds nothing wrong with it."""
+    """Return the error of Go's scanner for a text; empty if Python finds no error."""
     if not body.strip():
         return _ENDED
     try:
@@ -41,7 +41,7 @@ def explain(body: bytes) -> str:
 
 
 class _Constant(Exception):
-    """NaN and infinities, which Python reads."""
+    """A NaN or infinity, which Python accepts."""
 
 
 def _refuse(name: str) -> Any:
@@ -70,7 +70,7 @@ def _explain(body: bytes, error: json.JSONDecodeError) -> str:
 
 
 def _is_in_array(before: bytes) -> bool:
-    """Return whether the innermost bracket that is open is an array's."""
+    """Return whether the innermost open bracket is that of an array."""
     depth = 0
     for bracket in reversed(re.findall(rb"[\[\]{}]", _STRING.sub(b"", before[-_LOOKED_AT:]))):
         if bracket in b"]}":

@@ -16,7 +16,7 @@ from clusterwright.golang.numbers import atoi
 
 _OPERATIONS: Final = frozenset({"add", "remove", "replace", "move", "copy", "test"})
 _COPIED: Final = 3 * 1024 * 1024
-"""Bytes that the copies of one patch may add up to. Without a limit, a patch that copies its own copies doubles the document each time."""
+"""The most bytes of all copies in one patch. Without a limit, a patch that copies its own copies doubles the document each time."""
 
 
 class PatchFailed(ValueError):

@@ -1,4 +1,4 @@
-"""Addresses as Go's `netip` reads them: what is wrong with a text that is none."""
+"""The error messages of Go's `netip` about invalid addresses."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from clusterwright.golang.quoting import quote
 _GROUP: Final = re.compile(r"[0-9A-Fa-f]*")
 _BYTES: Final = 16
 _DIGITS: Final = 20
-"""Numbers of as many are none that Go reads."""
+"""The length from which numbers are invalid in Go."""
 
 
 class _Refused(Exception):
-    """Why, and from where on."""
+    """The error, and its position."""
 
     def __init__(self, why: str, at: str = "") -> None:
         super().__init__(f"{why} (at {quote(at)})" if at else why)
 
 
 def address_problem(text: str) -> str:
-    """Return Go's sentence about a text that is not an address; empty for an address."""
+    """Return Go's error about an invalid address; empty for a valid one."""
     first = next((char for char in text if char in ".:%"), "")
     try:
         match first:
@@ -39,7 +39,7 @@ def address_problem(text: str) -> str:
 
 
 def prefix_problem(text: str) -> str:
-    """Return Go's sentence about a text that is not an address with a length; empty for one that is."""
+    """Return Go's error about an invalid prefix; empty for a valid one."""
     address, slash, bits = text.rpartition("/")
     why = "no '/'" if not slash else address_problem(address)
     if not why and not (bits.isascii() and bits.isdigit() and (len(bits) == 1 or bits[0] != "0") and len(bits) < _DIGITS):

@@ -1,4 +1,4 @@
-"""Numbers as strconv reads them, integers with its sentences."""
+"""Numbers as strconv parses them, with its messages for integers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def atoi(text: str) -> int:
 
 
 def parse_int(text: str, bits: int) -> int:
-    """Return a decimal integer of so many bits; raises ValueError."""
+    """Return a decimal integer of this many bits; raises ValueError."""
     return _parse("ParseInt", text, bits)
 
 
@@ -34,12 +34,12 @@ FLOAT: Final = re.compile(
     rf"[+-]?(?:(?P<hex>0[xX](?:_?{_HEX}(?:\.(?:{_HEX})?)?|\.{_HEX})[pP][+-]?{_DECIMAL})"
     rf"|(?:{_DECIMAL}(?:\.(?:{_DECIMAL})?)?|\.{_DECIMAL})(?:[eE][+-]?{_DECIMAL})?)"
 )
-"""A floating-point number in digits."""
+"""The pattern of a floating-point number."""
 _SPECIAL: Final = re.compile(r"[+-]?inf(?:inity)?|nan", re.IGNORECASE)
 
 
 def parse_float(text: str) -> float:
-    """Return a floating-point number of 64 bits, decimal or hexadecimal; raises ValueError, also for what is too large."""
+    """Return a floating-point number of 64 bits, decimal or hexadecimal; raises ValueError, also for too large numbers."""
     if _SPECIAL.fullmatch(text):
         return float(text)
     found = FLOAT.fullmatch(text)
@@ -55,7 +55,7 @@ def parse_float(text: str) -> float:
 
 
 def to_double(value: float) -> float:
-    """Return a number as a double; JSON has larger ones than any."""
+    """Return a number as a double; JSON can contain larger ones."""
     try:
         return float(value)
     except OverflowError:

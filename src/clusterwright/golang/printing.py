@@ -7,7 +7,7 @@ from typing import Any
 
 
 def printed(value: Any) -> str:
-    """`%v` of data."""
+    """Return data in the format `%v`."""
     if isinstance(value, dict):
         return "map[" + " ".join(f"{k}:{printed(v)}" for k, v in sorted(value.items())) + "]"
     if isinstance(value, list):
@@ -18,7 +18,7 @@ def printed(value: Any) -> str:
 
 
 def in_syntax(value: Any) -> str:
-    """`%#v` of data: as it would be written in Go."""
+    """Return data in the format `%#v`: as Go syntax."""
     if isinstance(value, dict):
         items = ", ".join(f"{json.dumps(k)}:{in_syntax(v)}" for k, v in sorted(value.items()))
         return f"map[string]interface {{}}{{{items}}}"

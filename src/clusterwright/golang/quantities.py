@@ -1,4 +1,4 @@
-"""Quantities of resources (`500m`, `1.5Gi`, `1e3`) as the API machinery reads and writes them."""
+"""Quantities of resources (`500m`, `1.5Gi`, `1e3`), parsed and printed like the API machinery."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from clusterwright.golang.numbers import parse_int
 
 _PATTERN: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
 _LONGEST: Final = 1000
-"""Digits of a quantity, and the largest power of ten that it may name: kube-apiserver loses itself in numbers of more."""
+"""The most digits of a quantity, and its largest power of ten: with more, kube-apiserver takes too long."""
 _EXACT: Final = Context(prec=4 * _LONGEST, rounding=ROUND_UP)
-"""Decimals as Go's inf.Dec holds them: nothing is rounded that is not told to be."""
+"""A decimal context like Go's inf.Dec: nothing is rounded implicitly."""
 _LEAST: Final = -9
-"""The power of ten of the least that is counted: a part of it counts as a whole one."""
+"""The smallest counted power of ten: a fraction of it counts as one."""
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _BY_POWER: Final = {power: suffix for suffix, power in _DECIMAL.items()}
@@ -30,14 +30,14 @@ _WRONG_SUFFIX: Final = "unable to parse quantity's suffix"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Quantity:
-    """A number with the notation that it was given in."""
+    """A number with its original notation."""
 
     amount: Decimal
     scale: int | None = field(default=0, compare=False)
-    """By which power of ten Go counts it in 64 bits; None: it holds it as a decimal of any length, and takes it for no integer."""
+    """The power of ten in which Go stores it in 64 bits; None: Go stores it as a long decimal, which is not an integer."""
     suffix: str = field(default="", compare=False)
     text: str = field(default="", compare=False)
-    """As it was written, where Go keeps that."""
+    """The original text, if Go keeps it."""
 
     def added(self, other: Quantity) -> Quantity:
         """Return the sum."""
@@ -46,7 +46,7 @@ class Quantity:
         return Quantity(_EXACT.add(self.amount, other.amount), scale)
 
     def canonical(self) -> str:
-        """Return how it is stored and shown (`1000m` is `1`); what Go takes for canonical stays as it was written."""
+        """Return the stored form (`1000m` is `1`); texts that Go considers canonical are unchanged."""
         if self.text or not self.amount:
             return self.text or "0"
         sign, digits, exponent = self.amount.as_tuple()
@@ -68,7 +68,7 @@ class Quantity:
 
 
 def parse_quantity(text: str) -> Quantity:
-    """Return the quantity; raises ValueError in the API machinery's words."""
+    """Return the quantity; raises ValueError with the API machinery's message."""
     found = _PATTERN.fullmatch(text) if 0 < len(text) <= 2 * _LONGEST else None  # it looks for more than one way through a text
     if found is None:
         raise ValueError(WRONG_FORM)

@@ -1,4 +1,4 @@
-"""Texts as Go's %q shows them."""
+"""Quote texts like Go's %q."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _ESCAPES: Final = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\
 
 
 def is_printable(character: str) -> bool:
-    """Return whether Go writes the character as it is in a quoted string: graphic, and of the spaces only the ASCII one."""
+    """Return whether Go writes the character unchanged in a quoted string: graphic, and of spaces only the ASCII one."""
     return character == " " or unicodedata.category(character)[0] in "LMNPS"
 
 
 def quote(text: str, delimiter: str = '"', *, only_ascii: bool = False) -> str:
-    """Return a Go string or character literal. Bytes that are no UTF-8 are surrogates, as Python's `surrogateescape` makes them."""
+    """Return a Go string or character literal. Invalid UTF-8 bytes are surrogates, as from Python's `surrogateescape`."""
     if delimiter == '"' and _PLAIN.fullmatch(text):
         return f'"{text}"'
     parts = [delimiter]

@@ -1,4 +1,4 @@
-"""Go's regular expressions, by RE2 itself: in linear time whatever the pattern, and what RE2 does not know is refused in Go's words."""
+"""Go's regular expressions, run by RE2: in linear time for every pattern; unsupported syntax is refused with Go's messages."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ import re2  # type: ignore[import-untyped]
 
 
 class Match(Protocol):
-    """Where a pattern matched; positions are of characters."""
+    """A match of a pattern; positions count characters."""
 
     def start(self, group: int | str = 0) -> int:
-        """Return where a group begins; -1: it took no part."""
+        """Return the start of a group; -1 if it did not match."""
 
     def end(self, group: int | str = 0) -> int:
-        """Return where a group ends."""
+        """Return the end of a group."""
 
     def span(self, group: int | str = 0) -> tuple[int, int]:
-        """Return both."""
+        """Return start and end."""
 
     def group(self, *groups: int | str) -> Any:
-        """Return what groups matched."""
+        """Return the texts of groups."""
 
     def groups(self, default: Any = None) -> tuple[Any, ...]:
-        """Return what all groups matched."""
+        """Return the texts of all groups."""
 
     def __getitem__(self, group: int | str) -> Any:
-        """Return what a group matched."""
+        """Return the text of a group."""
 
 
 class Pattern(Protocol):
@@ -49,7 +49,7 @@ class Pattern(Protocol):
 
 
 class BadPattern(ValueError):
-    """Not a regular expression that RE2 would take."""
+    """RE2 does not accept the regular expression."""
 
 
 _WORDS: Final = (
@@ -63,7 +63,7 @@ _WORDS: Final = (
     ("trailing \\", "trailing backslash at end of expression: "),
     ("pattern too large - compile failed", "expression too large"),
 )
-"""RE2's error texts in C++, with their texts in Go."""
+"""RE2's error texts in C++, with their counterparts in Go."""
 
 
 def _options() -> re2.Options:
@@ -92,16 +92,16 @@ def compile_go(pattern: str) -> Pattern:
 
 
 def program_size(pattern: str) -> int:
-    """Return how many states the program of a pattern has; raises BadPattern.
+    """Return the number of states of a compiled pattern; raises BadPattern.
 
-    A search may visit all of them at every character: counted repetitions such as `a.{900}c` make it thousands of times as slow.
+    A search may visit all of them at every character: counted repetitions such as `a.{900}c` make it thousands of times slower.
     """
     return compile_go(pattern).programsize
 
 
 @lru_cache(maxsize=512)
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Return whether a text has a match: five times as fast as looking where; raises BadPattern."""
+    """Return a function that checks for a match, five times as fast as finding its position; raises BadPattern."""
     compiled = compile_go(pattern)
     quick = re2.Set.SearchSet(_OPTIONS)
     quick.Add(pattern)
@@ -117,7 +117,7 @@ def matcher(pattern: str) -> Callable[[str], bool]:
 
 @lru_cache(maxsize=512)
 def remembering(pattern: str) -> Callable[[str], bool]:
-    """As `matcher`, for short texts that come again and again, as names, reasons and versions do with every write of an object."""
+    """Return the same with a cache, for repeated short texts such as names, reasons and versions in every write of an object."""
     return lru_cache(maxsize=256)(matcher(pattern))
 
 

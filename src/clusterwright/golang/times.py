@@ -1,6 +1,6 @@
-"""Times as Go reads them by its layout RFC3339: no lower case, a comma may stand for the point, any number of digits after it.
+"""Times in Go's layout RFC3339: no lower case, a comma may replace the point, any number of digits after it.
 
-And durations as time.ParseDuration reads them.
+And durations in the syntax of time.ParseDuration.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _UNIX: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_rfc3339(text: str) -> datetime | None:
-    """Return the time in UTC, to the microsecond; None for what is none, or lies outside the years 1 to 9999."""
+    """Return the time in UTC, to the microsecond; None for an invalid one, or outside the years 1 to 9999."""
     found = RFC3339.fullmatch(text)
     if found is None:
         return None
@@ -52,7 +52,7 @@ NANOSECONDS: Final = {
 _PART: Final = re.compile(r"(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
 _MOST: Final = 1 << 63
 LONGEST: Final = len(str(_MOST))
-"""Digits: numbers of more are too large, and are not even read."""
+"""The most digits: longer numbers are too large, and are not parsed."""
 
 
 def parse_duration(text: str) -> int | None:
@@ -77,7 +77,7 @@ def parse_duration(text: str) -> int | None:
 
 
 def format_duration(nanoseconds: int) -> str:
-    """Return a duration as time.Duration prints itself: `0s`, `59s`, `1h0m0s`, `1.5s`, `500ms`."""
+    """Return a duration in the format of time.Duration: `0s`, `59s`, `1h0m0s`, `1.5s`, `500ms`."""
     if nanoseconds == 0:
         return "0s"
     sign, rest = "-" * (nanoseconds < 0), abs(nanoseconds)
@@ -105,7 +105,7 @@ _RANGES: Final = (("2006", 0, 9999, "year"), ("01", 1, 12, "month"), ("02", 1, 3
 
 
 def parse_problem(text: str, *, fraction: str = "") -> str:
-    """Explain as Go does why a text is not a time of the layout RFC3339; `fraction`: what the layout demands after the seconds."""
+    """Return Go's explanation why a text is not a time of the layout RFC3339; `fraction`: what the layout requires after the seconds."""
     begun = f"parsing time {quote(text)}"
     layout = "".join(element for element, _ in _LAYOUT) + fraction + "Z07:00"
     rest, numbers = text, dict[str, int]()

@@ -1,4 +1,4 @@
-"""URLs of requests as net/url reads them: either absolute, or a path that begins with a slash."""
+"""URLs of requests, parsed like net/url: either absolute, or a path that begins with a slash."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PORT: Final = re.compile(r"(:[0-9]*)?")
 
 @dataclass(frozen=True, slots=True)
 class RequestUrl:
-    """The parts of a URL that are needed here."""
+    """The used parts of a URL."""
 
     scheme: str
     host: str
@@ -32,7 +32,7 @@ class RequestUrl:
     query: str = ""
     user: str = ""
     text: str = field(default="", compare=False)
-    """The whole of it."""
+    """The whole URL."""
 
     @property
     def hostname(self) -> str:
@@ -48,12 +48,12 @@ class RequestUrl:
 
     @property
     def escaped_path(self) -> str:
-        """The path as it was written, or escaped where it should have been."""
+        """The path as written, or escaped where necessary."""
         return self.path if _ENCODED.fullmatch(self.path) else percent(unquote_to_bytes(self.path), safe="$&+,/:;=@")
 
     @property
     def values(self) -> dict[str, list[str]]:
-        """The values of the query by their names; what is written wrongly is left out."""
+        """The values of the query by their names; malformed ones are left out."""
         found: dict[str, list[str]] = {}
         for part in self.query.split("&"):
             if not part or ";" in part or _BAD_ESCAPE.search(part):
@@ -64,7 +64,7 @@ class RequestUrl:
 
 
 def parse_request_uri(text: str) -> RequestUrl:
-    """Return an absolute URL or an absolute path; raises ValueError with the sentence that Go's users know."""
+    """Return an absolute URL or an absolute path; raises ValueError with Go's message."""
     try:
         return replace(_parse(text), text=text)
     except ValueError as error:

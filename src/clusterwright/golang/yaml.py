@@ -1,4 +1,4 @@
-"""YAML as Go's tools around Kubernetes read it: YAML 1.1 scalars in their manner, made JSON.
+"""YAML as Go's tools around Kubernetes parse it: YAML 1.1 scalars with their rules, converted to JSON.
 
 `yes`, `on` and `y` are true, `010` is 8, `1_000` is 1000; times of day and dates are texts. Keys become texts.
 """
@@ -29,7 +29,7 @@ _PLAIN: Final = "!plain"
 
 
 class _Loader(SafeLoader):  # type: ignore[misc]
-    """Marks what is plain, neither quoted nor tagged, and resolves nothing."""
+    """Marks plain scalars, neither quoted nor tagged, and resolves nothing."""
 
 
 _Loader.yaml_implicit_resolvers = {}
@@ -37,7 +37,7 @@ _Loader.add_implicit_resolver(_PLAIN, re.compile(r"(?s:.*)"), None)
 
 
 class BadYaml(ValueError):
-    """The text is no YAML, or nothing that JSON can say."""
+    """The text is not YAML, or has no JSON form."""
 
 
 def to_json(text: str, *, nodes: int = MAX_NODES) -> Any:
@@ -54,7 +54,7 @@ def to_json(text: str, *, nodes: int = MAX_NODES) -> Any:
 
 
 def _examine(text: str, nodes: int) -> None:
-    """Refuse what would overflow the parser's stack; what is wrong otherwise is found by reading."""
+    """Refuse texts that would overflow the parser's stack; the parser finds other errors."""
     try:
         examine(text, nodes=nodes, aliases=True)
     except Refused as error:
@@ -64,7 +64,7 @@ def _examine(text: str, nodes: int) -> None:
 
 
 class _Reading:
-    """One document; counts what it makes, aliases included, so that a few bytes cannot become gigabytes."""
+    """One document; it counts the values that it creates, including aliases, so that a few bytes cannot become gigabytes."""
 
     def __init__(self, nodes: int) -> None:
         self._left = nodes
@@ -91,7 +91,7 @@ class _Reading:
         return merged | out if merged else out
 
     def _merged(self, node: yaml.Node, depth: int, out: dict[str, Any]) -> dict[str, Any]:
-        """Add what a merge key stands for, in place; what is there already stays."""
+        """Add the entries of a merge key, in place; existing ones stay."""
         parts = node.value if isinstance(node, yaml.SequenceNode) else [node]
         for part in parts:
             if not isinstance(part, yaml.MappingNode):
@@ -115,7 +115,7 @@ def _key(node: yaml.Node) -> str:
 
 
 def _scalar(node: yaml.ScalarNode) -> Any:
-    """Return the value of a scalar: by its look if it is plain or its tag asks for that, else its text."""
+    """Return the value of a scalar: by its form if it is plain or its tag asks for that, else its text."""
     looked_at = node.tag == _PLAIN or str(node.tag).removeprefix(_PREFIX) in ("int", "float", "bool", "null")
     return _plain(node.value) if looked_at else node.value
 

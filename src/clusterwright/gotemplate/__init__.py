@@ -6,7 +6,7 @@ Go's `printing`. What Go refuses is refused, what Go accepts gives the same text
 - Nesting, recursion, output and steps are bounded, since templates come from users: see `metering`.
 - `call` is always refused: data hold no functions. So is `%p` of a list or map, which would print an address.
 - Output is text: bytes that are not UTF-8 become U+FFFD.
-- Which characters are letters, or printable, is for Python's Unicode tables to say, which may be a version behind or ahead of Go's.
+- Python's Unicode tables decide which characters are letters, or printable; they may be a version behind or ahead of Go's.
 
 Integers of the data are Go's int64. Go's own JSON decoder makes float64 of every number; callers that mean that pass floats.
 """
@@ -38,7 +38,7 @@ class Template:
     functions: Mapping[str, Callable[..., Any]]
 
     def render(self, data: Mapping[str, Any], *, strict: bool = True, budget: Budget | None = None) -> str:
-        """Return the text for these data; raises TemplateError for what Go refuses and for what costs too much.
+        """Return the text for these data; raises TemplateError if Go would, or if it costs too much.
 
         An absent key is an error if `strict`, else no value. The steps also come out of the budget, if there is one.
         """
@@ -46,9 +46,9 @@ class Template:
 
 
 def parse(text: str, functions: Mapping[str, Callable[..., Any]] = MappingProxyType({})) -> Template:
-    """Return the template, whose text may call the functions besides Go's own; raises TemplateError for what Go's parser refuses.
+    """Return the template, whose text may call the functions besides Go's own; raises TemplateError if Go's parser would.
 
-    Functions get plain values, nil as None, and give one; a ValueError, TypeError, LookupError or ArithmeticError of theirs is a
+    Functions receive plain values, nil as None, and return one; their ValueError, TypeError, LookupError or ArithmeticError becomes a
     TemplateError of `render`.
     """
     names = {*BUILTINS, *SHORT_CIRCUITS, *functions}

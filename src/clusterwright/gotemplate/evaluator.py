@@ -1,4 +1,4 @@
-"""Execution of a parsed template. A map without the key is an error (Go's `missingkey=error`), or there is no value (its default)."""
+"""Execute a parsed template. A map without the key is an error (Go's `missingkey=error`), or has no value (its default)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _ABSENT: Any = object()
 
 
 class Evaluation:
-    """One execution: where the output goes, and what may still be spent."""
+    """One execution: its output, and its remaining budget."""
 
     def __init__(
         self, trees: Mapping[str, Body], functions: Mapping[str, Callable[..., Any]], *, strict: bool = True, budget: Budget | None = None
@@ -122,7 +122,7 @@ class Evaluation:
         return result
 
     def _pay(self, function: Any, arguments: list[Any]) -> int:
-        """Charge for a call by the size of its arguments; returns how often each part of them counts."""
+        """Charge for a call by the size of its arguments; return how often each part of them counts."""
         weight: int = getattr(function, "weight", 1)
         if getattr(function, "deep", False):
             self.meter.charge_deeply(arguments, weight)
@@ -132,24 +132,24 @@ class Evaluation:
         return weight
 
     def short_circuit(self, name: str) -> bool | None:
-        """Return the truth at which `and` or `or` stops; None for any other function."""
+        """Return the truth value at which `and` or `or` stops; None for any other function."""
         return None if name in self._functions else SHORT_CIRCUITS.get(name)
 
 
 class _Frame:
-    """One template in execution: its variables, the last declared of a name being the one that counts."""
+    """A running template: its variables; of several with one name, the last counts."""
 
     def __init__(self, evaluation: Evaluation, dot: Any) -> None:
         self._evaluation = evaluation
         self._variables: list[tuple[str, Any]] = []
         self._places: dict[str, list[int]] = {}
-        """Where the variables of a name are in the list."""
+        """The positions of a name's variables in the list."""
         self._declare("$", dot)
 
     # nodes
 
     def walk(self, body: Body, dot: Any) -> Jump | None:
-        """Execute a body; gives the jump that ended it early."""
+        """Execute a body; return the jump that ended it early."""
         for node in body:
             self._evaluation.charge(1)
             jump: Jump | None = None
@@ -215,7 +215,7 @@ class _Frame:
         return jump
 
     def _elements(self, value: Any, variables: int) -> Iterator[tuple[Any, Any]]:
-        """Index or key, and element."""
+        """Yield index or key, and element."""
         match kind_of(value):
             case Kind.NIL:
                 return
@@ -237,7 +237,7 @@ class _Frame:
     # values
 
     def _pipeline(self, pipeline: Pipeline, dot: Any) -> Any:
-        """Return the value of the last command, out of its interface."""
+        """Return the value of the last command, without its interface."""
         value = _ABSENT
         for command in pipeline.commands:
             self._evaluation.charge(1)
@@ -254,7 +254,7 @@ class _Frame:
         self._variables.append((name, value))
 
     def _forget(self, mark: int) -> None:
-        """Take out the variables that were declared since there were `mark` of them."""
+        """Drop the variables that were declared since there were `mark` of them."""
         while len(self._variables) > mark:
             self._places[self._variables.pop()[0]].pop()
 
@@ -281,7 +281,7 @@ class _Frame:
         return self._operand(first, dot)
 
     def _method(self, operand: Operand, arguments: list[Operand], dot: Any, final: Any) -> Any:
-        """Return a member of an opaque value that is given arguments; nothing else but functions takes any."""
+        """Return a member of an opaque value that takes arguments; apart from functions, nothing else takes any."""
         receiver: Any = None
         match operand:
             case Field((*names, name)):

@@ -1,4 +1,4 @@
-"""Go's built-in template functions, except `and` and `or`, which decide themselves what is evaluated."""
+"""Go's built-in template functions, except `and` and `or`, which evaluate their arguments themselves."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ _QUERY = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456
 
 @dataclass(frozen=True, slots=True)
 class Builtin:
-    """A function, how many arguments it takes, and what a call costs. Arguments are still boxed if nobody opened them."""
+    """A function, its number of arguments, and the cost of a call. Arguments are still boxed unless they were opened."""
 
     call: Callable[..., Any]
     least: int
     most: float = math.inf
     wants_format: bool = False
     weight: int = 1
-    """How often the size of arguments and result counts."""
+    """How often the sizes of arguments and result count."""
     deep: bool = False
-    """Whether the function looks at everything in its arguments."""
+    """Whether the function reads everything in its arguments."""
     metered: bool = False
-    """Whether the function charges by itself: what charges is its first argument."""
+    """Whether the function charges by itself: its first argument is the charge function."""
 
 
 def _length(item: Any) -> Int:
@@ -108,7 +108,7 @@ def _bounds(indexes: tuple[Any, ...], defaults: tuple[int, ...], capacity: int) 
 
 
 def _comparable(value: Any) -> Kind:
-    """Return the kind in which values are compared; integers are all one."""
+    """Return the kind for comparisons; all integers have one."""
     kind = kind_of(value)
     return Kind.INT if kind in INTEGERS else kind
 
@@ -187,4 +187,4 @@ BUILTINS: Mapping[str, Builtin] = {
     "ge": Builtin(lambda first, second: not _less(first, second), 2, 2),
 }
 SHORT_CIRCUITS: Mapping[str, bool] = {"and": False, "or": True}
-"""The functions that return their first argument of this truth, and evaluate none behind it."""
+"""The functions that return their first argument with this truth value, and evaluate none after it."""

@@ -1,4 +1,4 @@
-"""Go's template text as tokens. Text between actions comes trimmed as `{{-` and `-}}` ask; comments are gone."""
+"""Go's template text as tokens. Text between actions is trimmed as `{{-` and `-}}` ask; comments are removed."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _PIECES = (
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token and the line on which it begins; of words also how many bytes into it."""
+    """A token and its first line; for words also the number of bytes before it."""
 
     type: Type
     text: str
@@ -72,7 +72,7 @@ class Token:
 
 
 class _Columns:
-    """How many bytes into its line a position is. Positions are asked for from left to right."""
+    """The byte columns of positions, which must be requested from left to right."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -80,7 +80,7 @@ class _Columns:
         self._column = 0
 
     def at(self, position: int) -> int:
-        """Return the column of a position, which is not left of the last one."""
+        """Return the column of a position, which is not left of the previous one."""
         passed = self._text[self._position : position]
         line_break = passed.rfind("\n")
         self._column = (self._column if line_break < 0 else 0) + len(passed[line_break + 1 :].encode())
@@ -122,7 +122,7 @@ def _after_comment(text: str, start: int, line: int) -> int:
 
 
 def _action(text: str, position: int, line: int, keywords: frozenset[str], columns: _Columns) -> Generator[Token, None, int]:
-    """Yield the tokens of one action; its value, for `yield from`, is where the text goes on."""
+    """Yield the tokens of one action; return the position after it, for `yield from`."""
     parentheses = 0
     while (right := _RIGHT.match(text, position)) is None:
         token = _piece(text, position, line, keywords, columns)
@@ -174,7 +174,7 @@ def _type_of_word(word: str, keywords: frozenset[str]) -> Type:
 
 
 def _number(text: str, position: int, line: int) -> str:
-    """Return the text of a number; whether it is one is for its value to find out."""
+    """Return the text of a number; parsing its value finds out whether it is valid."""
     end = _number_end(text, position, line)
     if text[end : end + 1] in {"+", "-"}:
         end = _number_end(text, end, line)

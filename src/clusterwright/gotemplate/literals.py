@@ -24,7 +24,7 @@ _LONGEST_DECIMAL = 20  # digits of the largest uint64
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
-    """An unsigned number that no int holds: it may be written, but not evaluated."""
+    """An unsigned number does not fit an int: it may be written, but not evaluated."""
 
     text: str
 
@@ -33,7 +33,7 @@ Number = Int | float | complex | Overflow
 
 
 def unquote(token: str) -> str:
-    """Return the text of a "quoted" or `raw` string."""
+    """Return the value of a "quoted" or `raw` string literal."""
     if token[0] == "`":
         return token[1:-1].replace("\r", "")
     parts: list[str] = []
@@ -45,7 +45,7 @@ def unquote(token: str) -> str:
 
 
 def number(token: str) -> Number:
-    """Return the value of a number as Go types a constant without context: int, float64 or complex128."""
+    """Return the value of a number with the type of a Go constant without context: int, float64 or complex128."""
     if token[0] == "'":
         _, code, position = _character(token, 1, "'")
         if position != len(token) - 1:
@@ -90,7 +90,7 @@ def _float(text: str, token: str) -> float:
 
 
 def _character(token: str, position: int, quote: str) -> tuple[str, int, int]:
-    """Return the character that is written here, its number, and the position behind it."""
+    """Return the character at a position, its number, and the position after it."""
     match = _ESCAPE.match(token, position)
     if match is None or match["plain"] == quote or (match["simple"] in {"'", '"'} and match["simple"] != quote):
         raise TemplateError(f"invalid syntax in {token}")

@@ -10,36 +10,36 @@ from clusterwright.gotemplate.values import TemplateError, unbox
 MAX_STEPS: Final = 12_000
 """The highest cost of one execution: about 20 milliseconds."""
 _CHARACTERS: Final = 64
-"""Characters that one step copies or looks through."""
+"""How many characters one step copies or reads."""
 _ELEMENTS: Final = 8
-"""Elements of a list, or entries of a map, that one step copies."""
+"""How many list elements, or map entries, one step copies."""
 
 Charge = Callable[[int], None]
-"""Takes steps from what may be spent; raises TemplateError where there are not enough left."""
+"""Subtracts steps from a budget; raises TemplateError if too few are left."""
 
 
 class Budget:
-    """The steps that several executions may spend together."""
+    """The steps that several executions may use together."""
 
     def __init__(self, steps: int) -> None:
         self.left = steps
 
     def charge(self, steps: int) -> None:
-        """Take steps from the budget; raises TemplateError if it has fewer."""
+        """Subtract steps from the budget; raises TemplateError if it has too few."""
         self.left -= steps
         if self.left < 0:
             raise TemplateError("the templates take too many steps together")
 
 
 class Meter:
-    """The steps of one execution, which also come out of a common budget."""
+    """The steps of one execution, which are also subtracted from a shared budget."""
 
     def __init__(self, budget: Budget | None = None) -> None:
         self.steps = 0
         self._limit = MAX_STEPS if budget is None else min(MAX_STEPS, budget.left)
 
     def charge(self, steps: int) -> None:
-        """Count steps; raises TemplateError if they become too many."""
+        """Count steps; raises TemplateError above the limit."""
         self.steps += steps
         if self.steps > self._limit:
             raise TemplateError("the template takes too many steps")
@@ -50,12 +50,12 @@ class Meter:
 
 
 def free(steps: int) -> None:
-    """Charge nothing, for callers that no template drives."""
+    """Charge nothing, for callers outside of templates."""
     del steps
 
 
 def flat_steps(values: list[Any], weight: int) -> int:
-    """Return what it costs to copy or look through values, but not what is in their elements."""
+    """Return the cost of copying or reading values, without the content of their elements."""
     size = 0
     for value in values:
         value = unbox(value)
@@ -67,9 +67,9 @@ def flat_steps(values: list[Any], weight: int) -> int:
 
 
 def deep_steps(values: list[Any], limit: int) -> int:
-    """Return what it costs to look at values and at everything in them, or more than the limit if it is more.
+    """Return the cost of reading values and everything in them, or some number above the limit.
 
-    A list that holds another one twice counts it twice, because printing it does so, too.
+    A list that holds another one twice counts it twice, because printing does so, too.
     """
     steps, waiting = 0, list(values)
     while waiting and steps + len(waiting) <= limit:

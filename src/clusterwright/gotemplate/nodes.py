@@ -26,7 +26,7 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """`.a.b`; `place` is where Go says that it is: line and bytes into it, of `.b`."""
+    """`.a.b`; `place` is Go's position of `.b`: line and bytes into it."""
 
     names: tuple[str, ...]
     place: tuple[int, int] = field(default=(0, 0), compare=False)
@@ -49,7 +49,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Fields of what a parenthesised pipeline or a function gives."""
+    """Fields of the result of a parenthesised pipeline or a function."""
 
     origin: Pipeline | Function
     names: tuple[str, ...]
@@ -57,7 +57,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """Commands, each given the value of the one before, and the variables that get the last value."""
+    """Commands, each with the previous value as input, and the variables that get the last value."""
 
     commands: tuple[tuple[Operand, ...], ...]
     variables: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ Operand = Literal | Nil | Dot | Field | Variable | Function | Chain | Pipeline
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Text as it is."""
+    """Literal text."""
 
     text: str
 
@@ -120,7 +120,7 @@ Body = tuple[Node, ...]
 
 
 def is_blank(body: Body) -> bool:
-    """Return whether a body is nothing but white space: such a definition replaces none and is replaced by any."""
+    """Return whether a body is only white space: such a definition replaces none and is replaced by any."""
     return all(isinstance(node, Text) and all(map(_is_space, node.text)) for node in body)
 
 

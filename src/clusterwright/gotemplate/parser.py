@@ -1,4 +1,4 @@
-"""Go's template grammar: tokens to trees, one for the template itself and one for each definition in it."""
+"""Go's template grammar: from tokens to trees, one for the template itself and one for each definition in it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from clusterwright.gotemplate.nodes import (
 from clusterwright.gotemplate.values import TemplateError
 
 MAX_NESTING = 100
-"""Parentheses and control structures inside each other; Go allows 10000 of the first and has no bound for the second."""
+"""The deepest nesting of parentheses and control structures; Go allows 10000 for the first and has no limit for the second."""
 
 _OPERANDS = frozenset({Type.BOOL, Type.NUMBER, Type.STRING, Type.DOT, Type.FIELD, Type.VARIABLE, Type.IDENTIFIER, Type.OPEN})
 
@@ -52,7 +52,7 @@ class _Scope:
 
     variables: list[str] = field(default_factory=lambda: ["$"])
     known: Counter[str] = field(default_factory=lambda: Counter("$"))
-    """How often each of the variables is declared."""
+    """The number of declarations of each variable."""
     ranges: int = 0
 
     def declare(self, variable: str) -> None:
@@ -61,7 +61,7 @@ class _Scope:
         self.known[variable] += 1
 
     def forget(self, mark: int) -> None:
-        """Take out the variables that were declared since there were `mark` of them."""
+        """Drop the variables that were declared since there were `mark` of them."""
         self.known.subtract(self.variables[mark:])
         del self.variables[mark:]
 
@@ -141,7 +141,7 @@ class _Parser:
         self.add(name, self._separate_body("define clause"))
 
     def _separate_body(self, context: str) -> Body:
-        """Return a body that sees no variable of its surroundings, and its end."""
+        """Return a body that sees no outer variable, and its end."""
         outer, self._scope = self._scope, _Scope()
         body, closer = self._body()
         if closer != "end":
@@ -150,7 +150,7 @@ class _Parser:
         return body
 
     def _body(self) -> tuple[Body, str]:
-        """Return the nodes up to `end` or `else`, and which of them it was."""
+        """Return the nodes up to `end` or `else`, and the word that ended them."""
         nodes: list[Node] = []
         while self._peek().type is not Type.END:
             node = self._node()
@@ -257,7 +257,7 @@ class _Parser:
         return Pipeline(tuple(commands), tuple(variables), is_assignment)
 
     def _declarations(self, context: str) -> tuple[list[str], bool]:
-        """Return the variables before `:=` or `=`, of which only a range may have two."""
+        """Return the variables before `:=` or `=`; only a range may have two."""
         variables: list[str] = []
         while self._peek().type is Type.VARIABLE:
             start = self._position
@@ -298,7 +298,7 @@ class _Parser:
         return tuple(operands)
 
     def _operand(self) -> Operand | None:
-        """Return a term with the fields behind it; None if no term follows."""
+        """Return a term with the fields after it; None if no term follows."""
         term = self._term()
         further: list[Token] = []
         while term is not None and self._peek(after_space=False).type is Type.FIELD:

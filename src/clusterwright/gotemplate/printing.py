@@ -1,4 +1,4 @@
-"""Values as Go's fmt writes them: Print, Println and Printf for the kinds that a template has."""
+"""Values in the format of Go's fmt: Print, Println and Printf for the kinds in templates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FLOATS = {"v": ("g", -1), "f": ("f", 6), "F": ("f", 6), "e": ("e", 6), "E": ("E
 
 
 def sprint(arguments: Sequence[Any]) -> str:
-    """Return the arguments, with a blank between two of which neither is a string."""
+    """Return the arguments, with a space between two that are not strings."""
 
     def parts() -> Iterator[str]:
         was_string = True
@@ -33,17 +33,17 @@ def sprint(arguments: Sequence[Any]) -> str:
 
 
 def sprintln(arguments: Sequence[Any]) -> str:
-    """Return the arguments with a blank between any two, and a newline."""
+    """Return the arguments with a space between any two, and a newline."""
     return concatenate([" ".join(bounded(_Verb("v").write(argument) for argument in arguments)), "\n"])
 
 
 def sprintf(format: str, arguments: Sequence[Any], charge: Charge = free) -> str:
-    """Return the format with its verbs replaced; what is wrong with them goes into the text, as in Go."""
+    """Return the format with its verbs replaced; errors become part of the text, as in Go."""
     return concatenate(bounded(_Format(format, arguments, charge).parts()))
 
 
 class _Format:
-    """One pass over a format."""
+    """One run over a format."""
 
     def __init__(self, format: str, arguments: Sequence[Any], charge: Charge) -> None:
         self._charge = charge
@@ -68,7 +68,7 @@ class _Format:
             yield f"%!(EXTRA {', '.join(bounded(written))})"
 
     def _verb(self) -> Iterator[str]:
-        """Yield what stands for one verb; the position is behind its percent sign."""
+        """Yield the text for one verb; the position is after its percent sign."""
         flags = _Verb("")
         self._is_good_index = True
         while (character := self._peek()) and character in "#0+- ":
@@ -127,7 +127,7 @@ class _Format:
         return self._format[self._position : self._position + 1]
 
     def _number(self) -> int | None:
-        """Return the digits here; None if there are none, and at the end of everything if there are too many."""
+        """Return the digits at the position; None if there are none, and at the end of the text if there are too many."""
         value: int | None = None
         while (digit := self._peek()) and digit in "0123456789":
             if value is not None and value > _LARGEST_WIDTH:
@@ -138,7 +138,7 @@ class _Format:
         return value
 
     def _star(self) -> int | None:
-        """Return the width or precision that is an argument."""
+        """Return a width or precision from an argument."""
         self._position += 1
         if self._argument >= len(self._arguments):
             return None
@@ -149,7 +149,7 @@ class _Format:
         return int(value)
 
     def _index(self) -> bool:
-        """Take an explicit argument index like [2]; whether there was a readable one."""
+        """Parse an explicit argument index like [2]; return whether it was valid."""
         if self._peek() != "[":
             return False
         self._is_reordered = True
@@ -173,7 +173,7 @@ _FLAGS = {"#": "sharp", "0": "zero", "+": "plus", "-": "minus", " ": "space"}
 
 @dataclass(slots=True)
 class _Verb:
-    """A verb with its flags, writing one argument and all that is in it."""
+    """A verb with its flags, which formats one argument and everything in it."""
 
     verb: str
     width: int | None = None
@@ -186,7 +186,7 @@ class _Verb:
     space: bool = False
 
     def write(self, value: Any) -> str:
-        """Return an argument: like an element, but for nil and for the verbs that look only at the whole."""
+        """Return a formatted argument: like an element, except for nil and for the verbs that apply to the whole value."""
         kind = kind_of(value)
         if kind is Kind.NIL:
             return self._pad("<nil>") if self.verb in "Tv" else f"%!{self.verb}(<nil>)"
@@ -318,7 +318,7 @@ class _Verb:
 
 
 def _with_point(number: str, style: str, precision: int) -> str:
-    """Return the number with a decimal point in any case, and the zeros behind it up to its precision."""
+    """Return the number with a decimal point in any case, and zeros up to its precision."""
     digits = 0
     if style in "gGx":
         digits = 6 if precision == -1 else precision

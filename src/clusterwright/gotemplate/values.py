@@ -1,4 +1,4 @@
-"""The values that a template sees, as Go's reflection would see the same JSON.
+"""The values in templates, with the Go types of the same JSON.
 
 | Go                       | here                                                         |
 |--------------------------|--------------------------------------------------------------|
@@ -21,18 +21,18 @@ from operator import itemgetter
 from typing import Any
 
 MAX_TEXT = 1 << 20
-"""The longest text that a template may make, in characters."""
+"""The longest text that a template may create, in characters."""
 
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 class TemplateError(ValueError):
-    """Go would refuse to parse the template, or to execute it; or it would cost too much."""
+    """Go would refuse to parse or execute the template; or it would cost too much."""
 
     place: tuple[int, int] | None = None
-    """Of the field that could not be evaluated: its line, and bytes into it."""
+    """The position of the field that could not be evaluated: its line, and bytes into it."""
     field: str = ""
-    """That field as it is written."""
+    """The source text of that field."""
 
 
 class Int(int):
@@ -63,13 +63,13 @@ class Boxed:
 
 
 class Opaque:
-    """A value of a Go type that JSON does not have. It prints as `str` says, and has members that are asked for like fields."""
+    """A value of a Go type that JSON does not have. It prints as `str`, and has members like fields."""
 
     go_type: str = "struct"
     go_kind: str = "struct"
 
     def member(self, name: str, arguments: tuple[Any, ...]) -> Any:
-        """Return the value of a field or method; raises TemplateError if there is none that takes these arguments."""
+        """Return the value of a field or method; raises TemplateError if none takes these arguments."""
         raise TemplateError(f"can't evaluate field {name} in type {self.go_type}")
 
 
@@ -97,7 +97,7 @@ _KINDS: dict[type, Kind] = {
 
 
 def kind_of(value: Any) -> Kind:
-    """Return the kind of an unboxed value; raises TemplateError for what is not JSON-like."""
+    """Return the kind of an unboxed value; raises TemplateError if it is not JSON-like."""
     kind = _KINDS.get(type(value))
     if kind is None:
         kind = next((kind for type_, kind in _KINDS.items() if isinstance(value, type_)), None)
@@ -109,18 +109,18 @@ def kind_of(value: Any) -> Kind:
 
 
 def unbox(value: Any) -> Any:
-    """Return the value itself, out of its interface if it is in one."""
+    """Return the value itself, without its interface."""
     return value.value if isinstance(value, Boxed) else value
 
 
 def is_true(value: Any) -> bool:
-    """Go's truth: everything but false, 0, nil and what is empty."""
+    """Return Go's truth value: everything except false, 0, nil and empty values."""
     value = unbox(value)
     return kind_of(value) is not Kind.NIL and bool(value)
 
 
 def sorted_entries(value: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Return the entries of a map in the order in which Go ranges over it and prints it."""
+    """Return the entries of a map in the order in which Go iterates and prints it."""
     if not all(isinstance(key, str) for key in value):
         raise TemplateError("a map has a key that is not a string")
     return sorted(value.items(), key=itemgetter(0))
@@ -140,13 +140,13 @@ def from_bytes(raw: bytes) -> str:
 
 
 def concatenate(parts: Iterable[str]) -> str:
-    """Return the parts as one Go string: bytes that become UTF-8 only together are one character."""
+    """Return the parts as one Go string: bytes that are UTF-8 only together become one character."""
     text = "".join(parts)
     return from_bytes(to_bytes(text)) if _SURROGATE.search(text) else text
 
 
 def bounded(parts: Iterable[str]) -> Iterator[str]:
-    """Yield the parts as they come, until they are too much; raises TemplateError then."""
+    """Yield the parts until they are too many; then raise TemplateError."""
     length = 0
     for part in parts:
         length += len(part)
@@ -156,7 +156,7 @@ def bounded(parts: Iterable[str]) -> Iterator[str]:
 
 
 def without_surrogates(text: str) -> str:
-    """Return the text with U+FFFD for each byte that is not UTF-8, as Go's JSON encoder writes it."""
+    """Return the text with U+FFFD for each byte that is not UTF-8, as Go's JSON encoder does."""
     return _SURROGATE.sub("\ufffd", text)
 
 

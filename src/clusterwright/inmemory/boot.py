@@ -19,27 +19,27 @@ from clusterwright.kubeadm.versions import parse_version
 
 _PKI = "/etc/kubernetes/pki"  # kubeadm's default certificatesDir
 _KUBEADM_SINCE = {"kubeadm.k8s.io/v1beta3": (1, 22), "kubeadm.k8s.io/v1beta4": (1, 31)}
-"""Since which minor version kubeadm reads a version of its documents."""
+"""The first minor version of kubeadm that reads a version of its documents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbourhood:
-    """The facts about its cluster that a booting machine can see."""
+    """The facts about its cluster that a booting machine can observe."""
 
     endpoint: str
-    """host:port at which the control plane answers."""
+    """The host:port of the control plane."""
     is_serving: bool
     is_founded: bool = False
-    """Whether kubeadm init has run before, on whatever machine."""
+    """Whether kubeadm init has run, on any machine."""
     ca: bytes
-    """The certificate authority that the control plane serves (`cluster-info`); empty before init."""
+    """The certificate authority of the control plane (`cluster-info`); empty before init."""
     find_token: Callable[[str], Mapping[str, str] | None]
-    """The decoded data of the bootstrap-token Secret of an id."""
+    """Returns the decoded data of the bootstrap-token Secret of an id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boot:
-    """A boot that succeeded: what the node brought with it."""
+    """The result of a successful boot."""
 
     founds: bool
     is_control_plane: bool
@@ -47,21 +47,21 @@ class Boot:
     etcd_ca: KeyPair | None = None
     service_account: KeyPair | None = None
     taints: tuple[Mapping[str, Any], ...] | None = None
-    """Taints that the kubelet registers the Node with; None: kubeadm's own choice."""
+    """The taints that the kubelet registers the Node with; None: kubeadm's default."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Labels that the kubelet registers the Node with."""
+    """The labels that the kubelet registers the Node with."""
     cluster_configuration: str = ""
     """The ClusterConfiguration document as YAML, for the kubeadm-config ConfigMap."""
 
 
 def boot(data: BootstrapData, seen: Neighbourhood, now: datetime, *, is_control_plane: bool, version: str = "") -> Boot:
-    """Run the kubeadm of a Kubernetes version on the data; raises BootFailure where a real node would stop."""
+    """Run the kubeadm of a Kubernetes version on the data; raises BootFailure if a real node would stop."""
     _check_versions(data, version)
     return _init(data, seen, now) if data.command == "init" else _join(data, seen, now, is_control_plane=is_control_plane)
 
 
 def reboot(data: BootstrapData) -> Boot:
-    """Return what a node that has joined long ago brings with it when it registers again: nothing is checked any more."""
+    """Return the boot result of a node that has joined before and registers again, without any checks."""
     founds = data.command == "init"
     cluster = data.document("ClusterConfiguration") if founds else {}
     own = next((d for d in data.documents if d.get("kind") == ("InitConfiguration" if founds else "JoinConfiguration")), {})
@@ -77,7 +77,7 @@ def reboot(data: BootstrapData) -> Boot:
 
 
 def api_server_port(data: BootstrapData) -> int:
-    """Return where the API server of a machine listens: its `localAPIEndpoint`, 6443 where that says nothing."""
+    """Return the port of a machine's API server: its `localAPIEndpoint`, 6443 by default."""
     for document in data.documents:
         own = document.get("controlPlane") if document.get("kind") == "JoinConfiguration" else document
         endpoint = own.get("localAPIEndpoint") if isinstance(own, Mapping) else None
@@ -94,7 +94,7 @@ def _init(data: BootstrapData, seen: Neighbourhood, now: datetime) -> Boot:
         raise BootFailure("kubeadm init: the cluster has been initialized before, by another machine")
     endpoint = str(cluster.get("controlPlaneEndpoint", ""))
     if endpoint and endpoint != seen.endpoint:
-        raise BootFailure(f"kubeadm init: controlPlaneEndpoint {endpoint} is not where the load balancer listens ({seen.endpoint})")
+        raise BootFailure(f"kubeadm init: controlPlaneEndpoint {endpoint} is not the address of the load balancer ({seen.endpoint})")
     external = (cluster.get("etcd") or {}).get("external")
     for path in (str(external.get(name, "")) for name in ("caFile", "certFile", "keyFile")) if external else ():
         if path and not data.files.get(path):
@@ -156,7 +156,7 @@ def _labels(document: Mapping[str, Any]) -> dict[str, str]:
 
 
 def certificate_names(cluster_configuration: str) -> tuple[str, ...]:
-    """Return the further names (`certSANs`) for the API server's certificate that a ClusterConfiguration asks for."""
+    """Return the further names (`certSANs`) for the API server's certificate in a ClusterConfiguration."""
     try:
         cluster = yamlreader.load(cluster_configuration)
         return tuple(str(name) for name in (cluster.get("apiServer") or {}).get("certSANs") or ())
@@ -207,7 +207,7 @@ def _check_discovery_token(discovery: Mapping[str, Any], seen: Neighbourhood, no
     if found is None:
         raise BootFailure(f"kubeadm join: couldn't validate the identity of the API Server: the token ID {token_id!r} is unknown there")
     if found.get("token-secret") != token_secret:
-        raise BootFailure(f"kubeadm join: the token of ID {token_id!r} is not the one that the cluster knows")
+        raise BootFailure(f"kubeadm join: the token of ID {token_id!r} differs from the one in the cluster")
     if found.get("usage-bootstrap-authentication") != "true" or found.get("usage-bootstrap-signing") != "true":
         raise BootFailure(f"kubeadm join: the token of ID {token_id!r} may not be used for joining")
     expiration = found.get("expiration", "")
@@ -242,7 +242,7 @@ def _control_plane_files(
 
 
 def _certificates_dir(data: BootstrapData) -> str:
-    """Return where the certificates were put; a joining node learns of another folder than the default only by its files."""
+    """Return the folder of the certificates; for a joining node, only its files show a non-default folder."""
     marker = "/front-proxy-ca.crt"
     return next((path.removesuffix(marker) for path in data.files if path.endswith(marker)), _PKI)
 

@@ -1,4 +1,4 @@
-"""Bootstrap data as a booting machine reads it: files and commands out of cloud-init or Ignition. Pure."""
+"""Parse bootstrap data as a booting machine does: files and commands from cloud-init or Ignition. Pure."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ SENTINEL = "/run/cluster-api/bootstrap-success.complete"
 
 
 class BootFailure(Exception):
-    """Booting came to an end before the node joined; the text is what the machine's console would show, without secrets.
+    """Booting ended before the node joined; the text is that of the machine's console, without secrets.
 
-    `is_transient`: kubeadm is still trying, because what it waits for may yet come.
+    `is_transient`: kubeadm keeps trying, because its missing prerequisite may still appear.
     """
 
     def __init__(self, text: str, *, is_transient: bool = False) -> None:
@@ -41,7 +41,7 @@ class BootstrapData:
     """The kubeadm documents, parsed."""
 
     def document(self, kind: str) -> Mapping[str, Any]:
-        """Return the kubeadm document of a kind; fails the boot when it is not there."""
+        """Return the kubeadm document of a kind; fail the boot if it is missing."""
         for document in self.documents:
             if document.get("kind") == kind:
                 return document
@@ -49,7 +49,7 @@ class BootstrapData:
 
 
 def parse(value: bytes, format: str, hostname: str = "") -> BootstrapData:
-    """Read bootstrap data of the given format (`cloud-config` or `ignition`; empty means cloud-config) on the machine `hostname`."""
+    """Parse bootstrap data of the given format (`cloud-config` or `ignition`; empty means cloud-config) on the machine `hostname`."""
     if format in {"", "cloud-config"}:
         files, commands = _cloud_config(value, hostname)
     elif format == "ignition":
@@ -97,7 +97,7 @@ def _ignition(value: bytes) -> tuple[dict[str, bytes], list[str]]:
     try:
         return _provisioned(config)
     except (AttributeError, TypeError):
-        raise BootFailure("ignition: the configuration is not of the form that it must have") from None
+        raise BootFailure("ignition: the configuration is malformed") from None
 
 
 def _provisioned(config: Any) -> tuple[dict[str, bytes], list[str]]:
@@ -117,7 +117,7 @@ def _provisioned(config: Any) -> tuple[dict[str, bytes], list[str]]:
 
 
 def _fetched(path: str, contents: Mapping[str, Any]) -> bytes:
-    """Return what a file's source holds; only data URLs can be had without a network."""
+    """Return the content of a file's source; only data URLs work without a network."""
     source = str(contents.get("source", ""))
     header, comma, payload = source.partition(",")
     if source and (not header.startswith("data:") or not comma):
@@ -134,7 +134,7 @@ _SHELLS = frozenset({"/bin/bash", "/bin/sh"})
 
 
 def _started(unit: Mapping[str, Any], files: Mapping[str, bytes]) -> list[str]:
-    """Return the lines that a unit runs: its command, or the script that the command is."""
+    """Return the lines that a unit runs: its command, or the script in it."""
     lines: list[str] = []
     for line in str(unit.get("contents", "")).splitlines():
         command = line.strip().removeprefix("ExecStart=")

@@ -1,4 +1,4 @@
-"""The cloud inside the process: one simulated workload cluster per Cluster, each with an API server of its own."""
+"""The simulated cloud in this process: one workload cluster per Cluster, each with its own API server."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ log = logging.getLogger(__name__)
 
 FIRST_PORT, LAST_PORT = 20000, 30000
 HEARTBEAT = timedelta(seconds=10)
-"""How often a kubelet renews its Lease."""
+"""How often kubelets renew their Leases."""
 _LOOPBACK = {f"127.0.{high}.{low}": None for high in range(40) for low in range(1, 255)}
 _VALIDITY = timedelta(days=365)
 _FILE = "clusters.sqlite"
-"""The objects of all simulated clusters, in the data directory."""
+"""The file with the objects of all simulated clusters, in the data directory."""
 
 
 class NoPortLeft(Exception):
@@ -40,11 +40,11 @@ class NoPortLeft(Exception):
 
 
 class EndpointRefused(Exception):
-    """An endpoint that cannot be ours: two clusters claim the same port, or one claims a host that is not ours."""
+    """An endpoint is not available: two clusters claim the same port, or one claims a host that is not ours."""
 
 
 class Cloud:
-    """All simulated clusters of the process. `listener` None: they are reached in process only. `data_dir` None: nothing is kept."""
+    """All simulated clusters of the process. `listener` None: they are reached in process only. `data_dir` None: nothing is stored."""
 
     def __init__(
         self,
@@ -57,9 +57,9 @@ class Cloud:
         host: str = "127.0.0.1",
         first_port: int = FIRST_PORT,
     ) -> None:
-        """`first_port`: where the search for free ports begins. Planes on one machine do well to begin at different places.
+        """Create a cloud. `first_port`: the start of the search for free ports. Planes on one machine should start at different ports.
 
-        For a plane that is down holds no port, and finds its own ones taken if the others took them meanwhile.
+        A stopped plane holds no port; without this, its ports may be taken by another plane when it starts again.
         """
         self.now = now
         self.host = host
@@ -77,18 +77,18 @@ class Cloud:
         self._node_watchers: dict[str, Callable[[ObjectKey, str], None]] = {}
         self._on_failure: list[Callable[[], None]] = []
         self.broken = ""
-        """Why nothing that a workload cluster is told now would outlive the process; empty: all is well."""
+        """Why new writes to workload clusters would not survive the process; empty: they will."""
 
     def subscribe(self, name: str, callback: Callable[[ObjectKey], None]) -> None:
-        """Have `callback` called when a cluster begins or ceases to answer; it replaces the former one of the same name."""
+        """Call `callback` when a cluster starts or stops to answer; it replaces the earlier one of the same name."""
         self._subscribers[name] = callback
 
     def watch_nodes(self, name: str, callback: Callable[[ObjectKey, str], None]) -> None:
-        """Have `callback` called with the cluster and the name of a Node that was deleted; it replaces the former one of the same name."""
+        """Call `callback` with the cluster and the name of a deleted Node; it replaces the earlier one of the same name."""
         self._node_watchers[name] = callback
 
     def on_failure(self, callback: Callable[[], None]) -> None:
-        """Have `callback` called when `broken` has something to say."""
+        """Call `callback` when `broken` is set."""
         self._on_failure.append(callback)
 
     def _changed(self, key: ObjectKey) -> None:
@@ -100,23 +100,23 @@ class Cloud:
             callback(key, node)
 
     def find(self, key: ObjectKey) -> SimulatedCluster | None:
-        """Return the cluster of a Cluster, if it has been created."""
+        """Return the simulated cluster of a Cluster, if it has been created."""
         return self._clusters.get(key)
 
     def revisions(self) -> tuple[int, ...]:
-        """Return how often each cluster has been written to: it is the same as long as nothing changes in any."""
+        """Return the revision of each cluster: equal results mean that nothing has changed."""
         return tuple(cluster.server.store.revision for cluster in self._clusters.values())
 
     def at(self, host: str, port: int) -> SimulatedCluster | None:
-        """Return the cluster behind an endpoint."""
+        """Return the cluster at an endpoint."""
         key = self._taken.get((self.host if host == "localhost" else host, port))
         return None if key is None else self._clusters.get(key)
 
     def reserve(self, key: ObjectKey, endpoint: tuple[str, int]) -> None:
-        """Keep an endpoint for a cluster that has had it before; raises EndpointRefused."""
+        """Reserve an endpoint for the cluster that had it before; raises EndpointRefused."""
         host, port = endpoint
         if host not in self._hosts():
-            raise EndpointRefused(f"the endpoint's host {host} is not ours, which is {self.host}")
+            raise EndpointRefused(f"the endpoint's host {host} is not that of this plane, {self.host}")
         if self._taken.setdefault(endpoint, key) != key:
             raise EndpointRefused(f"port {port} belongs to the cluster of {self._taken[endpoint]}")
         if self._listener is not None:
@@ -125,11 +125,11 @@ class Cloud:
             self._next_port = port + 1
 
     def expects(self, key: ObjectKey) -> bool:
-        """Return whether the cluster of a Cluster has been here before, and has yet to come back after a restart."""
+        """Return whether the cluster of a Cluster existed before a restart, and is not restored yet."""
         return key not in self._clusters and key in self._taken.values()
 
     async def ensure(self, key: ObjectKey, endpoint: tuple[str, int] | None = None, *, port: int = 0) -> SimulatedCluster:
-        """The cluster of a Cluster, created on first use; at the endpoint it had before, if it had one, else at this port, if any."""
+        """Return the cluster of a Cluster, created on first use; at its previous endpoint, else at this port, if any."""
         if found := self._clusters.get(key):
             return found
         if endpoint is None:
@@ -158,25 +158,25 @@ class Cloud:
         return cluster
 
     def _share(self, key: ObjectKey) -> Share | None:
-        """Return where the cluster of a Cluster is kept, or None if nothing is; raises ConnectionFailed."""
+        """Return the store of a Cluster's simulated cluster, or None if nothing is stored; raises ConnectionFailed."""
         if self._data_dir is None:
             return None
         if self._journal is None:
             try:
                 self._journal = SharedJournal(self._data_dir / _FILE, self._broke)
             except StoreBroken as error:
-                raise ConnectionFailed(f"the workload cluster of {key} cannot come back: {error}") from error
+                raise ConnectionFailed(f"the workload cluster of {key} cannot be restored: {error}") from error
         return self._journal.share(str(key))
 
     def _broke(self, error: BaseException) -> None:
-        """Say that what workload clusters are told from now on does not outlive the process."""
+        """Record that new writes to workload clusters do not survive the process."""
         self.broken = f"the store of the workload clusters can no longer be written: {error}"
         log.critical("%s", self.broken)
         for callback in self._on_failure:
             callback()
 
     async def delete(self, key: ObjectKey) -> None:
-        """Forget a cluster with all its objects and its port; raises ConnectionFailed, NotDurable."""
+        """Delete a cluster with all its objects and its port; raises ConnectionFailed, NotDurable."""
         cluster = self._clusters.get(key)
         if cluster is not None:
             await cluster.close()
@@ -189,7 +189,7 @@ class Cloud:
             await share.drop(cluster.server.store.tables if cluster is not None else {})
 
     async def close(self) -> None:
-        """Stop every listener and close the store; nothing is forgotten."""
+        """Stop every listener and close the store; nothing is deleted."""
         self._subscribers.clear()
         self._node_watchers.clear()
         for cluster in list(self._clusters.values()):
@@ -204,7 +204,7 @@ class Cloud:
                 self._listener.release(host, port)
 
     async def run_kubelets(self) -> None:
-        """Let every living kubelet renew its Lease, until cancelled."""
+        """Renew the Lease of every running kubelet, until cancelled."""
         while True:
             await asyncio.sleep(HEARTBEAT.total_seconds())
             for cluster in list(self._clusters.values()):
@@ -212,7 +212,7 @@ class Cloud:
                 await asyncio.sleep(0)
 
     async def _sign(self, authority: KeyPair, common_name: str, hosts: tuple[str, ...]) -> KeyPair:
-        """Return a serving certificate of an authority, usable by servers and clients, as kubeadm makes them."""
+        """Return a serving certificate from an authority, for servers and clients, as kubeadm creates them."""
         key = await self._keys.new_key("ECDSA-P256")
         sign = partial(
             certificates.sign,
@@ -229,7 +229,7 @@ class Cloud:
         return await self._keys.run(sign)
 
     def _free_port(self) -> int:
-        """Return the next port that nobody has; ports of clusters that are gone are used again only after all others."""
+        """Return the next free port; ports of deleted clusters are reused only after all others."""
         for port in chain(range(self._next_port, LAST_PORT + 1), range(FIRST_PORT, min(self._next_port, LAST_PORT + 1))):
             if (self.host, port) not in self._taken and (self._listener is None or self._listener.hold(self.host, port)):
                 self._next_port = port + 1
@@ -237,7 +237,7 @@ class Cloud:
         raise NoPortLeft(f"no port is left between {FIRST_PORT} and {LAST_PORT}")
 
     def _free_host(self, port: int) -> str:
-        """An address at which nobody has this port: clusters that all want the same one have an address each, as load balancers do."""
+        """Return an address at which this port is free: clusters that all want the same port get one address each, like load balancers."""
         hosts = list(self._hosts())
         first = self._first_host % len(hosts)
         for host in (*hosts[first:], *hosts[:first]):
@@ -246,7 +246,7 @@ class Cloud:
         raise NoPortLeft(f"port {port} is free at none of our addresses")
 
     def _hosts(self) -> dict[str, None]:
-        """Our addresses, in order: all of a part of the loopback network, if we are there."""
+        """Yield our addresses, in order: all of a part of the loopback network, if it is local."""
         return _LOOPBACK if self.host in _LOOPBACK else {self.host: None}
 
     def _forward_of(self, key: ObjectKey) -> Forward:

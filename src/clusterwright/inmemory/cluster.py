@@ -1,7 +1,7 @@
-"""One simulated workload cluster: an API server of its own, the machines' processes in front of it, etcd behind it.
+"""One simulated workload cluster: its API server, the processes of its machines, and etcd.
 
-Its objects are the state; everything else that is kept here (which API servers run, certificates, open listeners) is what a power
-cut would end, and is brought back by the machines when they are looked at again.
+Its objects are the state; everything else here (running API servers, certificates, open listeners) would end with a power cut, and is
+restored when the machines are reconciled again.
 """
 
 from __future__ import annotations
@@ -34,35 +34,35 @@ from clusterwright.runtime.errors import NotFound
 from clusterwright.runtime.rest import RestClient
 
 Sign = Callable[[KeyPair, str, tuple[str, ...]], Awaitable[KeyPair]]
-"""A serving certificate of an authority, for a common name and hosts."""
+"""Returns a serving certificate from an authority, for a common name and hosts."""
 
 
 class Listener(Protocol):
     """A network front end of workload clusters."""
 
     async def start(self, cluster: SimulatedCluster, context: ssl.SSLContext) -> None:
-        """Answer at the cluster's host and port; raises OSError where that cannot be."""
+        """Serve the cluster's host and port; raises OSError if that is impossible."""
 
     async def stop(self, cluster: SimulatedCluster) -> None:
-        """Stop answering, and cut the open connections."""
+        """Stop serving, and close open connections."""
 
     def hold(self, host: str, port: int) -> bool:
-        """Keep a port for ourselves; False if somebody else has it."""
+        """Reserve a port; return False if another process has it."""
 
     def release(self, host: str, port: int) -> None:
-        """Let a port go."""
+        """Release a reserved port."""
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """The certificate that an API server presents, and the authority that it trusts."""
+    """The certificate of an API server, and the authority that it trusts."""
 
     authority: KeyPair
     certificate: KeyPair
 
 
 class SimulatedCluster:
-    """It answers while an API server runs, etcd has quorum, and nobody has cut it off."""
+    """A simulated cluster. It answers while an API server runs, etcd has quorum, and it is not cut off."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class SimulatedCluster:
         self._sign = sign
         self._changed = changed
         self._running: dict[str, str] = {}
-        """The machines whose API servers run, and which version each has."""
+        """The machines with running API servers, and the version of each."""
         self._is_cut_off = False
         self._is_open = False
         self._settling = asyncio.Lock()
@@ -100,17 +100,17 @@ class SimulatedCluster:
 
     @property
     def endpoint(self) -> str:
-        """host:port."""
+        """The endpoint, host:port."""
         return f"{self.host}:{self.port}"
 
     @property
     def is_serving(self) -> bool:
-        """Whether a connection to the endpoint gets an answer."""
+        """Whether connections to the endpoint are answered."""
         return bool(self._running) and self.serving is not None and not self._is_cut_off and self._has_quorum()
 
     @property
     def is_founded(self) -> bool:
-        """Whether `kubeadm init` has run here, ever."""
+        """Whether `kubeadm init` has ever run here."""
         return self.has("v1", "ConfigMap", "kube-system", "kubeadm-config")
 
     async def cut_off(self, cut: bool) -> None:
@@ -120,7 +120,7 @@ class SimulatedCluster:
             await self.settle()
 
     async def start_api_server(self, machine: str, authority: KeyPair, hosts: tuple[str, ...] = (), *, version: str = "") -> None:
-        """An API server of a version begins to run on a machine; the first decides the serving certificate, the oldest the version."""
+        """Start an API server of a version on a machine; the first sets the serving certificate, the oldest the version."""
         if self.serving is None:
             names = tuple(dict.fromkeys(("localhost", "kubernetes", "kubernetes.default", "127.0.0.1", "::1", self.host, *hosts)))
             self.serving = Serving(authority, await self._sign(authority, "kube-apiserver", names))
@@ -129,7 +129,7 @@ class SimulatedCluster:
         await self.settle()
 
     async def stop_api_server(self, machine: str) -> None:
-        """The API server of a machine stops; with the last, all connections are cut."""
+        """Stop the API server of a machine; with the last, close all connections."""
         self._running.pop(machine, None)
         self._take_version()
         await self.settle()
@@ -137,13 +137,13 @@ class SimulatedCluster:
             self.serving = None
 
     def _take_version(self) -> None:
-        """Be of the oldest version that serves: an upgrade is done when the last API server is."""
+        """Serve the oldest version among the API servers: an upgrade is done with the last API server."""
         versions = [v for v in self._running.values() if v]
         if versions:
             self.server.version = min(versions, key=_order)
 
     async def settle(self) -> None:
-        """Make the network front end follow the state, and tell the watchers."""
+        """Start or stop the network front end by the state, and notify the watchers."""
         async with self._settling:
             while self._is_open != self.is_serving:
                 if self._is_open:
@@ -162,7 +162,7 @@ class SimulatedCluster:
                     self._changed(self.key)
 
     async def close(self) -> None:
-        """Stop answering; objects that are kept stay kept."""
+        """Stop serving; stored objects stay."""
         self._running.clear()
         await self.settle()
         await asyncio.gather(*self._ports.cut(), return_exceptions=True)
@@ -171,13 +171,13 @@ class SimulatedCluster:
     # -------------------------------------------------------------------------------------------------- objects
 
     def has(self, api_version: str, kind: str, namespace: str, name: str) -> bool:
-        """Return whether an object is there."""
+        """Return whether an object exists."""
         return object_key(namespace, name) in self._table(api_version, kind).objects
 
     def ensure(self, obj: Json) -> bool:
-        """Have an object, with its status, as the machines' own processes would write it; one that is there is left alone.
+        """Create an object with its status, as the machines' processes would; an existing one is left alone.
 
-        Whether it was made.
+        Return whether it was created.
         """
         metadata = obj["metadata"]
         table, key = self._table(obj["apiVersion"], obj["kind"]), object_key(metadata.get("namespace", ""), metadata["name"])
@@ -201,7 +201,7 @@ class SimulatedCluster:
         return self.server.store.table(resource.storage_key)
 
     async def remove(self, kind: Any, namespace: str, name: str) -> None:
-        """Delete an object if it is there, whatever waits for it."""
+        """Delete an object if it exists, ignoring its finalizers."""
         key = ObjectKey(namespace, name)
         try:
             await self.client.delete(kind, key, grace_period_seconds=0)
@@ -211,9 +211,9 @@ class SimulatedCluster:
             return
 
     def address_of(self, machine: str, known: str = "", others: Iterable[str] = ()) -> str:
-        """Return the address of a machine, like no other in this cluster; nothing listens there.
+        """Return the address of a machine, unique in this cluster; nothing listens there.
 
-        `known` is the one that it has had before, `others` are those that other machines are known to have.
+        `known` is its previous address, `others` are the known addresses of other machines.
         """
         if machine not in self._addresses:
             if not known:
@@ -225,7 +225,7 @@ class SimulatedCluster:
         return self._addresses[machine]
 
     def release_address(self, machine: str) -> None:
-        """The machine is gone; its address may be given to another."""
+        """Release the address of a machine that is gone."""
         self._addresses.pop(machine, None)
 
     def _node_addresses(self) -> set[str]:
@@ -255,18 +255,18 @@ class SimulatedCluster:
         return not everyone or etcd.has_quorum(everyone)
 
     async def add_etcd_certificate(self, machine: str, authority: KeyPair) -> None:
-        """Have the member on a machine serve with a certificate of etcd's CA."""
+        """Let the member on a machine serve with a certificate of etcd's CA."""
         if machine not in self._etcd_certificates:
             name = f"etcd-{machine}"
             pair = await self._sign(authority, name, (name, "localhost", "127.0.0.1", "::1", self.host))
             self._etcd_certificates[machine] = pair, authority.certificate
 
     def drop_etcd_certificate(self, machine: str) -> None:
-        """The machine is gone."""
+        """Drop the certificate of a machine that is gone."""
         self._etcd_certificates.pop(machine, None)
 
     async def annotate_etcd(self, machine: str, annotations: Mapping[str, str | None]) -> None:
-        """Change what is known of a member; raises NotFound."""
+        """Change the state of a member; raises NotFound."""
         await self.client.patch(Pod, ObjectKey("kube-system", f"etcd-{machine}"), {"metadata": {"annotations": dict(annotations)}})
         await self.settle()
 
@@ -275,7 +275,7 @@ class SimulatedCluster:
         return self._ports.dial(namespace, pod, port)
 
     def api_server_at(self, pod: str, port: int) -> tuple[KeyPair, bytes] | None:
-        """Return the serving certificate of the API server that listens there, and the authority of its clients; None if none does."""
+        """Return the serving certificate of the API server at an address, and the authority of its clients; None if there is none."""
         entry = self.server.store.table("pods").objects.get(object_key("kube-system", pod))
         component, _, machine = pod.partition("kube-apiserver-")
         if entry is None or self.serving is None or component or machine not in self._running:
@@ -285,7 +285,7 @@ class SimulatedCluster:
         return self.serving.certificate, self.serving.authority.certificate
 
     def network_address(self) -> tuple[str, int] | None:
-        """Return where the API servers answer on the network; None if they do not."""
+        """Return the network address of the API servers; None if they are not on the network."""
         return (self.host, self.port) if self._listener is not None and self._is_open else None
 
     def etcd_on(self, machine: str) -> tuple[KeyPair, bytes] | None:
@@ -294,13 +294,13 @@ class SimulatedCluster:
         return self._etcd_certificates.get(machine) if answers else None
 
     def etcd_call(self, machine: str) -> etcdport.Call:
-        """Return what answers the calls of the member on a machine."""
+        """Return the handler for calls to the member on a machine."""
         return EtcdServer(machine, members=self.members, annotate=self.annotate_etcd, now=self.server.now).call
 
     # -------------------------------------------------------------------------------------------------- kubelets
 
     def renew_leases(self, now: datetime) -> None:
-        """Every kubelet that lives says so."""
+        """Renew the Lease of every running kubelet."""
         if not self.is_serving:
             return
         table = self.server.store.table("leases.coordination.k8s.io")
@@ -315,7 +315,7 @@ class SimulatedCluster:
 
 
 def _order(version: str) -> tuple[int, ...]:
-    """Versions in order; what admission lets pass though it is none comes last."""
+    """Return a sort key of versions; invalid ones come last."""
     try:
         return parse_version(version).release
     except ValueError:

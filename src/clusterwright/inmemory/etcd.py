@@ -1,4 +1,4 @@
-"""Membership of a simulated etcd cluster, as data on the etcd Pods, so that it survives restarts. Pure."""
+"""Membership of a simulated etcd cluster, stored on the etcd Pods, so that it survives restarts. Pure."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ UNNAMED = PREFIX + "unnamed"
 """kubeadm has added the member as a learner, but its process has not started yet: its name is not known."""
 ALARMS = PREFIX + "alarms"
 STOPPED = PREFIX + "stopped"
-"""The member's process is down: it counts in the membership, but does not answer or vote."""
+"""Marks a member whose process is down: it counts in the membership, but does not answer or vote."""
 
 
 class EtcdRefused(Exception):
-    """An etcd call failed; text and status are etcd's."""
+    """An etcd call failed; text and status are those of etcd."""
 
     def __init__(self, text: str, code: int = grpc.UNAVAILABLE) -> None:
         super().__init__(text)
@@ -78,7 +78,7 @@ def leader(everyone: tuple[Member, ...]) -> Member | None:
 
 
 def new_member(everyone: tuple[Member, ...], random: Random, now: datetime) -> dict[str, str]:
-    """Annotations that register one more member; the first founds the cluster and leads it."""
+    """Return annotations that register one more member; the first founds the cluster and leads it."""
     taken = {m.id for m in everyone}
     member_id = str(random.randint(1, 2**32 - 1))
     while member_id in taken:
@@ -90,7 +90,7 @@ def new_member(everyone: tuple[Member, ...], random: Random, now: datetime) -> d
 
 
 def addressed(everyone: tuple[Member, ...], name: str) -> Member:
-    """Return the member behind an endpoint; fails as a dead or removed one does."""
+    """Return the member at an endpoint; fail as a dead or removed one does."""
     for member in everyone:
         if member.name == name and not member.is_stopped:
             return member
@@ -98,14 +98,14 @@ def addressed(everyone: tuple[Member, ...], name: str) -> Member:
 
 
 def check_removal(everyone: tuple[Member, ...], target: Member) -> None:
-    """Whether etcd would let the member go: what is left must have quorum (`strict-reconfig-check`)."""
+    """Check whether etcd would allow the removal: the rest must have quorum (`strict-reconfig-check`)."""
     left = tuple(m for m in everyone if m.id != target.id)
     if not target.is_learner and left and not has_quorum(left):
         raise EtcdRefused("etcdserver: re-configuration failed due to not enough started members", grpc.FAILED_PRECONDITION)
 
 
 def by_id(everyone: tuple[Member, ...], member_id: str) -> Member:
-    """Return the member of an id; fails as etcd does."""
+    """Return the member of an id; fail as etcd does."""
     for member in everyone:
         if member.id == member_id:
             return member

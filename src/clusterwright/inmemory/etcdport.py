@@ -23,7 +23,7 @@ Call = Callable[[str, Json], Awaitable[Json]]
 
 
 async def serve(stream: Duplex, context: ssl.SSLContext, call: Call) -> None:
-    """Answer calls until the peer closes the stream or breaks the protocol."""
+    """Answer calls until the peer closes the stream or violates the protocol."""
     tls = TlsStream(stream, context)
     try:
         await tls.handshake()

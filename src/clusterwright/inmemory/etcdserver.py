@@ -12,7 +12,7 @@ from clusterwright.inmemory.etcd import EtcdRefused, Member
 from clusterwright.streams import grpc
 
 Annotate = Callable[[str, Mapping[str, str | None]], Awaitable[None]]
-"""Changes what is known of the member on a machine."""
+"""Changes the state of the member on a machine."""
 
 
 class EtcdServer:
@@ -65,7 +65,7 @@ class EtcdServer:
             case "Defragment":
                 return {"header": header}
             case _:
-                raise EtcdRefused(f"{method} is not simulated: members come and go with machines", grpc.UNIMPLEMENTED)
+                raise EtcdRefused(f"{method} is not simulated: members are added and removed with machines", grpc.UNIMPLEMENTED)
 
     async def _move_leader(self, everyone: tuple[Member, ...], me: Member, leader: Member | None, target_id: str) -> None:
         if leader is None or leader.id != me.id:
@@ -77,7 +77,7 @@ class EtcdServer:
         await self._annotate(target.name, {etcd.LEADER_FROM: objects.timestamp(self._now())})
 
     async def _alarms(self, everyone: tuple[Member, ...], body: Json) -> list[dict[str, Any]]:
-        """Return those that are raised; or the one that was raised or put out now."""
+        """Return the raised alarms; or the one that was raised or cleared now."""
         action, alarm = body.get("action", "GET"), body.get("alarm", "NONE")
         if action == "GET":
             wanted = {alarm} if alarm != "NONE" else {a for m in everyone for a in m.alarms}

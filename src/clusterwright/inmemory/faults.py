@@ -1,15 +1,15 @@
-"""Faults of simulated machines and clusters, asked for by annotation. Pure."""
+"""Faults of simulated machines and clusters, requested by annotation. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 FAULT = "inmemory.clusterwright.dev/fault"
-"""On a DevMachine or DevCluster: names of faults, separated by commas. Taking the annotation away ends them."""
+"""The annotation on a DevMachine or DevCluster: names of faults, separated by commas. Removing it ends them."""
 SLOW = "inmemory.clusterwright.dev/slow"
-"""On a DevMachine: a factor by which every stage takes longer."""
+"""The annotation on a DevMachine: a factor by which every stage takes longer."""
 FAILURE_DOMAINS = "inmemory.clusterwright.dev/failure-domains"
-"""On a DevCluster: names of failure domains, separated by commas."""
+"""The annotation on a DevCluster: names of failure domains, separated by commas."""
 
 NEVER_BOOTS = "machine-never-boots"
 BOOTSTRAP_FAILS = "bootstrap-fails"
@@ -24,10 +24,10 @@ API_SERVER_STOPS = "api-server-stops"
 UNREACHABLE = "api-server-unreachable"
 
 DESCRIPTIONS: Mapping[str, str] = {
-    NEVER_BOOTS: "the VM does not come up",
-    BOOTSTRAP_FAILS: "kubeadm fails. As on a real machine it does not run again: only a new machine helps",
-    NODE_DIES: "the machine stops: kubelet, etcd and API server with it",
-    KUBELET_STOPS: "the kubelet no longer reports; what runs goes on running",
+    NEVER_BOOTS: "the VM does not start",
+    BOOTSTRAP_FAILS: "kubeadm fails and, as on a real machine, does not run again: only a new machine helps",
+    NODE_DIES: "the machine stops, with kubelet, etcd and API server",
+    KUBELET_STOPS: "the kubelet stops reporting; Pods continue to run",
     ETCD_CORRUPT: "the member raises a CORRUPT alarm",
     ETCD_NO_SPACE: "the member raises a NOSPACE alarm",
     ETCD_LEARNER: "the member stays a learner, without a vote",
@@ -42,11 +42,11 @@ MACHINE_FAULTS = frozenset(DESCRIPTIONS) - CLUSTER_FAULTS
 
 
 class UnknownFault(ValueError):
-    """A fault that does not exist; the text lists those that do."""
+    """The fault does not exist; the text lists the existing ones."""
 
 
 def requested(annotations: Mapping[str, str], known: frozenset[str]) -> frozenset[str]:
-    """Return the faults that the annotation asks for."""
+    """Return the faults in the annotation."""
     names = frozenset(name.strip() for name in annotations.get(FAULT, "").split(",") if name.strip())
     if unknown := names - known:
         raise UnknownFault(f"annotation {FAULT}: {', '.join(sorted(unknown))}: no such fault; known: {', '.join(sorted(known))}")
@@ -61,5 +61,5 @@ def slowness(annotations: Mapping[str, str]) -> float:
     except ValueError as error:
         raise UnknownFault(f"annotation {SLOW}: {text!r} is not a number") from error
     if not 0 <= factor < float("inf"):
-        raise UnknownFault(f"annotation {SLOW}: {text!r} is not a number from 0 on")
+        raise UnknownFault(f"annotation {SLOW}: {text!r} is not a number of at least 0")
     return factor

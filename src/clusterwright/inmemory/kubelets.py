@@ -1,7 +1,7 @@
 """Simulate how kubelets treat Pods: deleted Pods end, and the static Pods of a Node come back.
 
-They have no containers. A Pod that is deleted or evicted is gone at once, if its kubelet lives; the mirror of a static Pod, and a Pod of a
-DaemonSet, are made again, as the kubelet and the DaemonSet controller would.
+They have no containers. A deleted or evicted Pod is gone at once, if its kubelet runs; the mirror of a static Pod, and a Pod of a
+DaemonSet, are created again, as the kubelet and the DaemonSet controller would.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from clusterwright.apiserver.storage.store import Entry, Event
 from clusterwright.inmemory.objects import KUBELET_STOPPED
 
 MIRROR: Final = "kubernetes.io/config.mirror"
-"""Marks the Pod by which a static Pod is shown."""
+"""The annotation of the mirror Pod of a static Pod."""
 _KEPT: Final = ("name", "namespace", "labels", "annotations", "ownerReferences")
 
 
 class Kubelets:
-    """The kubelets of one cluster, told of each write to its Pods and Nodes at once."""
+    """The kubelets of one cluster, called for each write to its Pods and Nodes."""
 
     def __init__(self, server: ApiServer, make: Callable[[Json], bool], node_gone: Callable[[str], None]) -> None:
-        """`make` has an object with its status; `node_gone` is told the name of a Node that was deleted."""
+        """Create the kubelets. `make` creates an object with its status; `node_gone` gets the name of a deleted Node."""
         self._server, self._make, self._node_gone = server, make, node_gone
         self._pods, self._nodes = server.store.table("pods"), server.store.table("nodes")
         self._pods.hooks.append(_Ear(self._hear_of_pod))
@@ -49,12 +49,12 @@ class Kubelets:
                 self._server.later(lambda key=entry.key: self._end(key))  # type: ignore[misc]
 
     def _is_served(self, node: str) -> bool:
-        """Return whether a kubelet of that name lives."""
+        """Return whether a kubelet of that name runs."""
         entry = self._nodes.objects.get(node)
         return entry is not None and _is_alive(entry)
 
     def _end(self, key: str) -> None:
-        """Let go of a Pod that is deleted."""
+        """Remove a deleted Pod."""
         entry = self._pods.objects.get(key)
         pod = _POD.decode(entry.raw) if entry is not None else None
         if entry is None or pod is None or not pod.metadata.deletion_timestamp or not self._is_served(pod.spec.node_name):
@@ -67,7 +67,7 @@ class Kubelets:
             self._server.put_system(self._pods, entry, obj)
 
     def _bring_back(self, entry: Entry) -> None:
-        """Make a Pod again whose Node is still there."""
+        """Create a Pod again whose Node still exists."""
         obj: Json = msgspec.json.decode(entry.raw)
         if self._is_served(str(obj["spec"].get("nodeName"))):
             self._make({**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k in _KEPT}})

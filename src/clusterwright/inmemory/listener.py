@@ -13,8 +13,8 @@ from clusterwright.inmemory.cluster import SimulatedCluster
 class TlsListener:
     """A `cluster.Listener` that serves with aiohttp.
 
-    A port is held from the moment it is chosen, long before anything listens there: a socket is bound to it that does not listen, so
-    that connections are refused, and nobody else takes it.
+    A port is reserved as soon as it is chosen, long before anything listens there: a bound socket that does not listen refuses connections,
+    and keeps other processes from taking it.
     """
 
     def __init__(self) -> None:
@@ -28,13 +28,13 @@ class TlsListener:
         self._running[cluster.host, cluster.port] = server
 
     async def stop(self, cluster: SimulatedCluster) -> None:
-        """Stop listening and cut open connections; the port stays held."""
+        """Stop listening and close open connections; the port stays reserved."""
         server = self._running.pop((cluster.host, cluster.port), None)
         if server is not None:
             await server.stop()
 
     def hold(self, host: str, port: int) -> bool:
-        """Keep a port for ourselves; False if somebody else has it."""
+        """Reserve a port; return False if another process has it."""
         if (host, port) in self._held:
             return True
         holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -49,7 +49,7 @@ class TlsListener:
         return True
 
     def release(self, host: str, port: int) -> None:
-        """Let a port go."""
+        """Release a reserved port."""
         holder = self._held.pop((host, port), None)
         if holder is not None:
             holder.close()

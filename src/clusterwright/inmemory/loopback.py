@@ -1,4 +1,4 @@
-"""Reaching a simulated cluster without a network: the same refusals and identities as over TLS, none of the cost."""
+"""Reach a simulated cluster without a network: with the same refusals and identities as over TLS."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class LoopbackTransport:
         return await self._inner().send(request)
 
     async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
-        """Return a watch; it ends when the cluster ceases to answer."""
+        """Return a watch; it ends when the cluster stops to answer."""
         return await self._inner().stream(request)
 
     async def forward(self, request: Request, port: int) -> Duplex:
@@ -53,7 +53,7 @@ class LoopbackTransport:
             raise _refusal(refused) from refused
 
     async def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""
 
 
 def _refusal(refused: ForwardRefused) -> ApiError:
@@ -62,7 +62,7 @@ def _refusal(refused: ForwardRefused) -> ApiError:
 
 
 def user_of(certificate: bytes, authority: bytes) -> User:
-    """Whom a client certificate names, if the authority has signed it; anonymous without one. Raises ConnectionFailed."""
+    """Return the user of a client certificate, if the authority has signed it; anonymous without one. Raises ConnectionFailed."""
     if not certificate:
         return ANONYMOUS
     try:

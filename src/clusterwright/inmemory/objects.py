@@ -1,4 +1,4 @@
-"""The objects that a kubeadm cluster is made of, as the simulated kubelet and kubeadm write them. Pure."""
+"""The objects of a kubeadm cluster, as the simulated kubelet and kubeadm write them. Pure."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _BOOTSTRAPPERS = "system:bootstrappers:kubeadm:default-node-token"
 _COREDNS_IMAGE = "registry.k8s.io/coredns/coredns:v1.10.1"
 ETCD_VERSION = "3.5.21"
 ADVERTISED = "kubeadm.kubernetes.io/kube-apiserver.advertise-address.endpoint"
-"""On the Pod of an API server: address and port, as kubeadm writes them down."""
+"""The annotation on the Pod of an API server with address and port, as kubeadm writes it."""
 UNREACHABLE_TAINT = "node.kubernetes.io/unreachable"
 KUBELET_STOPPED = "inmemory.clusterwright.dev/kubelet-stopped"
-"""On a Node: its kubelet does not renew its Lease."""
+"""The annotation on a Node whose kubelet does not renew its Lease."""
 
 Network = IPv4Network | IPv6Network
 SERVICE_SUBNET: Final = "10.96.0.0/12"
-"""Kubeadm's default."""
+"""The service subnet, kubeadm's default."""
 
 
 def provider_id(machine: str) -> str:
@@ -44,7 +44,7 @@ def node(
     labels: Mapping[str, str] | None = None,
     zone: str = "",
 ) -> Json:
-    """Return the Node that a kubelet registers; its status is part of it. `taints` None: kubeadm's own choice."""
+    """Return the Node that a kubelet registers, with its status. `taints` None: kubeadm's default."""
     all_labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", **(labels or {})}
     if zone:
         all_labels["topology.kubernetes.io/zone"] = zone
@@ -85,7 +85,7 @@ _RESOURCES = {"cpu": "2", "memory": "4Gi", "ephemeral-storage": "20Gi", "pods": 
 
 
 def unreachable_taints(present: Sequence[Json], now: datetime, *, is_reachable: bool) -> list[Json]:
-    """Return a Node's taints as the node lifecycle controller sets them for a kubelet that reports, or does not."""
+    """Return a Node's taints as the node lifecycle controller sets them for a running or stopped kubelet."""
     others = [taint for taint in present if taint.get("key") != UNREACHABLE_TAINT]
     if is_reachable:
         return others
@@ -94,7 +94,7 @@ def unreachable_taints(present: Sequence[Json], now: datetime, *, is_reachable: 
 
 
 def node_conditions(now: datetime, *, is_ready: bool) -> list[Json]:
-    """Return a Node's conditions: of a kubelet that reports, or of one that has stopped reporting."""
+    """Return a Node's conditions: of a running kubelet, or of a stopped one."""
     rows = (
         ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
         ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -186,7 +186,7 @@ def _pod(
 
 
 def node_lease(name: str, now: datetime) -> Json:
-    """Return the Lease by which a kubelet says that it is alive."""
+    """Return the Lease that a kubelet renews."""
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
@@ -196,7 +196,7 @@ def node_lease(name: str, now: datetime) -> Json:
 
 
 def kubeadm_objects(cluster_configuration: str, kubernetes_version: str, ca: bytes, endpoint: str) -> list[Json]:
-    """Return what `kubeadm init` leaves in a new cluster: its configuration, add-ons, and the rights of joining nodes."""
+    """Return the objects that `kubeadm init` creates: its configuration, add-ons, and the permissions of joining nodes."""
     kubeconfig = (
         f'apiVersion: v1\nkind: Config\nclusters:\n- name: ""\n  cluster:\n    server: https://{endpoint}\n'
         f"    certificate-authority-data: {_base64(ca)}\n"
@@ -242,7 +242,7 @@ def kubeadm_objects(cluster_configuration: str, kubernetes_version: str, ca: byt
 
 
 def _service_networks(cluster_configuration: str) -> list[Network]:
-    """Return the ranges of Service addresses that kubeadm gives to the API server."""
+    """Return the ranges of Service addresses that kubeadm sets for the API server."""
     try:
         configuration = yamlreader.load(cluster_configuration)
         subnets = str(configuration["networking"]["serviceSubnet"])
@@ -361,12 +361,12 @@ def _workload(kind: str, name: str, image: str) -> Json:
 
 
 def timestamp(now: datetime) -> str:
-    """RFC 3339 with seconds, UTC."""
+    """Return a time in RFC 3339 with seconds, UTC."""
     return now.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def micro_time(now: datetime) -> str:
-    """RFC 3339 with microseconds, UTC, as Leases have it."""
+    """Return a time in RFC 3339 with microseconds, UTC, as in Leases."""
     return now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 

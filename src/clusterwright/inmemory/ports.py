@@ -24,20 +24,20 @@ class Machines(Protocol):
     """The programs that run in each Pod."""
 
     def api_server_at(self, pod: str, port: int) -> tuple[KeyPair, bytes] | None:
-        """Return the serving certificate of the API server that listens there, and the authority of its clients; None if none does."""
+        """Return the serving certificate of the API server at an address, and the authority of its clients; None if there is none."""
 
     def network_address(self) -> tuple[str, int] | None:
-        """Return where the API servers answer on the network; None if they do not."""
+        """Return the network address of the API servers; None if they are not on the network."""
 
     def etcd_on(self, machine: str) -> tuple[KeyPair, bytes] | None:
         """Return the certificate of the etcd member on a machine, and the authority of its clients; None if none answers there."""
 
     def etcd_call(self, machine: str) -> etcdport.Call:
-        """Return what answers the calls of the member on a machine."""
+        """Return the handler for calls to the member on a machine."""
 
 
 class Ports:
-    """The ports of one cluster's Pods. What is served without a network runs in tasks of ours, until `cut`."""
+    """The ports of one cluster's Pods. Those served without a network run in tasks of ours, until `cut`."""
 
     def __init__(self, machines: Machines, cluster: str) -> None:
         self._machines = machines
@@ -77,7 +77,7 @@ class Ports:
             _log.error("Port-forward failed", cause=error, cluster=self._cluster, tunnel=task.get_name())
 
     def cut(self) -> list[asyncio.Task[None]]:
-        """End everything that is served; the tasks, to be waited for."""
+        """End all served connections; return the tasks, to be awaited."""
         served = list(self._served)
         for task in served:
             task.cancel()
@@ -85,7 +85,7 @@ class Ports:
 
 
 async def _only_certificate(method: str, body: Json) -> Json:
-    raise etcd.EtcdRefused("only the certificate can be seen here")
+    raise etcd.EtcdRefused("only the certificate is available here")
 
 
 @lru_cache(maxsize=1024)  # tunnels come and go, many a minute; what they are encrypted with stays

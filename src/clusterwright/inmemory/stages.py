@@ -1,4 +1,4 @@
-"""How long each stage of a simulated machine takes. Pure."""
+"""The duration of each stage of a simulated machine. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONGEST: Final = timedelta(days=365 * 1000)
 
 
 class BadDuration(ValueError):
-    """A duration or jitter that cannot be read; the text names the field."""
+    """A duration or jitter cannot be parsed; the text names the field."""
 
 
 def parse_duration(text: str, field: str) -> timedelta:
@@ -26,7 +26,7 @@ def parse_duration(text: str, field: str) -> timedelta:
 
 
 def delay(startup_duration: str, startup_jitter: str, *, field: str, seed: str, slowness: float = 1.0) -> timedelta:
-    """Return the duration plus its jitter, `slowness` times. The draw depends on `seed` alone, so that every pass sees the same delay."""
+    """Return the duration plus its jitter, `slowness` times. The jitter depends only on `seed`, so that every pass gets the same delay."""
     duration = parse_duration(startup_duration, f"{field}.startupDuration")
     try:
         jitter = float(startup_jitter or "0")
@@ -39,6 +39,6 @@ def delay(startup_duration: str, startup_jitter: str, *, field: str, seed: str, 
 
 
 def remaining(since: datetime, needed: timedelta, now: datetime) -> timedelta | None:
-    """Return how much of a stage that began at `since` is left; None when it is over."""
+    """Return how much of a stage that began at `since` is left; None if it is over."""
     left = since + needed - now
     return left if left > timedelta() else None

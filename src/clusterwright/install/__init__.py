@@ -1,5 +1,5 @@
-"""Make the objects that an installation needs from what the parts declare: one source, three forms.
+"""Create the objects of an installation from the declarations of its parts, in three forms.
 
-`rights` makes roles of what controllers declare; `manifests` is everything, as objects; `forms` writes them as YAML, as a kustomize
-base, or as a Helm chart.
+`rights` derives roles from the declarations of controllers; `manifests` has all objects; `forms` writes them as YAML, as a kustomize base,
+or as a Helm chart.
 """

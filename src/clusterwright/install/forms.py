@@ -1,4 +1,4 @@
-"""The same objects as YAML, as a kustomize base, or as a Helm chart: files by name. Pure."""
+"""Write the objects as YAML, as a kustomize base, or as a Helm chart: files by name. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _group(obj: Json) -> str:
 
 
 def kustomize(objects: Sequence[Json]) -> dict[str, str]:
-    """Return a base: files by what they are, and the kustomization that names them in order."""
+    """Return a base: one file per kind of object, and the kustomization that lists them in order."""
     groups: dict[str, list[Json]] = {}
     for obj in objects:
         groups.setdefault(_group(obj), []).append(obj)
@@ -71,7 +71,7 @@ def helm(make: Make, settings: Settings, version: str) -> dict[str, str]:
 
 
 def _template(text: str) -> str:
-    """YAML with placeholders as a template: braces that were there before are kept, values that are not text lose their quotes."""
+    """Return YAML with placeholders as a template: existing braces are kept, values that are not text lose their quotes."""
     ours = (_REPLICAS, _NAMESPACE, _IMAGE, _RESOURCES, _ARGUMENTS)
     marks = {placeholder: f"\x00{n}\x00" for n, placeholder in enumerate(ours)}
     for placeholder, mark in marks.items():

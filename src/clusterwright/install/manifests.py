@@ -1,4 +1,4 @@
-"""Everything that a cluster needs to run us, as objects. Pure."""
+"""All objects that a cluster needs to run us. Pure."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ LABELS: Final = {"app.kubernetes.io/name": "clusterwright", "app.kubernetes.io/c
 WEBHOOK_PORT, HEALTH_PORT, METRICS_PORT = 9443, 9440, 8443
 METRICS_READER: Final = "clusterwright-metrics-reader"
 AGGREGATE: Final = {"cluster.x-k8s.io/aggregate-to-manager": "true"}
-"""Of roles by which other providers let managers act on their kinds."""
+"""The label of roles with which other providers grant managers access to their kinds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The options of an installation. Texts may be placeholders that are filled in later."""
+    """The options of an installation. Texts may be placeholders."""
 
     namespace: str = SERVICE.namespace
     image: str = "clusterwright:latest"
     replicas: Any = 2
     shard: bool = False
-    """Whether replicas share the work; else one leads and the others wait."""
+    """Whether replicas share the work; otherwise one leads and the others wait."""
     watch_namespace: str = ""
-    """Act in this namespace only, with a Role there instead of a ClusterRole."""
+    """The only namespace to act in, with a Role there instead of a ClusterRole."""
     controllers: str = "*,-dev*,-docker*,crdmigrator"
     arguments: tuple[str, ...] = ()
-    """More flags of the manager."""
+    """Further flags of the manager."""
     webhooks: bool = True
     resources: Any = None
 
@@ -41,7 +41,7 @@ RESOURCES: Final = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"
 
 
 def manifests(settings: Settings, controllers: Sequence[ControllerDefinition], *, migrates: bool = True) -> list[Json]:
-    """Return all objects, in the order in which they can be created. `controllers` are those that will run."""
+    """Return all objects, in the order of creation. `controllers` are those that will run."""
     target = Target(service=ObjectKey(settings.namespace, SERVICE.name))
     objects: list[Json] = [_object("v1", "Namespace", settings.namespace, namespace="")]
     if settings.webhooks:
@@ -60,7 +60,7 @@ def manifests(settings: Settings, controllers: Sequence[ControllerDefinition], *
 
 
 def _unconverted(target: Target) -> list[Json]:
-    """Our kinds where nobody converts: in their stored version only."""
+    """Return our CRDs without a conversion webhook: only in their stored version."""
     found = []
     for crd in definitions(target, b""):
         crd["spec"]["versions"] = [version for version in crd["spec"]["versions"] if version.get("storage")]
@@ -78,7 +78,7 @@ def _object(api_version: str, kind: str, name: str, *, namespace: str, **fields:
 
 
 def accesses(controllers: Sequence[ControllerDefinition], *, migrates: bool, webhooks: bool) -> list[Access]:
-    """Return all that the process does in the namespaces that it watches, and with what is in none."""
+    """Return all accesses of the process in its watched namespaces, and to objects without a namespace."""
     found = [*rights.EVENTS, *rights.CALLERS, *(access for controller in controllers for access in rights.declared(controller))]
     if any(not controller.is_provider for controller in controllers):
         found += rights.CONNECTIONS

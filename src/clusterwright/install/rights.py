@@ -1,4 +1,4 @@
-"""Roles, made of what controllers declare that they read and write. Pure."""
+"""Derive roles from the reads and writes that controllers declare. Pure."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ CLUSTER_SCOPED: Final = frozenset(
     {_CRDS, "namespaces", *_CONFIGURATIONS, *(access.resource for access in CALLERS)}
     | {crd["metadata"]["name"] for crd in crds() if crd["spec"]["scope"] == "Cluster"}
 )
-"""Resources to which no Role of a namespace gives access."""
+"""Resources that a Role of a namespace cannot grant."""
 
 
 def declared(definition: ControllerDefinition) -> tuple[Access, ...]:
-    """Return all that a controller does: what it watches, its own kind and its status, and what it declares in addition.
+    """Return all accesses of a controller: its watches, its own kind and status, and its further declarations.
 
-    Who makes its objects owners that block deletion may need the right to their finalizers, if the API server asks for it.
+    If owners are to block the deletion of an object, the API server may require the right to their finalizers.
     """
     own = resource_name(definition.kind)
     watched = {resource_name(kind): None for kind in (definition.kind, *(watch.kind for watch in definition.watches))}
@@ -65,7 +65,7 @@ def declared(definition: ControllerDefinition) -> tuple[Access, ...]:
 
 
 def resource_name(kind: Kind) -> str:
-    """`machines.cluster.x-k8s.io`."""
+    """Return the name of a resource, as `machines.cluster.x-k8s.io`."""
     gvk = gvk_of(kind)
     resource = known_resource(gvk)
     plural = resource.plural if resource is not None else f"{gvk.kind.lower()}s"
@@ -73,7 +73,7 @@ def resource_name(kind: Kind) -> str:
 
 
 def merged(accesses: Iterable[Access]) -> dict[str, frozenset[str]]:
-    """Return the verbs by resource, whatever their names; a resource of which a `*` of its group has them all is left out."""
+    """Return the verbs by resource, for all names; a resource that a `*` of its group covers is left out."""
     verbs: dict[str, frozenset[str]] = {}
     for access in accesses:
         verbs[access.resource] = verbs.get(access.resource, frozenset()) | frozenset(access.verbs.split())
@@ -81,12 +81,12 @@ def merged(accesses: Iterable[Access]) -> dict[str, frozenset[str]]:
 
 
 def allows(granted: Mapping[str, frozenset[str]], verb: str, resource: str) -> bool:
-    """Return whether merged rights contain this one."""
+    """Return whether merged accesses contain this one."""
     return verb in granted.get(resource, ()) or verb in granted.get(f"*.{_group(resource)}", ())
 
 
 def rules(accesses: Iterable[Access]) -> list[Json]:
-    """Rules of a role, resources with the same verbs together, in a fixed order."""
+    """Return the rules of a role, resources with equal verbs together, in a fixed order."""
     alike: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
     given = list(accesses)
     for names in dict.fromkeys(access.names for access in given):
@@ -99,7 +99,7 @@ def rules(accesses: Iterable[Access]) -> list[Json]:
 
 
 def scoped(accesses: Iterable[Access]) -> tuple[list[Access], list[Access]]:
-    """Return those to what is in namespaces, and those to what is not."""
+    """Return the accesses to objects in namespaces, and those to others."""
     inside: list[Access] = []
     outside: list[Access] = []
     for access in accesses:

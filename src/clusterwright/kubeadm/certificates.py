@@ -1,6 +1,6 @@
-"""Certificates of a cluster: which ones there are, what they contain, and how they are kept in Secrets.
+"""Certificates of a cluster: their list, their content, and their Secrets.
 
-Pure: the key, the serial number and `now` are arguments, because making keys is slow and random. Key material never
+Pure: the key, the serial number and `now` are arguments, because generating keys is slow and random. Key material never
 shows in `repr`.
 """
 
@@ -51,7 +51,7 @@ CLIENT_VALIDITY = timedelta(days=365)
 
 
 class CertificateError(ValueError):
-    """Certificate data that cannot be used. The text names what is wrong and never quotes the data."""
+    """Certificate data are unusable. The text names the problem and never quotes the data."""
 
 
 class Purpose(StrEnum):
@@ -71,7 +71,7 @@ def secret_name(cluster: str, purpose: Purpose) -> str:
 
 
 def parse_secret_name(name: str) -> tuple[str, Purpose]:
-    """(cluster, purpose) of a Secret's name; the split is at the last dash. Raises CertificateError."""
+    """Return (cluster, purpose) of a Secret's name; the split is at the last dash. Raises CertificateError."""
     cluster, _, suffix = name.rpartition("-")
     try:
         purpose = Purpose(suffix)
@@ -95,9 +95,9 @@ class KeyPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """One certificate that a node needs: where its parts go on the node (an empty path: nowhere).
+    """One certificate that a node needs, with its paths on the node (an empty path: nowhere).
 
-    An external one is provided by the user; it is never generated and may lack its key.
+    The user provides an external one; it is never generated and may lack its key.
     """
 
     purpose: Purpose
@@ -108,7 +108,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalEtcd:
-    """Where kubeadm looks for the files of an external etcd."""
+    """The paths of the files of an external etcd."""
 
     ca_file: str = ""
     cert_file: str = ""
@@ -116,7 +116,7 @@ class ExternalEtcd:
 
 
 def control_plane_slots(certificates_dir: str = "", external_etcd: ExternalEtcd | None = None) -> tuple[Slot, ...]:
-    """Return what a control-plane node needs, in look-up order, for init and join alike."""
+    """Return the certificates of a control-plane node, in look-up order, for init and join alike."""
 
     def at(name: str) -> str:
         return posixpath.normpath(posixpath.join(certificates_dir or DEFAULT_DIRECTORY, name))
@@ -140,16 +140,16 @@ def control_plane_slots(certificates_dir: str = "", external_etcd: ExternalEtcd 
 
 
 def worker_slots(ca_cert_path: str = "") -> tuple[Slot, ...]:
-    """Return what a worker needs: the cluster CA, to compute the discovery hashes from; no file is written."""
+    """Return the certificates of a worker: the cluster CA, for the discovery hashes; no file is written."""
     return (Slot(purpose=Purpose.CA, certificate_file=ca_cert_path or f"{DEFAULT_DIRECTORY}/ca.crt"),)
 
 
 Certificates = Mapping[Purpose, KeyPair]
-"""The certificates that were found or generated; a purpose without one is unset."""
+"""The found or generated certificates; a purpose without one is unset."""
 
 
 def ensure_all_exist(slots: Sequence[Slot], found: Certificates) -> None:
-    """Raise CertificateError unless every certificate is there, whole (an external one may lack its key)."""
+    """Raise CertificateError unless every certificate exists and is complete (an external one may lack its key)."""
     for slot in slots:
         pair = found.get(slot.purpose)
         if pair is None:
@@ -161,7 +161,7 @@ def ensure_all_exist(slots: Sequence[Slot], found: Certificates) -> None:
 
 
 def is_generated(slot: Slot) -> bool:
-    """Return whether we make this certificate when it is missing."""
+    """Return whether we generate this certificate if it is missing."""
     return not slot.external
 
 
@@ -169,7 +169,7 @@ _FILE_ORDER = (Purpose.CA, Purpose.ETCD_CA, Purpose.FRONT_PROXY_CA, Purpose.SERV
 
 
 def files(slots: Sequence[Slot], found: Certificates) -> tuple[File, ...]:
-    """The files that a control-plane node gets: for each certificate its public part, then its key. Empty parts and paths have none."""
+    """Return the files of a control-plane node: for each certificate its public part, then its key. Empty parts and paths are skipped."""
     by_purpose = {slot.purpose: slot for slot in slots}
     out: list[File] = []
     for purpose in _FILE_ORDER:
@@ -187,7 +187,7 @@ def files(slots: Sequence[Slot], found: Certificates) -> tuple[File, ...]:
 
 
 def pair_from_secret(namespace: str, name: str, data: Mapping[str, bytes]) -> KeyPair:
-    """Return the pair that a Secret holds, without parsing it. Raises CertificateError if it has no certificate or a huge key."""
+    """Return the pair in a Secret, without parsing it. Raises CertificateError if it has no certificate or a huge key."""
     if CERTIFICATE_KEY not in data:
         raise CertificateError(f"failed to read keypair from certificate {namespace}/{name}: missing data for key {CERTIFICATE_KEY}")
     try:
@@ -198,12 +198,12 @@ def pair_from_secret(namespace: str, name: str, data: Mapping[str, bytes]) -> Ke
 
 
 def pair_secret(*, namespace: str, cluster: str, purpose: Purpose, pair: KeyPair, owner: OwnerReference | None = None) -> Json:
-    """Return the Secret that keeps a generated pair."""
+    """Return the Secret for a generated pair."""
     return _secret(namespace, cluster, purpose, {CERTIFICATE_KEY: pair.certificate, PRIVATE_KEY_KEY: pair.key}, owner)
 
 
 def kubeconfig_secret(*, namespace: str, cluster: str, kubeconfig: bytes, owner: OwnerReference | None = None) -> Json:
-    """Return the Secret that keeps a cluster's admin kubeconfig."""
+    """Return the Secret for a cluster's admin kubeconfig."""
     return _secret(namespace, cluster, Purpose.KUBECONFIG, {KUBECONFIG_KEY: kubeconfig}, owner)
 
 
@@ -224,7 +224,7 @@ def new_serial(random: Random) -> int:
 
 
 def key_algorithm(algorithm: str) -> str:
-    """Return the algorithm to ask a KeySource for; empty means the default. Raises CertificateError for one that nobody knows."""
+    """Return the algorithm to request from a KeySource; empty means the default. Raises CertificateError for an unknown one."""
     chosen = algorithm or DEFAULT_ALGORITHM
     if chosen not in ALGORITHMS:
         raise CertificateError(f'cannot obtain key size from unknown RSA algorithm: "{chosen}"')
@@ -232,7 +232,7 @@ def key_algorithm(algorithm: str) -> str:
 
 
 def algorithm_of(authority: KeyPair) -> str:
-    """Return the algorithm for keys that an authority signs: of its own family, so that who can verify the one can verify the other."""
+    """Return the algorithm for keys that an authority signs: of its own family, so that verifiers of one support the other."""
     key = decode_private_key(authority.key)
     if isinstance(key, EllipticCurvePrivateKey):
         return "ECDSA-P384" if key.curve.key_size == 384 else "ECDSA-P256"
@@ -264,7 +264,7 @@ def new_service_account_pair(key: PrivateKey) -> KeyPair:
 
 
 def new_pair(purpose: Purpose, key: PrivateKey, *, now: datetime, serial: int, days: int = 0) -> KeyPair:
-    """Return what a generated Secret of this purpose holds."""
+    """Return the content of a generated Secret of this purpose."""
     return new_service_account_pair(key) if purpose is Purpose.SERVICE_ACCOUNT else new_ca(key, now=now, serial=serial, days=days)
 
 
@@ -306,7 +306,7 @@ def sign(
 
 
 def new_admin_client(ca: KeyPair, key: PrivateKey, *, now: datetime, serial: int) -> KeyPair:
-    """Return the client certificate of a cluster's admin kubeconfig: a year, from the CA's own beginning."""
+    """Return the client certificate of a cluster's admin kubeconfig: for a year, from the CA's start."""
     begin = decode_certificate(ca.certificate).not_valid_before_utc
     return sign(
         ca,
@@ -374,17 +374,17 @@ def _digest(key: PrivateKey) -> hashes.SHA256 | hashes.SHA384:
 
 
 def encode_certificate(certificate: x509.Certificate) -> bytes:
-    """PEM `CERTIFICATE`."""
+    """Return PEM `CERTIFICATE`."""
     return certificate.public_bytes(serialization.Encoding.PEM)
 
 
 def encode_private_key(key: PrivateKey) -> bytes:
-    """PEM `RSA PRIVATE KEY` (PKCS#1) or `EC PRIVATE KEY` (SEC1)."""
+    """Return PEM `RSA PRIVATE KEY` (PKCS#1) or `EC PRIVATE KEY` (SEC1)."""
     return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption())
 
 
 def encode_public_key(key: PublicKey) -> bytes:
-    """PEM `PUBLIC KEY`."""
+    """Return PEM `PUBLIC KEY`."""
     return key.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
 
 
@@ -418,11 +418,11 @@ def decode_certificate(pem: bytes) -> x509.Certificate:
 
 _PEM_BEGIN = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----[ \t]*\r?\n")
 _UNENDED = 16
-"""Kinds of PEM blocks that begin and never end, after which the search ends, so that no sender can make it long."""
+"""Kinds of PEM blocks that begin and never end; the search stops after them, so that no sender can make it long."""
 
 
 def _blocks(pem: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the kinds and contents of the blocks of a PEM text; what does not end is none."""
+    """Yield the kinds and contents of the complete blocks of a PEM text."""
     end, unended = 0, set[bytes]()
     for begin in _PEM_BEGIN.finditer(pem):
         if begin.start() < end or begin[1] in unended:
@@ -455,7 +455,7 @@ def decode_certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
 
 
 def load_certificate(der: bytes) -> x509.Certificate:
-    """Return a certificate, of whose key something is known. Raises ValueError."""
+    """Return a certificate with a supported key. Raises ValueError."""
     with warnings.catch_warnings():
         # other implementations make CAs with serial number 0; theirs must work with us
         warnings.simplefilter("ignore", CryptographyDeprecationWarning)
@@ -470,7 +470,7 @@ def load_certificate(der: bytes) -> x509.Certificate:
 
 
 def discovery_hashes(ca_bundle: bytes) -> tuple[str, ...]:
-    """`sha256:<hex>` over the public key info of each certificate of the bundle: what a joining node trusts. Raises CertificateError."""
+    """Return `sha256:<hex>` over the public key info of each certificate of the bundle, for joining nodes. Raises CertificateError."""
     return tuple(
         "sha256:"
         + hashlib.sha256(

@@ -1,4 +1,4 @@
-"""A cloud-config as cloud-init reads it: files, commands and users, in the order in which they happen. Pure."""
+"""A cloud-config in cloud-init's order: files, commands and users. Pure."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class CloudConfig:
 
     files: tuple[File, ...] = ()
     early_commands: tuple[str, ...] = field(default=(), repr=False)
-    """bootcmd: they run before files are written."""
+    """The bootcmd commands: they run before files are written."""
     commands: tuple[str, ...] = field(default=(), repr=False)
-    """runcmd."""
+    """The runcmd commands."""
     users: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
     unread: tuple[str, ...] = ()
-    """Further keys."""
+    """Further keys, which are ignored."""
 
 
 _READ = frozenset({"write_files", "bootcmd", "runcmd", "users"})
@@ -103,7 +103,7 @@ def _file(entry: Any) -> File:
 
 
 def _rendered(text: str, hostname: str) -> str:
-    """Put instance data in the place of its names, as cloud-init does before it reads the YAML."""
+    """Replace names by instance data, as cloud-init does before it reads the YAML."""
 
     def value(found: re.Match[str]) -> str:
         name = found[1].rpartition(".")[2]
@@ -128,7 +128,7 @@ def decoded(content: str, encoding: str, path: str) -> bytes:
 
 
 def unpacked(data: bytes) -> bytes:
-    """Return what gzip has packed, if it is not more than a machine has room for; raises ValueError, zlib.error."""
+    """Return unpacked gzip data, up to the limit of a machine; raises ValueError, zlib.error."""
     unpack = zlib.decompressobj(zlib.MAX_WBITS | 16)
     found = unpack.decompress(data, _MOST_UNPACKED)
     if not unpack.eof:

@@ -1,8 +1,8 @@
 """cloud-config for a new node.
 
-The layout is that of other kubeadm bootstrap providers, byte for byte where tools look at it: header, key order, the
-kubeadm command. Everything after the header is one YAML document, written here by hand because cloud-init evaluates the
-Jinja of users' content before it parses the YAML: what they wrote must stay as they wrote it.
+The layout is that of other kubeadm bootstrap providers, byte for byte where tools look at it: header, key order, the kubeadm command.
+Everything after the header is one YAML document, written without a YAML library because cloud-init evaluates the Jinja of users' content
+before it parses the YAML: their text must stay unchanged.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _file(file: File) -> list[str]:
 
 
 def _content(content: str) -> list[str]:
-    """Return a literal block where that keeps the text, else a quoted scalar; either way the node sees one newline at the end."""
+    """Return a literal block if that keeps the text, else a quoted scalar; either way the node gets one newline at the end."""
     if not is_printable(content):
         return [f"    content: {quoted(clipped(content))}"]
     first = next((line for line in content.split("\n") if line), "")

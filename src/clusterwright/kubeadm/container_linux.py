@@ -1,7 +1,6 @@
-"""Container Linux Config, the YAML that users of Ignition write, turned into Ignition 2.3.
+"""Convert Container Linux Config, the YAML format for users of Ignition, to Ignition 2.3.
 
-The schema below is read against YAML nodes, not against what a YAML loader makes of them: a field that takes text takes `on`
-and `0644` as they are written.
+The schema below is applied to YAML nodes, not to loaded values: a text field accepts `on` and `0644` as they are written.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ _TYPE_GUIDS = {
 
 
 class ContainerLinuxConfigError(ValueError):
-    """A config that cannot be used, with every reason."""
+    """The config cannot be used; the text has every reason."""
 
 
 def data_url(content: bytes) -> str:
@@ -86,7 +85,7 @@ def empty_config() -> Json:
 
 
 def transpile(text: str, *, strict: bool) -> tuple[Json, tuple[Finding, ...]]:
-    """Return the Ignition config, and what is questionable in it. Raises ContainerLinuxConfigError; when strict, for any finding."""
+    """Return the Ignition config, and warnings about it. Raises ContainerLinuxConfigError; when strict, for any finding."""
     findings: list[Finding] = []
     try:
         root = yaml.compose(text, yaml.SafeLoader)
@@ -114,7 +113,7 @@ def _refuse(stage: str, findings: list[Finding], *, strict: bool) -> None:
 
 
 def _read(node: yaml.Node, schema: Any, where: str, findings: list[Finding]) -> Any:
-    """Return the node's value where it fits the schema; None is null. What does not fit becomes a finding."""
+    """Return the node's value if it fits the schema; None is null. Otherwise add a finding."""
     if node.tag == "tag:yaml.org,2002:null":
         return None
     if isinstance(schema, str):
@@ -212,12 +211,12 @@ def _listed(key: str, items: Any) -> Json:
 
 
 def _renamed(value: Json, /, **names: str) -> Json:
-    """Given members under their new names, as given."""
+    """Return given members under their new names, unchanged."""
     return {new: value[old] for new, old in names.items() if old in value}
 
 
 def _filled(value: Json, /, **names: str) -> Json:
-    """Members under their new names that are not empty, zero or false."""
+    """Return members under their new names, without empty, zero or false ones."""
     return {new: value[old] for new, old in names.items() if value.get(old)}
 
 
@@ -351,9 +350,9 @@ def _group(value: Json) -> Json:
 
 
 def appended(config: Json, addition: Json) -> Json:
-    """Append one config to another: lists one after the other, other values from the addition where it has them.
+    """Return one config with another appended: lists are concatenated, other values of the addition override.
 
-    `ignition.version` stays, `ignition.config` is the addition's.
+    `ignition.version` is kept, `ignition.config` is the addition's.
     """
     ignition = {
         "config": addition["ignition"]["config"],

@@ -1,7 +1,7 @@
-"""Corefiles: which CoreDNS releases there are, and what has to change in a Corefile between them. Pure.
+"""Corefiles: the CoreDNS releases, and the changes of a Corefile between them. Pure.
 
-Releases and changes are those of the corefile-migration project, as far as they matter to a file that must go on working:
-what is merely deprecated is left to its author.
+Releases and changes are those of the corefile-migration project that are needed to keep a file working: merely deprecated options are left
+unchanged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RELEASES: tuple[str, ...] = (
 
 
 class CannotMigrate(ValueError):
-    """CoreDNS cannot be upgraded that way, or its Corefile cannot be."""
+    """CoreDNS, or its Corefile, cannot be upgraded to that version."""
 
 
 def _name(version: Version) -> str:
@@ -29,7 +29,7 @@ def _name(version: Version) -> str:
 
 
 def check_upgrade(from_version: Version, to_version: Version) -> None:
-    """Raise CannotMigrate unless CoreDNS may be brought from one version to the other; the same version may."""
+    """Raise CannotMigrate unless CoreDNS may be upgraded from one version to the other; equal versions are allowed."""
     before, after = _name(from_version), _name(to_version)
     if to_version.release < from_version.release:
         raise CannotMigrate(f'failed to validate CoreDNS: toVersion "{after}" must be greater than or equal to fromVersion "{before}"')
@@ -38,7 +38,7 @@ def check_upgrade(from_version: Version, to_version: Version) -> None:
 
 
 def require_migration(from_version: Version, to_version: Version) -> None:
-    """Raise CannotMigrate unless the target can be reached from the start by successive upgrades."""
+    """Raise CannotMigrate unless successive upgrades lead from the start to the target."""
     before, after = _name(from_version), _name(to_version)
     if before not in RELEASES:
         raise CannotMigrate(f"start version '{before}' not supported")
@@ -47,7 +47,7 @@ def require_migration(from_version: Version, to_version: Version) -> None:
 
 
 def migrate(text: str, from_version: Version, to_version: Version) -> str:
-    """Return the Corefile as the new version needs it; untouched where nothing needs to change. Raises CannotMigrate."""
+    """Return the Corefile for the new version; unchanged if possible. Raises CannotMigrate."""
     before, after = _name(from_version), _name(to_version)
     if before == after:
         return text
@@ -85,7 +85,7 @@ class Server:
 
 
 def _lines(text: str) -> Iterator[list[str]]:
-    """Yield the tokens of each line; quotes hold a token together, `#` at the beginning of a token starts a comment."""
+    """Yield the tokens of each line; quotes group a token, `#` at the beginning of a token starts a comment."""
     line: list[str] = []
     token, quoted, open_token, position = "", False, False, 0
     while position < len(text):
@@ -121,7 +121,7 @@ def _lines(text: str) -> Iterator[list[str]]:
 
 
 def parse(text: str) -> list[Server]:
-    """Server blocks of a Corefile; comments are lost. Raises CannotMigrate."""
+    """Return the server blocks of a Corefile; comments are lost. Raises CannotMigrate."""
     servers: list[Server] = []
     depth = 0
     for tokens in _lines(text):
@@ -177,7 +177,7 @@ Change = Callable[[list[Server]], list[Server]]
 
 
 def _add_plugin(name: str, beside: tuple[str, ...]) -> Change:
-    """Return a plugin that became a default, in the blocks that have one of the others."""
+    """Add a plugin that became a default to the blocks that have one of the others."""
 
     def change(servers: list[Server]) -> list[Server]:
         for server in servers:
@@ -189,7 +189,7 @@ def _add_plugin(name: str, beside: tuple[str, ...]) -> Change:
 
 
 def _add_option(plugin: str, name: str, *arguments: str) -> Change:
-    """Return an option that became a default."""
+    """Add an option that became a default."""
 
     def change(servers: list[Server]) -> list[Server]:
         for server in servers:
@@ -219,7 +219,7 @@ def _forward_option(option: Directive) -> Directive | None:
 
 
 def _stub_domains_to_blocks(servers: list[Server]) -> list[Server]:
-    """Zones that one block forwarded elsewhere get blocks of their own: only one forward plugin may stand in a block."""
+    """Move zones with their own forward to separate blocks: a block may have only one forward plugin."""
     for server in list(servers):
         for plugin in [p for p in server.plugins if p.name == "forward"]:
             if not plugin.arguments:
@@ -236,7 +236,7 @@ def _stub_domains_to_blocks(servers: list[Server]) -> list[Server]:
 
 
 def _transfer_to_plugin(servers: list[Server]) -> list[Server]:
-    """Zone transfers of the kubernetes plugin became a plugin."""
+    """Replace the zone transfer option of the kubernetes plugin by the new plugin."""
     for server in servers:
         kubernetes = server.plugin("kubernetes")
         if kubernetes is None:
@@ -262,7 +262,7 @@ _IGNORED_FROM: tuple[tuple[str, str, str], ...] = (
     ("1.6.0", "kubernetes", "resyncperiod"),
     ("1.8.0", "kubernetes", "transfer"),
 )
-"""Options that do nothing any more (and are errors later): (release, plugin, option)."""
+"""Options that have no effect any more (and become errors later): (release, plugin, option)."""
 
 
 def _drop_what_is_ignored(release: str, server: Server) -> Server:

@@ -1,7 +1,7 @@
-"""kubeadm's own configuration documents, made from the spec and read back from a cluster.
+"""kubeadm's own configuration documents, written from the spec and read back from a cluster.
 
-Two versions are in use: v1beta3 takes maps of arguments and knows few timeouts, v1beta4 takes lists. What a version cannot
-express is dropped. Keys that Go's encoder always writes are always there, so that a document compares equal to kubeadm's own.
+Two versions are in use: v1beta3 has maps of arguments and few timeouts, v1beta4 has lists. Fields that a version lacks are dropped. Keys
+that Go's encoder always writes are always there, so that a document compares equal to kubeadm's own.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ C = TypeVar("C", bound=Struct)
 
 
 class UnsupportedVersion(ValueError):
-    """A Kubernetes version that kubeadm documents cannot be made for."""
+    """There are no kubeadm documents for this Kubernetes version."""
 
 
 class UnknownDocument(ValueError):
-    """A text that is not a kubeadm document of a known version and kind."""
+    """The text is not a kubeadm document of a known version and kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class AdditionalData:
 
 
 def api_version_for(version: Version) -> ApiVersion:
-    """Return the version of kubeadm's API that a Kubernetes release understands best. Raises UnsupportedVersion."""
+    """Return the best version of kubeadm's API for a Kubernetes release. Raises UnsupportedVersion."""
     if version.release < (1, 22, 0):
         raise UnsupportedVersion("the bootstrap provider for kubeadm doesn't support Kubernetes version lower than v1.22.0")
     return "v1beta3" if version.release < (1, 31, 0) else "v1beta4"
@@ -77,7 +77,7 @@ def marshal(document: Mapping[str, Any]) -> str:
 
 
 def cluster_document(config: ClusterConfiguration | None, data: AdditionalData, api: ApiVersion) -> Json:
-    """ClusterConfiguration; a spec that says nothing makes an empty one."""
+    """Return the ClusterConfiguration; an empty one for an empty spec."""
     c = config or ClusterConfiguration()
     api_server = _component(c.api_server, api)
     if c.api_server is not None and c.api_server.cert_sans:
@@ -112,7 +112,7 @@ def cluster_document(config: ClusterConfiguration | None, data: AdditionalData, 
 
 
 def init_document(config: InitConfiguration | None, api: ApiVersion) -> Json:
-    """InitConfiguration; a spec that says nothing makes an empty one."""
+    """Return the InitConfiguration; an empty one for an empty spec."""
     c = config or InitConfiguration()
     document = _head(api, "InitConfiguration") | {
         "localAPIEndpoint": _endpoint(c.local_api_endpoint),
@@ -124,7 +124,7 @@ def init_document(config: InitConfiguration | None, api: ApiVersion) -> Json:
 
 
 def join_document(config: JoinConfiguration | None, api: ApiVersion) -> Json:
-    """JoinConfiguration; a spec that says nothing makes an empty one."""
+    """Return the JoinConfiguration; an empty one for an empty spec."""
     c = config or JoinConfiguration()
     discovery = _discovery(c.discovery)
     if api == "v1beta3" and c.timeouts is not None and c.timeouts.tls_bootstrap_seconds is not None:
@@ -290,7 +290,7 @@ def _shared(config: InitConfiguration | JoinConfiguration, api: ApiVersion) -> J
 
 
 class _Loader(yamlreader.SafeLoader):  # type: ignore[misc]  # libyaml's, or Python's own
-    """YAML as Go's decoder gives it to JSON: a time is a string."""
+    """A YAML loader with the types of Go's decoder: a time is a string."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -300,7 +300,10 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def parse_cluster_configuration(text: str) -> tuple[ClusterConfiguration, AdditionalData]:
-    """Return a cluster's ClusterConfiguration in the spec's shape, and what the spec has no field for. Raises UnknownDocument."""
+    """Return a cluster's ClusterConfiguration in the form of the spec, and the values without a field in the spec.
+
+    Raises UnknownDocument.
+    """
     d = _parse(text, "ClusterConfiguration")
     api_server = _component_back(d.get("apiServer"))
     sans = _get(d, "apiServer", "certSANs")

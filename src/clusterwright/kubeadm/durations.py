@@ -6,12 +6,12 @@ from clusterwright.golang import times
 
 
 def format_duration(seconds: int) -> str:
-    """`50s`, `1m0s`, `1h0m0s`; zero is `0s`."""
+    """Return a duration as `50s`, `1m0s`, `1h0m0s`; zero is `0s`."""
     return times.format_duration(seconds * 10**9)
 
 
 def parse_seconds(text: str) -> int:
-    """Whole seconds of a duration, truncated towards zero. Raises ValueError."""
+    """Return the whole seconds of a duration, truncated towards zero. Raises ValueError."""
     found = times.parse_duration(text)
     if found is None:
         raise ValueError(f"{text!r} is not a duration")

@@ -1,4 +1,4 @@
-"""Files and passwords that come from Secrets, and the kubeconfig for discovery by file."""
+"""Files and passwords from Secrets, and the kubeconfig for discovery by file."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ EXEC_API_VERSION = "client.authentication.k8s.io/v1"
 
 
 class MissingKey(ValueError):
-    """A Secret without the key that was asked for."""
+    """A Secret lacks the requested key."""
 
 
 def secret_text(data: Mapping[str, bytes], key: str) -> str:
-    """Return the value of a Secret as text. Raises MissingKey."""
+    """Return a value of a Secret as text. Raises MissingKey."""
     if key not in data:
         raise MissingKey(f'secret references non-existent secret key: "{key}"')
     return data[key].decode("utf-8", "surrogateescape")
 
 
 def with_content(file: File, content: str) -> File:
-    """Return the file with the content that its Secret holds."""
+    """Return the file with the content from its Secret."""
     return replace(file, content=content, content_from=None)
 
 
 def with_password(user: User, passwd: str) -> User:
-    """Return the user with the password hash that their Secret holds."""
+    """Return the user with the password hash from their Secret."""
     return replace(user, passwd=passwd, passwd_from=None)
 
 
 def discovery_kubeconfig(discovery: FileDiscovery) -> File:
-    """Return the kubeconfig file that a joining node discovers its cluster by."""
+    """Return the kubeconfig file for discovery by a joining node."""
     return File(path=discovery.kube_config_path, owner="root:root", permissions="0640", content=yamltext.dump(_kubeconfig(discovery)))
 
 

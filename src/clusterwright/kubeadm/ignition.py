@@ -1,4 +1,4 @@
-"""Ignition 2.3 for a new node: the same as cloud-config, in the terms of an operating system that runs no cloud-init."""
+"""Ignition 2.3 for a new node: the same content as cloud-config, for operating systems without cloud-init."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ WantedBy=multi-user.target
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The config as compact JSON, and what is questionable in the user's addition to it."""
+    """The config as compact JSON, and the warnings about the user's addition to it."""
 
     data: bytes
     findings: tuple[Finding, ...] = ()

@@ -1,4 +1,4 @@
-"""Check a config against Ignition 2.3: errors make it unusable, a careful user avoids warnings."""
+"""Check a config against Ignition 2.3: errors make it unusable, warnings do not."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RAID_LEVELS = (*_RAID_WITHOUT_SPARES, "raid1", "1", "mirror", "raid4", "4", "ra
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something wrong with a config, or questionable in it."""
+    """An error or a warning about a config."""
 
     severity: Severity
     text: str
@@ -39,7 +39,7 @@ def error(text: str) -> Finding:
 
 
 def warning(text: str) -> Finding:
-    """Return a finding that only a strict user minds."""
+    """Return a finding that matters only in strict mode."""
     return Finding("warning", text)
 
 
@@ -190,7 +190,7 @@ def _raid(raid: Json) -> Iterator[Finding]:
 
 
 def _sections(contents: str) -> tuple[set[str], list[Finding]]:
-    """Return the sections that a unit file has, and what keeps systemd from reading it."""
+    """Return the sections of a unit file, and the error that prevents systemd from reading it."""
     sections: set[str] = set()
     found: list[Finding] = []
     continued = False

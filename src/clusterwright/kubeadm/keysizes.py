@@ -1,4 +1,4 @@
-"""Accept only keys whose operations take milliseconds, also when users bring them. Pure."""
+"""Accept only keys whose operations take milliseconds, also from users. Pure."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPubl
 
 SMALLEST_RSA: Final = 2048
 LARGEST_RSA: Final = 8192
-"""One signature takes 50 ms with 8,192 bits and 9 s with 44,910: the cost grows with the cube of the size."""
+"""The largest RSA key. A signature takes 50 ms with 8,192 bits and 9 s with 44,910: the cost grows with the cube of the size."""
 CURVES: Final = ("secp256r1", "secp384r1", "secp521r1")
 LONGEST_KEY: Final = 16_384
-"""Bytes of a PEM text with a private key; one of 8,192 bits has 6,400. A longer text is not even parsed."""
+"""The longest PEM text of a private key, in bytes; one of 8,192 bits has 6,400. A longer text is not parsed."""
 
 
 def broken_rule(key: object) -> str:
-    """Return which rule a private or public key breaks; empty if it may be used."""
+    """Return the rule that a private or public key violates; empty if it is acceptable."""
     match key:
         case RSAPrivateKey() | RSAPublicKey() if not SMALLEST_RSA <= key.key_size <= LARGEST_RSA:
             return f"the RSA key has {key.key_size} bits: use one of {SMALLEST_RSA} to {LARGEST_RSA} bits"

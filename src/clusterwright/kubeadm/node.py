@@ -1,4 +1,4 @@
-"""The description of a new node: the input of both renderers, with every reference to a Secret already resolved."""
+"""The description of a new node: the input of both renderers, with all references to Secrets resolved."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from clusterwright.api.bootstrap import NTP, ContainerLinuxConfig, DiskSetup, Fi
 
 
 class RenderError(ValueError):
-    """A spec that cannot be rendered; the text names the place, never the content."""
+    """The spec cannot be rendered; the text names the place, never the content."""
 
 
 class Role(Enum):
-    """How a node comes into the cluster."""
+    """The way a node enters the cluster."""
 
     INIT = "init"
     JOIN_CONTROL_PLANE = "join-control-plane"
@@ -21,7 +21,7 @@ class Role(Enum):
 
     @property
     def verb(self) -> str:
-        """Kubeadm's command."""
+        """The kubeadm command."""
         return "init" if self is Role.INIT else "join"
 
 
@@ -30,7 +30,7 @@ SENTINEL = "/run/cluster-api/bootstrap-success.complete"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A node to be bootstrapped.
+    """A node to bootstrap.
 
     `files` are all files in order: certificates, those of the spec, the discovery kubeconfig. `documents` are kubeadm's, each
     ending with a newline: ClusterConfiguration and InitConfiguration, or JoinConfiguration alone.
@@ -51,7 +51,7 @@ class Node:
 
     @staticmethod
     def of(spec: KubeadmConfigSpec, role: Role, *, documents: tuple[str, ...], files: tuple[File, ...], users: tuple[User, ...]) -> Node:
-        """Return the node that a spec describes; `files` and `users` are the resolved ones."""
+        """Return the node of a spec; `files` and `users` are the resolved ones."""
         return Node(
             role=role,
             documents=documents,
@@ -69,11 +69,11 @@ class Node:
 
     @property
     def verbosity_flag(self) -> str:
-        """`--v <n>`, or nothing."""
+        """Return `--v <n>`, or nothing."""
         return "" if self.verbosity is None else f"--v {self.verbosity}"
 
 
 def clipped(content: str) -> str:
-    """Return the content as a YAML literal block leaves it: exactly one newline at its end, unless nothing but newlines is there."""
+    """Return the content as a YAML literal block keeps it: with exactly one newline at its end, unless there are only newlines."""
     body = content.rstrip("\n")
     return body + "\n" if body else ""

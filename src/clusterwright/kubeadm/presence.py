@@ -1,6 +1,6 @@
-"""Whether an optional part of the spec says anything.
+"""Decide whether an optional part of the spec is set.
 
-Absent, `{}` and all-zero are the same; an explicit `false` or `0` of a field that has three states counts as said.
+Absent, `{}` and all-zero count as unset; an explicit `false` or `0` of a field with three states counts as set.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ S = TypeVar("S", bound=Struct)
 
 @cache
 def _fields(cls: type[Struct]) -> tuple[tuple[str, Any, bool], ...]:
-    """(attribute, default, whether its {} counts) of each field."""
+    """Return (attribute, default, whether its {} counts) of each field."""
     hints = get_type_hints(cls, include_extras=True)
     return tuple(
         (
@@ -30,7 +30,7 @@ def _fields(cls: type[Struct]) -> tuple[tuple[str, Any, bool], ...]:
 
 
 def is_defined(part: Struct | None) -> bool:
-    """Return whether the part says anything."""
+    """Return whether the part is set."""
     if part is None:
         return False
     for name, default, keep_empty in _fields(type(part)):
@@ -44,5 +44,5 @@ def is_defined(part: Struct | None) -> bool:
 
 
 def defined(part: S | None) -> S | None:
-    """Return the part if it says anything, else None."""
+    """Return the part if it is set, else None."""
     return part if is_defined(part) else None

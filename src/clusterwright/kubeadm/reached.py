@@ -1,7 +1,7 @@
-"""Which Kubernetes versions a control plane says it has reached, and whether kubelets run what they should. Pure.
+"""The Kubernetes versions that a control plane reports, and whether kubelets run the wanted release. Pure.
 
-Distributions append suffixes of their own to the version of a kubelet, as `-eks-1a2b3c` or `+k3s1`, and machine images differ in them.
-A suffix is therefore no reason to wait for an upgrade: releases are compared, and the pre-releases that Kubernetes itself makes.
+Distributions append their own suffixes to the version of a kubelet, as `-eks-1a2b3c` or `+k3s1`, and machine images differ in them. So
+suffixes do not count: only releases, and Kubernetes' own pre-releases, are compared.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _PRE_RELEASE = re.compile(r"(?:alpha|beta|rc)\.[0-9]+")
 
 
 def upstream(version: Version) -> Version:
-    """Return the version without what a distribution appended."""
+    """Return the version without the suffix of a distribution."""
     return version._replace(pre=version.pre if _PRE_RELEASE.fullmatch(version.pre) else "", build="")
 
 
 def runs(kubelet: str, wanted: str) -> bool:
-    """Return whether a kubelet of one version runs the Kubernetes release that another version names.
+    """Return whether a kubelet of one version runs the Kubernetes release of another version.
 
-    A version that cannot be read is taken for the wanted one: waiting for it would never end.
+    An invalid version counts as equal: waiting for it would never end.
     """
     try:
         return upstream(parse_version(kubelet)) == upstream(parse_version(wanted))
@@ -33,14 +33,14 @@ def runs(kubelet: str, wanted: str) -> bool:
 
 
 def is_any_older(versions: Iterable[str], wanted: Version) -> bool:
-    """Return whether one of these versions is of an older Kubernetes release. Raises ValueError."""
+    """Return whether one of these versions is from an older Kubernetes release. Raises ValueError."""
     return any(compare(upstream(parse_version(v)), upstream(wanted)) == -1 for v in versions)
 
 
 def reported_versions(control_plane: Mapping[str, Any], contract: ContractVersion = "v1beta2") -> tuple[str, ...]:
-    """Return what a control plane has in `status.versions`, oldest first; empty if it does not have the field.
+    """Return a control plane's `status.versions`, oldest first; empty if it has no such field.
 
-    Raises ValueError if the field is malformed, a version cannot be read, or the order is wrong.
+    Raises ValueError if the field is malformed, a version is invalid, or the order is wrong.
     """
     found = or_none(CONTRACTS[contract].control_plane.status_versions.read(control_plane)) or ()
     before: str | None = None

@@ -1,4 +1,4 @@
-"""Bootstrap data without its secrets, for people who want to see why a node does not boot.
+"""Bootstrap data without its secrets, to find out why a node does not boot.
 
 Hidden: private keys, contents that came from Secrets, passwords, the secret half of bootstrap tokens. The rest stays byte for byte.
 """
@@ -25,11 +25,11 @@ _PRIVATE = re.compile(r"PRIVATE KEY")
 
 
 class CannotRedact(ValueError):
-    """The data is not in a form that can be looked through."""
+    """The data have an unknown format."""
 
 
 def secret_paths(spec: KubeadmConfigSpec) -> frozenset[str]:
-    """Files on the node whose content came from a Secret, or holds credentials."""
+    """Return the files on the node whose content came from a Secret, or holds credentials."""
     paths = {file.path for file in spec.files if is_defined(file.content_from)}
     discovery = spec.join_configuration.discovery if spec.join_configuration else None
     if discovery is not None and discovery.file is not None and is_defined(discovery.file.kube_config):

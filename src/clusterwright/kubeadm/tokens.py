@@ -1,6 +1,6 @@
-"""Bootstrap tokens: their form, their Secret on the workload cluster, and when they are prolonged or replaced.
+"""Bootstrap tokens: their form, their Secret on the workload cluster, and the rules to prolong or replace them.
 
-Pure: entropy and time are arguments. A token grants access to a cluster, so no text made here quotes its secret half.
+Pure: entropy and time are arguments. A token grants access to a cluster, so no text from here quotes its secret half.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _TOKEN = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})")
 
 
 class TokenError(ValueError):
-    """A token, or its Secret, that cannot be used."""
+    """A token, or its Secret, cannot be used."""
 
 
 def new_token(random: Random) -> str:
-    """`<id>.<secret>`; in production `random` is the system's cryptographic source."""
+    """Return `<id>.<secret>`; in production `random` is the system's cryptographic source."""
     characters = [_ALPHABET[random.randrange(len(_ALPHABET))] for _ in range(22)]
     return "".join(characters[:6]) + "." + "".join(characters[6:])
 
 
 def parse_token(token: str) -> tuple[str, str]:
-    """(id, secret). Raises TokenError; its text names the id half only, because a malformed token is often a mistyped real one."""
+    """Return (id, secret). Raises TokenError; its text names only the id half, because a malformed token is often a mistyped real one."""
     match = _TOKEN.fullmatch(token)
     if match is None:
         raise TokenError(f'the bootstrap token "{_shown(token)}" was not of the form "{PATTERN}"')
@@ -81,34 +81,34 @@ def token_secret(token: str, *, now: datetime, ttl: timedelta) -> Json:
 
 
 def new_expiration(now: datetime, ttl: timedelta) -> str:
-    """Return what `expiration` becomes when a token is made or prolonged now."""
+    """Return the `expiration` of a token that is created or prolonged now."""
     return rfc3339((now + ttl).astimezone(UTC))
 
 
 def check_interval(ttl: timedelta) -> timedelta:
-    """Return how often a token is looked at."""
+    """Return how often a token is checked."""
     return ttl / 3
 
 
 @dataclass(frozen=True, slots=True)
 class Expiration:
-    """When a token's Secret says that it ends; None: it does not say."""
+    """The expiry in a token's Secret; None if it has none."""
 
     at: datetime | None
 
     def needs_refresh(self, now: datetime, ttl: timedelta) -> bool:
-        """Return whether less than 5/6 of the TTL is left (at exactly 5/6: not yet), or no end is known."""
+        """Return whether less than 5/6 of the TTL is left (at exactly 5/6: not yet), or the end is unknown."""
         return self.at is None or self.at < now + ttl * 5 / 6
 
     def needs_rotation(self, now: datetime, ttl: timedelta) -> bool:
-        """Return whether less than half of the TTL is left. Raises TokenError when no end is known."""
+        """Return whether less than half of the TTL is left. Raises TokenError if the end is unknown."""
         if self.at is None:
             raise TokenError("can't parse expiration time of bootstrap token: it has none")
         return self.at < now + ttl / 2
 
 
 def read_expiration(data: Mapping[str, bytes]) -> Expiration:
-    """Return the end that a token's Secret names. Raises TokenError when it cannot be read."""
+    """Return the end in a token's Secret. Raises TokenError if it cannot be parsed."""
     text = data.get(EXPIRATION_KEY, b"").decode("utf-8", "replace")
     if not text:
         return Expiration(None)

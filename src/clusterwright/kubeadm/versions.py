@@ -1,4 +1,4 @@
-"""Kubernetes versions, read as tolerantly as kubeadm's users write them."""
+"""Kubernetes versions, parsed as tolerantly as kubeadm does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _IDENTIFIERS = re.compile(r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*")
 
 
 class Version(NamedTuple):
-    """A semantic version. Tuples of the first three parts compare as kubeadm compares releases: without pre-release and build."""
+    """A semantic version. Tuples of its first three parts compare like kubeadm's releases: without pre-release and build."""
 
     major: int
     minor: int = 0
@@ -22,7 +22,7 @@ class Version(NamedTuple):
 
     @property
     def release(self) -> tuple[int, int, int]:
-        """major, minor, patch."""
+        """The tuple (major, minor, patch)."""
         return (self.major, self.minor, self.patch)
 
     def __str__(self) -> str:
@@ -30,9 +30,9 @@ class Version(NamedTuple):
 
 
 def compare(one: Version, other: Version, *, build: bool = False) -> int | None:
-    """-1, 0 or 1 by the precedence of semantic versions; with `build` equal ones also by what they were built from.
+    """Return -1, 0 or 1 by the precedence of semantic versions; with `build`, equal ones are ordered by their build.
 
-    None: they differ, but neither comes first, because their builds are named and not numbered.
+    None: they differ without an order, because their builds are names, not numbers.
     """
     before = _precedence(one), _precedence(other)
     if before[0] != before[1]:
@@ -41,7 +41,7 @@ def compare(one: Version, other: Version, *, build: bool = False) -> int | None:
 
 
 def _precedence(version: Version) -> tuple[Any, ...]:
-    """Return a release comes after all that were before it; numbers before words."""
+    """Return a sort key: a release comes after its pre-releases; numbers before words."""
     words = [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in version.pre.split(".")] if version.pre else []
     return (version.release, not words, words)
 
@@ -63,13 +63,13 @@ def _compare_builds(one: str, other: str) -> int | None:
 
 
 def _size(digits: str) -> tuple[int, str]:
-    """For comparison of numbers of any length."""
+    """Return a sort key of numbers of any length."""
     digits = digits.lstrip("0")
     return len(digits), digits
 
 
 def parse_version(text: str) -> Version:
-    """Return the version that a text means; a leading `v`, spaces around, leading zeros and missing minor or patch are tolerated.
+    """Return the version in a text; a leading `v`, spaces around, leading zeros and missing minor or patch are tolerated.
 
     Raises ValueError.
     """
@@ -84,13 +84,13 @@ def parse_version(text: str) -> Version:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """Return what is before the first `-` or `+`, and the rest."""
+    """Return the text before the first `-` or `+`, and the rest."""
     end = next((position for position, char in enumerate(text) if char in "-+"), len(text))
     return text[:end], text[end:]
 
 
 def _without_zeros(part: str) -> str:
-    """As others do it: leading zeros go before the digits are looked at, and one comes back where no digit is left in front."""
+    """Return the text without leading zeros, as other parsers do; one zero is kept if no digit would be left in front."""
     if len(part) < 2:
         return part
     rest = part.lstrip("0")

@@ -1,7 +1,7 @@
 """YAML as text that every reader understands the same way: ours (YAML 1.1), cloud-init's and Go's.
 
-A scalar is plain where a plain scalar keeps the string for all of them, and quoted where not. The emitter knows mappings,
-sequences, strings, numbers, booleans, None and aware datetimes, which is all that the documents on a node hold.
+A scalar is plain if all of them read it as the same string, else quoted. The emitter supports mappings, sequences, strings, numbers,
+booleans, None and aware datetimes, which are all types in the documents on a node.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return the double-quoted form, with escapes for quotes, backslashes and what does not print."""
+    """Return the double-quoted form, with escapes for quotes, backslashes and unprintable characters."""
     return '"' + _ESCAPED.sub(_escape, text) + '"'
 
 
 def is_printable(text: str) -> bool:
-    """Return whether the text may stand in a block scalar as it is: no control characters, and newline as its only line break."""
+    """Return whether the text may be in a block scalar unchanged: no control characters, and newline as its only line break."""
     return _UNPRINTABLE.search(text) is None
 
 
@@ -58,7 +58,7 @@ def scalar(text: str) -> str:
 
 
 def is_plain(text: str) -> bool:
-    """Return whether a plain scalar in block context reads back as this very string, in YAML 1.1, 1.2 and Go's parsers."""
+    """Return whether a plain scalar in block context is read back as the same string, in YAML 1.1, 1.2 and Go's parsers."""
     if text in _WORDS or text[0] in _INDICATOR or text[0] == " " or text[-1] in " :":
         return False
     if text[0] in "-?:" and (len(text) == 1 or text[1] == " " or text.startswith("---")):
@@ -81,7 +81,7 @@ def dump(value: Mapping[str, Any]) -> str:
 
 
 def _leaf(value: Any) -> str | None:
-    """Return the one-line form of a value that has one; None for a filled mapping or sequence."""
+    """Return the one-line form of a value; None for a filled mapping or sequence."""
     if isinstance(value, str):
         return scalar(value)
     if value is None:

@@ -1,4 +1,4 @@
-"""For authors of infrastructure providers in Python: it keeps the contract, they make machines and what clusters need.
+"""For authors of infrastructure providers in Python: this package implements the contract, they create machines and cluster infrastructure.
 
     class RackMachine(InfraMachine):
         api_version: str = "infrastructure.example.com/v1alpha1"

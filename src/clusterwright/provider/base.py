@@ -1,4 +1,4 @@
-"""The part that providers of machines and of clusters share: the kind, and when its objects are looked at."""
+"""The common part of providers for machines and for clusters: the kind, and the intervals of its passes."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ class Provider(ABC, Generic[K]):
     """One kind of infrastructure objects."""
 
     finalizer: ClassVar[str]
-    """Kept on the object until `remove` has said that all is gone."""
+    """The finalizer; it stays on the object until `remove` reports that everything is gone."""
     makes: ClassVar[Sequence[type[Object]]] = ()
-    """Kinds of the objects that `provision` makes, if it makes objects: a change of one that ours owns wakes us."""
+    """The kinds of objects that `provision` creates, if any: a change of an owned one requeues the owner."""
     look: ClassVar[timedelta] = timedelta(seconds=10)
-    """When to look again at an object that comes or goes. Never, where all is watched (`makes`)."""
+    """The interval of passes over an object that is created or deleted; unused if all changes are watched (`makes`)."""
     look_when_up: ClassVar[timedelta | None] = timedelta(minutes=1)
-    """When to look again at an object that is up, for one that stops or is gone. None, or where all is watched: never."""
+    """The interval of passes over an object that is up, to detect that it stopped or is gone; None, or if all is watched: none."""
     longest_wait: ClassVar[timedelta] = timedelta(minutes=2)
     """The longest time between two attempts that raise ProvisionFailed. The first wait is `look`, each further one twice as long."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
         self.wake: Callable[[ObjectKey, str], None] = lambda _key, _reason: None
-        """Look at an object now, for a reason that traces show: for providers that are told of changes. Set by `add`."""
+        """Requeue an object now, with a reason for traces: for providers that receive events. Set by `add`."""
 
     def concerns(self, obj: K) -> bool:
-        """Return whether the object is this provider's; others of the kind are left alone wholly."""
+        """Return whether the object is this provider's; others of the kind are left alone completely."""
         return True

@@ -1,4 +1,4 @@
-"""The data that a machine boots from."""
+"""The bootstrap data of a machine."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from clusterwright.runtime.client import Reader
 
 @dataclass(frozen=True, slots=True)
 class BootstrapData:
-    """User data of a machine. It is secret: it holds tokens and keys."""
+    """The user data of a machine. They are secret, because they hold tokens and keys."""
 
     value: bytes = field(repr=False)
     format: str
-    """`cloud-config` or `ignition`."""
+    """The format: `cloud-config` or `ignition`."""
 
 
 async def data_secret_name(reader: Reader, machine: Machine) -> str:
-    """Return the name of the Secret with the data: the Machine's, or that of the MachinePool that it stands for. Empty: not yet."""
+    """Return the name of the Secret with the data: the Machine's, or its MachinePool's. Empty: not yet."""
     if machine.spec.bootstrap.data_secret_name:
         return machine.spec.bootstrap.data_secret_name
     pool = await find_owner(reader, machine, MachinePool)

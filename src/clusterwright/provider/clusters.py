@@ -1,4 +1,4 @@
-"""The cluster infrastructure of a provider: how it makes it, and what it says of it."""
+"""The cluster infrastructure of a provider: its steps, and its reported state."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ C = TypeVar("C", bound=InfraCluster)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """Infrastructure that is ready for Machines, in the contract's words."""
+    """Infrastructure that is ready for Machines, with the contract's fields."""
 
     host: str = ""
-    """Where the API server will be reached; empty: the control plane brings the endpoint, or the spec has it."""
+    """The host of the API server; empty: the control plane provides the endpoint, or the spec has it."""
     port: int = 6443
     failure_domains: Sequence[FailureDomain] = ()
     stopped: str = ""
-    """Why it does not work at the moment, though it was made; empty: it works. `Ready` repeats it."""
+    """Why it does not work at the moment, although it was created; empty: it works. `Ready` repeats it."""
 
 
 class InfraClusters(Provider[C]):
@@ -34,12 +34,12 @@ class InfraClusters(Provider[C]):
     kind: ClassVar[type[InfraCluster]]
     """The kind that is reconciled."""
     watches: ClassVar[Sequence[Watch]] = ()
-    """Further changes that wake us, such as those of Machines behind a load balancer."""
+    """Further watches that requeue objects, such as Machines behind a load balancer."""
 
     @abstractmethod
     async def provision(self, obj: C, cluster: Cluster) -> Site | Pending | None:
-        """Have the infrastructure made and brought up to date. Return it; Pending or None: it is not ready yet. Raises ProvisionFailed."""
+        """Create or update the infrastructure. Return it; Pending or None: it is not ready yet. Raises ProvisionFailed."""
 
     @abstractmethod
     async def remove(self, obj: C, cluster: Cluster | None) -> bool:
-        """Have everything removed that was made for it. Return True when all of it is gone. The Cluster may be gone already."""
+        """Remove everything that was created for it. Return True when all of it is gone. The Cluster may be gone already."""

@@ -1,4 +1,4 @@
-"""How far the machine, or the cluster infrastructure, of a provider has come: what a pass reads and does, and its conditions. Pure."""
+"""The progress of a provider's machine or cluster infrastructure: the snapshot of a pass, its outcome, and its conditions. Pure."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from clusterwright.tables import OTHERWISE, Row, Table, false, guard, message, t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View(Snapshot[Any]):
-    """A pass's view of an InfraMachine or InfraCluster. One that is deleted may have outlived what it belongs to."""
+    """The snapshot of an InfraMachine or InfraCluster. One that is deleted may have outlived its owners."""
 
     cluster: Cluster | None = None
     machine: Machine | None = None
     is_cluster_provisioned: bool = False
     has_data: bool = False
-    """Whether there is something to boot."""
+    """Whether there are bootstrap data."""
 
     @property
     def is_provisioned(self) -> bool:
-        """Whether the infrastructure was reported to be there; that is never taken back."""
+        """Whether the infrastructure was reported as provisioned, which is permanent."""
         latch = self.object.status.initialization
         return latch is not None and bool(latch.provisioned)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered(View):
-    """The object as this pass leaves it, with the answer of the provider; empty texts: it did not say so."""
+    """The object at the end of the pass, with the provider's answer; empty texts: not reported."""
 
     failure: str = ""
     stopped: str = ""
     gone: str = ""
     pending: str = ""
-    """How far it has come."""
+    """The progress message."""
 
 
-@guard("it is deleted")
+@guard("the object is being deleted")
 def deleting(v: View) -> bool:
     return v.deleting
 
@@ -63,12 +63,12 @@ def failed(v: Answered) -> bool:
     return bool(v.failure)
 
 
-@guard("the provider says that it has stopped")
+@guard("the provider reports that it has stopped")
 def stopped(v: Answered) -> bool:
     return bool(v.stopped)
 
 
-@guard("the provider says that it is gone")
+@guard("the provider reports that it is gone")
 def gone(v: Answered) -> bool:
     return bool(v.gone)
 
@@ -95,7 +95,7 @@ READY: Table[Answered] = Table(
     Row("infrastructure", ~cluster_provisioned, false("WaitingForClusterInfrastructureReady")),
     Row("data",           ~has_data,            false("WaitingForBootstrapData")),
     Row("provisioning",   OTHERWISE,            false("Provisioning", progress)),
-    about="How far the machine of a provider has come.",
+    about="The progress of a provider's machine.",
 )
 
 CLUSTER_READY: Table[Answered] = Table(
@@ -106,6 +106,6 @@ CLUSTER_READY: Table[Answered] = Table(
     Row("stopped",        stopped,              false("Stopped", said)),
     Row("provisioned",    provisioned,          true("Provisioned")),
     Row("provisioning",   OTHERWISE,            false("Provisioning", progress)),
-    about="How far the cluster infrastructure of a provider has come.",
+    about="The progress of a provider's cluster infrastructure.",
 )
 # fmt: on

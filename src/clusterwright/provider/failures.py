@@ -1,4 +1,4 @@
-"""Attempts that fail: what is said of them, and when the next one is."""
+"""Failed attempts: their messages, and the time of the next one."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from clusterwright.controllers.kit.passing import PassFailed
 
 
 class ProvisionFailed(PassFailed):
-    """The machine or the cluster's infrastructure cannot be made. `Ready` and an Event say why, and it is tried again."""
+    """The machine or the cluster's infrastructure cannot be created. `Ready` and an Event show the reason, and it is retried."""
 
 
 class Attempts:
-    """The waits between failed attempts, by object: each is twice as long as the one before, up to a limit."""
+    """The waits between failed attempts, by object: each is twice as long as the previous one, up to a limit."""
 
     def __init__(self, first: timedelta, longest: timedelta) -> None:
         self._first = first
@@ -21,7 +21,7 @@ class Attempts:
         self._waits: dict[ObjectKey, tuple[timedelta, datetime]] = {}
 
     def failed(self, key: ObjectKey, now: datetime) -> timedelta:
-        """Note a failure; return how long to wait. An attempt between two waits, which some change caused, prolongs nothing."""
+        """Record a failure; return the wait. An attempt between two waits, caused by some change, does not prolong them."""
         wait, due = self._waits.get(key, (self._first / 2, now))
         if now >= due:
             wait = min(wait * 2, self._longest)
@@ -30,5 +30,5 @@ class Attempts:
         return due - now
 
     def forget(self, key: ObjectKey) -> None:
-        """Begin with the first wait again."""
+        """Restart with the first wait."""
         self._waits.pop(key, None)

@@ -1,4 +1,4 @@
-"""The machines of a provider: how it makes them, and what it says of them."""
+"""The machines of a provider: its steps, and its reported state."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ M = TypeVar("M", bound=InfraMachine)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A machine that was made, in the contract's words."""
+    """A created machine, with the contract's fields."""
 
     provider_id: str
-    """The same as `spec.providerID` of its Node."""
+    """The provider ID, equal to `spec.providerID` of its Node."""
     addresses: Sequence[MachineAddress] = ()
     failure_domain: str = ""
     stopped: str = ""
@@ -33,42 +33,42 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """It is not there yet. The message says how far it has come; `Ready` repeats it."""
+    """The machine is not ready yet. The message is its progress; `Ready` repeats it."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """The machine existed and was removed by somebody else. It is never made again: its Machine must be replaced."""
+    """The machine existed and was removed externally. It is never created again: its Machine must be replaced."""
 
     message: str
 
 
 class InfraMachines(Provider[M]):
-    """A kind of InfraMachine. Derive from it: what machines are made of is yours. Both steps are run often, and may be interrupted."""
+    """A kind of InfraMachine. Derive from it and implement both steps, which run often and may be interrupted."""
 
     kind: ClassVar[type[InfraMachine]]
     """The kind that is reconciled."""
 
     @abstractmethod
     async def provision(self, obj: M, machine: Machine) -> Server | Gone | Pending | None:
-        """Have the machine made, if it is not. Return it; Pending or None: it is not made yet. Raises ProvisionFailed.
+        """Create the machine, if it does not exist. Return it; Pending or None: it is not ready yet. Raises ProvisionFailed.
 
-        It is asked again for a machine that runs, so that it can tell that the machine has stopped or is gone.
+        It is also called for a running machine, so that it can report that the machine has stopped or is gone.
         """
 
     @abstractmethod
     async def remove(self, obj: M, machine: Machine | None) -> bool:
-        """Have everything removed that was made for it. Return True when all of it is gone. The Machine may be gone already."""
+        """Remove everything that was created for it. Return True when all of it is gone. The Machine may be gone already."""
 
     async def bootstrap_data(self, machine: Machine) -> BootstrapData:
-        """Return the data that the machine boots from; raises ProvisionFailed."""
+        """Return the bootstrap data of the machine; raises ProvisionFailed."""
         return await read_bootstrap_data(self.client, machine)
 
 
 def order(obj: InfraMachine, machine: Machine, **backend: Any) -> Json:
-    """A DevMachine of the same name, to be created: the in-memory cloud boots the machine's bootstrap data on it, and it becomes a Node."""
+    """Return a DevMachine to create, of the same name: the in-memory cloud boots the bootstrap data, and it becomes a Node."""
     references = [to_json(owner_reference(obj, controller=True)), to_json(owner_reference(machine, controller=False))]
     labels = {CLUSTER_NAME_LABEL: machine.spec.cluster_name}
     metadata = {"name": obj.metadata.name, "namespace": obj.metadata.namespace, "labels": labels, "ownerReferences": references}

@@ -1,4 +1,4 @@
-"""The passes over an InfraMachine and an InfraCluster: the contract, kept around the two steps of a provider."""
+"""The passes over an InfraMachine and an InfraCluster: the contract around the two steps of a provider."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ D = TypeVar("D", bound=Server | Gone | Site)
 
 @dataclass(frozen=True, slots=True)
 class Belonging:
-    """The owners of an object. One that is deleted may have outlived both."""
+    """The owners of an object; a deleted object may have outlived both."""
 
     machine: Machine | None
     cluster: Cluster | None
@@ -40,7 +40,7 @@ class Belonging:
 
 
 class _Steps(Kind[Any, Belonging, View, Answered], Generic[D]):
-    """The steps that both kinds have: make, look, remove."""
+    """The common steps of both kinds: create, check, remove."""
 
     def __init__(self, provider: InfraMachines[Any] | InfraClusters[Any], clock: Clock) -> None:
         self._provider = provider
@@ -56,7 +56,7 @@ class _Steps(Kind[Any, Belonging, View, Answered], Generic[D]):
 
     @abstractmethod
     def may_act(self, seen: View) -> bool:
-        """Return whether everything is there that making it needs."""
+        """Return whether all prerequisites exist."""
 
     @abstractmethod
     def provision(self, seen: View) -> Awaitable[D | Pending | None]: ...
@@ -66,7 +66,7 @@ class _Steps(Kind[Any, Belonging, View, Answered], Generic[D]):
 
     @abstractmethod
     def answered(self, done: Answered, answer: D) -> Answered:
-        """Return what was done, with the answer of the provider."""
+        """Return the outcome with the provider's answer."""
 
     async def act(self, run: Pass[Any, View, Answered]) -> None:
         provider, seen, key = self._provider, run.seen, run.object.key
@@ -110,7 +110,7 @@ class MachineSteps(_Steps[Server | Gone]):
         self._machines = machines
 
     async def owner(self, obj: Any) -> Belonging | None:
-        """Return the Machine and its Cluster; both are waited for, unless the object is deleted."""
+        """Return the Machine and its Cluster, waiting for both, unless the object is deleted."""
         is_deleted = obj.metadata.deletion_timestamp is not None
         machine = await find_owner(self._client, obj, Machine)
         if machine is None:
@@ -119,7 +119,7 @@ class MachineSteps(_Steps[Server | Gone]):
         return None if cluster is None and not is_deleted else Belonging(machine, cluster)
 
     async def observe(self, obj: Any, owner: Belonging) -> View | None:
-        """Return what the machine waits for; None for one that is deleted and holds nothing."""
+        """Return what the machine waits for; None for a deleted one without resources."""
         if obj.metadata.deletion_timestamp is not None and self._machines.finalizer not in obj.metadata.finalizers:
             return None
         latch = owner.cluster.status.initialization if owner.cluster is not None else None
@@ -132,20 +132,20 @@ class MachineSteps(_Steps[Server | Gone]):
         )
 
     def may_act(self, seen: View) -> bool:
-        """Return whether the machine was made, or can be."""
+        """Return whether the machine was created, or can be."""
         return seen.machine is not None and (seen.is_provisioned or (seen.is_cluster_provisioned and seen.has_data))
 
     def provision(self, seen: View) -> Awaitable[Server | Gone | Pending | None]:
-        """Ask the provider for the machine."""
+        """Call the provider to create the machine."""
         assert seen.machine is not None
         return self._machines.provision(seen.object, seen.machine)
 
     def remove(self, seen: View) -> Awaitable[bool]:
-        """Ask the provider to take it away."""
+        """Call the provider to remove it."""
         return self._machines.remove(seen.object, seen.machine)
 
     def answered(self, done: Answered, answer: Server | Gone) -> Answered:
-        """Write the machine into the fields of the contract."""
+        """Write the machine's state into the fields of the contract."""
         if isinstance(answer, Gone):
             return replace(done, gone=answer.message or "the machine is gone")
         obj = done.object
@@ -159,7 +159,7 @@ class MachineSteps(_Steps[Server | Gone]):
         return replace(done, object=obj, stopped=answer.stopped)
 
     def conclude(self, run: Pass[Any, View, Answered]) -> None:
-        """Say how far it has come."""
+        """Set the conditions."""
         run.conclude(READY)
 
 
@@ -171,12 +171,12 @@ class ClusterSteps(_Steps[Site]):
         self._clusters = clusters
 
     async def owner(self, obj: Any) -> Belonging | None:
-        """Return the Cluster, which is waited for, unless the object is deleted."""
+        """Return the Cluster, waiting for it, unless the object is deleted."""
         cluster = await find_owner(self._client, obj, Cluster)
         return None if cluster is None and obj.metadata.deletion_timestamp is None else Belonging(None, cluster)
 
     async def observe(self, obj: Any, owner: Belonging) -> View | None:
-        """Return the object with its Cluster; None for one that is deleted and holds nothing."""
+        """Return the object with its Cluster; None for a deleted one without resources."""
         if obj.metadata.deletion_timestamp is not None and self._clusters.finalizer not in obj.metadata.finalizers:
             return None
         return View(object=obj, now=self._clock.now(), cluster=owner.cluster)
@@ -186,16 +186,16 @@ class ClusterSteps(_Steps[Site]):
         return seen.cluster is not None
 
     def provision(self, seen: View) -> Awaitable[Site | Pending | None]:
-        """Ask the provider for the infrastructure."""
+        """Call the provider to create the infrastructure."""
         assert seen.cluster is not None
         return self._clusters.provision(seen.object, seen.cluster)
 
     def remove(self, seen: View) -> Awaitable[bool]:
-        """Ask the provider to take it away."""
+        """Call the provider to remove it."""
         return self._clusters.remove(seen.object, seen.cluster)
 
     def answered(self, done: Answered, answer: Site) -> Answered:
-        """Write the infrastructure into the fields of the contract. An endpoint that is set stays."""
+        """Write the infrastructure's state into the fields of the contract. An endpoint that is set stays."""
         obj = done.object
         status = replace(
             obj.status, initialization=DevInitializationStatus(provisioned=True), failure_domains=tuple(answer.failure_domains)
@@ -207,5 +207,5 @@ class ClusterSteps(_Steps[Site]):
         return replace(done, object=replace(obj, spec=spec, status=status), stopped=answer.stopped)
 
     def conclude(self, run: Pass[Any, View, Answered]) -> None:
-        """Say how far it has come."""
+        """Set the conditions."""
         run.conclude(CLUSTER_READY)

@@ -1,4 +1,4 @@
-"""Controllers of a provider in a manager, and the process that runs them."""
+"""The controllers of a provider in a manager, and the process that runs them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Provider = type[InfraMachines[Any]] | type[InfraClusters[Any]]
 
 
 def add(manager: Manager, provider: Provider, *given: Any, name: str = "") -> None:
-    """Let a manager reconcile the kind, next to its other controllers. `given` is what the class is made with after the client.
+    """Let a manager reconcile the kind, next to its other controllers. `given` are further arguments of the class, after the client.
 
     `name` is the controller's; default: the kind's.
     """
@@ -71,7 +71,7 @@ def _watches(provider: Provider) -> tuple[Watch, ...]:
 
 
 def _of_pool(kind: type[Object]) -> Mapper:
-    """Return the objects of a kind that carry the labels of a MachinePool."""
+    """Return the objects of a kind with the labels of a MachinePool."""
 
     async def map(pool: MachinePool, reader: Reader) -> Sequence[ObjectKey]:
         labels = {CLUSTER_NAME_LABEL: pool.spec.cluster_name, MACHINE_POOL_NAME_LABEL: label_value(pool.metadata.name)}
@@ -85,7 +85,7 @@ def _data_came(old: MachinePool | None, new: MachinePool | None) -> bool:
 
 
 def run(*kinds: Provider) -> None:
-    """Reconcile these kinds until the process is ended, in the cluster that the environment names as it does for kubectl."""
+    """Reconcile these kinds until the process is ended, in the cluster that the environment selects as for kubectl."""
     logging.configure()
     with suppress(KeyboardInterrupt):
         asyncio.run(_run(kinds))

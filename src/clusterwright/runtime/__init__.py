@@ -1,4 +1,4 @@
-"""Controller machinery: clients, informers, queues, patches, the manager. It knows no concrete kind.
+"""Controller machinery: clients, informers, queues, patches, the manager. It has no code for concrete kinds.
 
 From the wire to a reconciler and back:
 

@@ -1,6 +1,6 @@
-"""Who may ask this process: whoever the API server says may. As kubelets and kube-rbac-proxy do it, by TokenReview and SubjectAccessReview.
+"""Authorise callers of this process with the API server, by TokenReview and SubjectAccessReview, as kubelets and kube-rbac-proxy do.
 
-A caller shows the token of a ServiceAccount and needs a role with `nonResourceURLs: [/metrics], verbs: [get]`.
+A caller sends the token of a ServiceAccount and needs a role with `nonResourceURLs: [/metrics], verbs: [get]`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.rest import RestClient
 
 REMEMBERED: Final = 60.0
-"""Seconds for which an answer of the API server is believed."""
+"""How many seconds an answer of the API server is cached."""
 _MOST: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why not: 401 who are you, 403 you may not, 503 nobody could be asked."""
+    """The reason of a refusal: 401 unauthenticated, 403 forbidden, 503 the API server did not answer."""
 
     status: int
     message: str
@@ -36,7 +36,7 @@ class Gate:
         self._known: dict[bytes, tuple[float, Refusal | None]] = {}
 
     async def refusal(self, authorization: str, verb: str, path: str) -> Refusal | None:
-        """Why the caller with this Authorization header may not; None: it may."""
+        """Return why the caller with this Authorization header is refused; None: it is allowed."""
         scheme, _, token = authorization.partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
@@ -59,7 +59,7 @@ class Gate:
         review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
         status = await self._review(review)
         if status.get("authenticated") is not True:
-            return Refusal(401, "the token is not known")
+            return Refusal(401, "the token is unknown")
         user = status.get("user") or {}
         asked = {name: user[name] for name in ("groups", "extra", "uid") if user.get(name)}
         spec = {"user": user.get("username", ""), **asked, "nonResourceAttributes": {"verb": verb, "path": path}}

@@ -1,4 +1,4 @@
-"""The queue of a controller, as it is served to those who explain."""
+"""The queue of a controller, in the form that is served for diagnosis."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from clusterwright.runtime.controller import Controller
 
 
 def waiting(controller: Controller, query: Mapping[str, str]) -> Json | None:
-    """Return what waits for a controller; None where nothing does, or the query asks for others."""
+    """Return the waiting keys of a controller; None if there are none, or the query selects others."""
     kind, namespace, name = controller.kind.__name__, query.get("namespace", ""), query.get("name", "")
     if query.get("kind", "") not in ("", kind) or query.get("controller", "") not in ("", controller.name):
         return None

@@ -1,7 +1,7 @@
 """The informers of one process, and the client that reads from them.
 
-A kind that is watched is read from its informer; any other is read live. So is a watched kind for which something is in doubt:
-a write of ours ended without an answer, and until a list has been made that began after it, only the API server knows.
+A watched kind is read from its informer; any other is read live. So is a watched kind whose cache is in doubt: a write of ours ended
+without an answer, and its effect is unknown until a later list is complete.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Cache:
         rest.observer = self
 
     async def informer(self, kind: Kind) -> Informer:
-        """Return the informer of the kind, made and started if it is new; raises NoKindMatch where the API server does not serve it."""
+        """Return the informer of the kind, created and started if new; raises NoKindMatch if the API server does not serve it."""
         gvk = gvk_of(kind)
         if (present := self._informers.get(gvk)) is not None:
             return present
@@ -61,13 +61,13 @@ class Cache:
         return informer
 
     def when_added(self, added: Callable[[Informer], None]) -> None:
-        """Call back with every informer that there is, and with each that is added."""
+        """Call back with every existing informer, and with each later one."""
         for informer in list(self._informers.values()):
             added(informer)
         self._on_added.append(added)
 
     def serving(self, kind: Kind, namespace: str) -> Informer | None:
-        """Return the informer that can answer for this kind and namespace (empty: all) right now."""
+        """Return the informer that can answer for this kind and namespace (empty: all) now."""
         gvk = gvk_of(kind)
         informer = self._informers.get(gvk)
         if informer is None or not informer.is_synced or self._watchers[gvk].in_doubt:
@@ -75,7 +75,7 @@ class Cache:
         return informer if not informer.namespace or informer.namespace == namespace else None
 
     async def run(self) -> None:
-        """Keep all informers fed, until cancelled."""
+        """Run all informers until cancelled."""
         async with asyncio.TaskGroup() as group:
             self._group = group
             try:
@@ -107,12 +107,12 @@ class Cache:
     # Told by the RestClient.
 
     def begins(self, gvk: GroupVersionKind) -> int:
-        """A write of ours is about to be sent."""
+        """Record that a write of ours is about to be sent."""
         informer = self._informers.get(gvk)
         return informer.lists if informer is not None else 0
 
     def wrote(self, gvk: GroupVersionKind, key: ObjectKey, body: bytes, *, deleted: bool, began: int) -> None:
-        """A write of ours was acknowledged."""
+        """Record that a write of ours was acknowledged."""
         informer = self._informers.get(gvk)
         if informer is None:
             return
@@ -121,7 +121,7 @@ class Cache:
             self.doubts(gvk)
 
     def doubts(self, gvk: GroupVersionKind) -> None:
-        """A write of ours ended without an answer."""
+        """Record that a write of ours ended without an answer."""
         if (watcher := self._watchers.get(gvk)) is not None:
             watcher.doubt()
 
@@ -148,7 +148,7 @@ class CachedClient:
         return found
 
     async def find(self, kind: Any, key: ObjectKey) -> Any:
-        """Return the object, or None where it does not exist."""
+        """Return the object, or None if it does not exist."""
         informer = self.cache.serving(kind, key.namespace)
         if informer is None:
             return await self.rest.find(kind, key)
@@ -173,29 +173,29 @@ class CachedClient:
 
     @property
     def live(self) -> Reader:
-        """Reads that always ask the API server."""
+        """A reader that always asks the API server."""
         return self.rest
 
     def known(self, kind: type[Object] | GroupVersionKind, key: ObjectKey) -> bytes | None:
-        """Return what is in memory of the object."""
+        """Return the cached state of the object."""
         informer = self.cache.serving(kind, key.namespace)
         entry = informer.find(key) if informer is not None else None
         return None if entry is None else entry.raw
 
     def turn(self, kind: type[Object] | GroupVersionKind, key: ObjectKey) -> AbstractAsyncContextManager[None]:
-        """While it is held, nobody else writes the object through this client."""
+        """Return a lock: while it is held, no other task writes the object through this client."""
         return self._turns.take(gvk_of(kind), key)
 
     async def raw_get(self, path: str, *, query: Query = (), accept: str = "", timeout: float | None = None) -> bytes:
-        """GET of any path."""
+        """Send GET to any path."""
         return await self.rest.raw_get(path, query=query, accept=accept, timeout=timeout)
 
     async def create(self, obj: Object | Json, *, field_manager: str = "") -> Unstructured:
-        """Create; raises AlreadyExists."""
+        """Create an object; raises AlreadyExists."""
         return await self.rest.create(obj, field_manager=field_manager)
 
     async def update(self, obj: Object | Json, *, subresource: str = "") -> Unstructured:
-        """Replace whole."""
+        """Replace the whole object."""
         return await self.rest.update(obj, subresource=subresource)
 
     async def patch(
@@ -215,7 +215,7 @@ class CachedClient:
     async def apply(
         self, obj: Object | Json, *, field_manager: str, force: bool = True, subresource: str = "", dry_run: bool = False
     ) -> Unstructured:
-        """Server-side apply; `dry_run`: only answer what would be."""
+        """Apply server-side; `dry_run`: only return the result."""
         body = obj if isinstance(obj, Mapping) else models.to_json(obj)
         metadata = body["metadata"]
         async with self.turn(gvk_of_json(body), ObjectKey(metadata.get("namespace", ""), metadata["name"])):
@@ -231,11 +231,11 @@ class CachedClient:
         propagation: Literal["", "Background", "Foreground", "Orphan"] = "",
         grace_period_seconds: int | None = None,
     ) -> None:
-        """Ask for deletion; raises NotFound."""
+        """Request the deletion; raises NotFound."""
         await self.rest.delete(
             kind, key, uid=uid, resource_version=resource_version, propagation=propagation, grace_period_seconds=grace_period_seconds
         )
 
     async def create_subresource(self, kind: type[Object] | GroupVersionKind, key: ObjectKey, subresource: str, body: Json) -> Json:
-        """POST to a subresource."""
+        """Send POST to a subresource."""
         return await self.rest.create_subresource(kind, key, subresource, body)

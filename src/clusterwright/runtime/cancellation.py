@@ -1,4 +1,4 @@
-"""Cancellation that must not get lost."""
+"""Keep cancellation from getting lost."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import asyncio
 
 
 def heed_cancellation() -> None:
-    """Raise CancelledError if this task was told to end; a loop that outlives failures asks before each turn.
+    """Raise CancelledError if this task was cancelled; a loop that survives failures calls this before each turn.
 
-    What fails at the moment when it is cancelled may tell of the failure only, a TaskGroup for one.
+    An operation that fails at the moment of cancellation may report only the failure, for example a TaskGroup.
     """
     task = asyncio.current_task()
     if task is not None and task.cancelling():

@@ -1,7 +1,7 @@
 """How controllers read and write objects: by typed class, or by GroupVersionKind for kinds learned at run time.
 
 `Reader` may answer from a cache, which is never older than this process's own last write to the object's kind;
-`Client.live` always asks the API server. Reading never changes anything, so observers are handed a `Reader` only.
+`Client.live` always asks the API server. Reading never changes anything, so code that only observes gets a `Reader`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Query = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Original(Generic[T]):
-    """An object as read: its projection, and the bytes that the patch at the end is computed against.
+    """An object as read: its model, and the bytes to which the final patch is relative.
 
     Python 3.11: call Original(x, raw), never Original[X](x, raw).
     """
@@ -44,7 +44,7 @@ class Reader(Protocol):
     @overload
     async def find(self, kind: GroupVersionKind, key: ObjectKey) -> Unstructured | None: ...
     async def find(self, kind: Any, key: ObjectKey) -> Any:
-        """Return the object, or None where `get` raises NotFound; other errors are raised."""
+        """Return the object, or None if `get` raises NotFound; other errors are raised."""
 
     @overload
     async def list(
@@ -69,22 +69,22 @@ class Reader(Protocol):
     async def list(self, kind: Any, *, namespace: str = "", labels: str | Mapping[str, str] = "", fields: str = "", owner: str = "") -> Any:
         """Return all objects of the kind, ordered by namespace and name.
 
-        `namespace` empty: all of them. `labels`, `fields`: selectors (a mapping means equality). `owner`: only those
-        with an ownerReference of this uid.
+        `namespace` empty: all of them. `labels`, `fields`: selectors (a mapping means equality). `owner`: only those with an ownerReference
+        of this UID.
         """
 
     async def read(self, kind: type[T], key: ObjectKey) -> Original[T] | None:
-        """Return the object with its bytes, for a reconcile that will patch it; None if it does not exist."""
+        """Return the object with its bytes, for a pass that will patch it; None if it does not exist."""
 
 
 class Writer(Protocol):
-    """Writes objects. Every method returns the object as the API server answered it."""
+    """Writes objects. Every method returns the object from the API server's answer."""
 
     async def create(self, obj: Object | Json, *, field_manager: str = "") -> Unstructured:
-        """Create; raises AlreadyExists. `metadata.generateName` is honoured by the API server."""
+        """Create an object; raises AlreadyExists. The API server handles `metadata.generateName`."""
 
     async def update(self, obj: Object | Json, *, subresource: str = "") -> Unstructured:
-        """Replace whole. Controllers patch instead; Leases are the exception."""
+        """Replace the whole object. Controllers patch instead; Leases are the exception."""
 
     async def patch(
         self,
@@ -101,7 +101,7 @@ class Writer(Protocol):
     async def apply(
         self, obj: Object | Json, *, field_manager: str, force: bool = True, subresource: str = "", dry_run: bool = False
     ) -> Unstructured:
-        """Server-side apply; `dry_run`: only answer what would be."""
+        """Apply server-side; `dry_run`: only return the result."""
 
     async def delete(
         self,
@@ -113,24 +113,24 @@ class Writer(Protocol):
         propagation: Literal["", "Background", "Foreground", "Orphan"] = "",
         grace_period_seconds: int | None = None,
     ) -> None:
-        """Ask for deletion; raises NotFound. `uid` and `resource_version` are preconditions."""
+        """Request the deletion; raises NotFound. `uid` and `resource_version` are preconditions."""
 
     async def create_subresource(self, kind: type[Object] | GroupVersionKind, key: ObjectKey, subresource: str, body: Json) -> Json:
-        """POST to a subresource, e.g. `eviction` of a Pod."""
+        """Send POST to a subresource, for example `eviction` of a Pod."""
 
 
 class Client(Reader, Writer, Protocol):
-    """Reads (perhaps cached) and writes of one cluster."""
+    """Reads (possibly cached) and writes of one cluster."""
 
     @property
     def live(self) -> Reader:
-        """Reads that always ask the API server."""
+        """A reader that always asks the API server."""
 
     def known(self, kind: type[Object] | GroupVersionKind, key: ObjectKey) -> bytes | None:
-        """Return the newest state of the object that is at hand, our own writes included; None: it would have to be asked for."""
+        """Return the newest cached state of the object, including our own writes; None: it is not cached."""
 
     def turn(self, kind: type[Object] | GroupVersionKind, key: ObjectKey) -> AbstractAsyncContextManager[None]:
-        """While it is held, nobody else of this process writes the object."""
+        """Return a lock: while it is held, no other task of this process writes the object."""
 
     async def raw_get(self, path: str, *, query: Query = (), accept: str = "", timeout: float | None = None) -> bytes:
-        """GET of any path, e.g. `/` for a connection probe or `/version`."""
+        """Send GET to any path, for example `/` for a connection probe or `/version`."""

@@ -1,4 +1,4 @@
-"""Time as an argument. Nothing below the composition root reads the machine's clock."""
+"""Time as an argument. Only the composition root reads the machine's clock."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells and passes time. In simulations it jumps; in `decide` it stands still."""
+    """Returns the time and waits. In simulations it jumps; in `decide` it stands still."""
 
     def now(self) -> datetime:
         """Return the current time, aware, UTC."""
 
     def monotonic(self) -> float:
-        """Return seconds that never go back, for intervals; the event loop's own time."""
+        """Return seconds that never go back, for intervals: the event loop's time."""
 
     async def sleep(self, seconds: float) -> None:
         """Return after `seconds` of this clock."""
 
 
 def utc(text: str) -> datetime:
-    """Return an RFC 3339 text as an aware UTC datetime."""
+    """Parse an RFC 3339 text to an aware UTC datetime."""
     return datetime.fromisoformat(text).astimezone(UTC)
 
 

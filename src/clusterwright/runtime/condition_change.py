@@ -1,4 +1,4 @@
-"""What a reconcile did to the two condition lists, ready to be laid over any newer state of the object."""
+"""The changes of a pass to the two condition lists, in a form that can be applied to any newer state of the object."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clusterwright.api.meta import Condition, Json, Object, Struct, V1Beta1Condi
 from clusterwright.conditions import ConditionConflict, patch_conditions, v1beta1
 
 CONDITION_PATHS: tuple[tuple[str, ...], ...] = (("conditions",), ("deprecated", "v1beta1", "conditions"))
-"""Where the lists are, below `status`."""
+"""The paths of the lists, below `status`."""
 
 
 __all__ = ["CONDITION_PATHS", "ConditionChange", "ConditionConflict"]
@@ -37,7 +37,7 @@ class ConditionChange:
     def between(
         before: Object, after: Object, owned: Collection[str], owned_v1beta1: Collection[str], now: datetime
     ) -> ConditionChange | None:
-        """Return what changed from `before` to `after`."""
+        """Return the changes from `before` to `after`."""
         lists: list[_ListChange] = []
         for path, own in zip(CONDITION_PATHS, (owned, owned_v1beta1), strict=True):
             was, wanted = _conditions(before, path), _conditions(after, path)
@@ -46,7 +46,7 @@ class ConditionChange:
         return ConditionChange(tuple(lists), now) if lists else None
 
     def lay_over(self, latest: Mapping[str, Any], status_patch: Json) -> bool:
-        """Put the merged lists into `status_patch` where they differ from those in `latest`; whether any did.
+        """Put the merged lists into `status_patch` if they differ from those in `latest`; return whether any did.
 
         Raises ConditionConflict.
         """
@@ -65,7 +65,7 @@ class ConditionChange:
         return changed
 
     def _merged(self, change: _ListChange, raw_items: list[Any]) -> tuple[Struct, ...] | None:
-        """Return the list as it should become; None where it already is."""
+        """Return the merged list; None if nothing changes."""
         merged: tuple[Struct, ...]
         present: tuple[Struct, ...]
         if change.path == CONDITION_PATHS[0]:
@@ -91,7 +91,7 @@ def _at(value: Any, path: tuple[str, ...]) -> Any:
 
 
 def _over(item: Json, raw_items: Sequence[Any]) -> Json:
-    """Return the item, with what the stored one has and our model does not know."""
+    """Return the item, with unknown fields of the stored one."""
     known = {"type", "status", "severity", "observedGeneration", "lastTransitionTime", "reason", "message"}
     for raw in raw_items:
         if isinstance(raw, Mapping) and raw.get("type") == item["type"]:

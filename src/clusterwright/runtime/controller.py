@@ -1,6 +1,6 @@
-"""A controller: watches wake keys, workers reconcile them.
+"""A controller: watches queue keys, workers reconcile them.
 
-What it guarantees: never two passes of one key at once; every change that passes a watch's predicate leads to a pass that begins
+Guarantees: never two passes of one key at once; every change that passes a watch's predicate leads to a pass that begins
 after it; a pass that fails, by whatever exception, is run again with backoff and disturbs no other key; a pass that takes
 longer than the deadline is cancelled and counts as failed. Nothing is ever run because time has passed, unless a pass asked
 for it (`Result.after`) or failed, or nobody has looked at the object for the time of a resync: the last net, which is wide.
@@ -53,13 +53,13 @@ class _Change:
 
 @dataclass(frozen=True, slots=True)
 class Resync:
-    """How long after a pass an object is looked at again at the latest: `seconds`, and up to half of it sooner, so that they spread."""
+    """How long after a pass an object is reconciled again at the latest: `seconds`, or up to half of it sooner, to spread the load."""
 
     seconds: float
     random: Random
 
     def delay(self) -> float:
-        """Return the seconds until the next look."""
+        """Return the seconds until the next resync."""
         return self.seconds * self.random.uniform(0.5, 1.0)
 
 
@@ -90,7 +90,7 @@ class Controller:
         self.kind = kind
         self.queue = WorkQueue(name, backoff=backoff, metrics=metrics)
         self.reports = Reports()
-        """The writes that its passes left for a moment. Workers send them as they run passes, while the object is ours."""
+        """The delayed writes of its passes. Workers send them like passes, while the object belongs to this process."""
         self._cache = cache
         self._reader = reader
         self._watches = watches
@@ -103,7 +103,7 @@ class Controller:
         self._failures = failures
         self._longest_wait = longest_wait
         self._slots: dict[ObjectKey, int] = {}
-        """In which slot the last pass over a key was: who is gone can no longer be asked."""
+        """The slot of each key at its last pass, because a deleted object has none."""
         self._metrics = metrics
         self._tracer = tracer or NoTracer()
         self._changes: deque[_Change] = deque()
@@ -117,17 +117,17 @@ class Controller:
             metrics.active.set(lambda: self._active, name)
 
     def enqueue(self, key: ObjectKey, reason: str) -> None:
-        """Wake a key."""
+        """Queue a key."""
         self.queue.add(key, reason)
 
     def enqueue_after(self, key: ObjectKey, delay: timedelta, reason: str) -> None:
-        """Wake a key after a while, unless something else does before."""
+        """Queue a key after a while, unless another event queues it before."""
         self.queue.add_after(key, delay.total_seconds(), reason)
 
     async def watch(self, watch: Watch) -> None:
-        """Let changes of one more kind wake keys, from now on; the second time for the same kind and mapping does nothing.
+        """Watch one more kind and queue the mapped keys, from now on; repeated calls for the same kind and mapping do nothing.
 
-        Raises what finding the kind raises; then nothing was registered, and the next call tries again.
+        Raises the errors of finding the kind; then nothing was registered, and the next call tries again.
         """
         identity = (gvk_of(watch.kind), watch.map)
         if identity in self._watched:
@@ -147,11 +147,11 @@ class Controller:
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """What it watches: its own kind first."""
+        """The watched kinds, its own first."""
         return (self.kind, *(watch.kind for watch in self._watches))
 
     async def start(self) -> None:
-        """Subscribe to everything that is watched. Keys gather until `run`."""
+        """Subscribe to all watches. Keys are queued until `run`."""
         informer = self._informer = await self._cache.informer(self.kind)
         kind_name = gvk_of(self.kind).kind
 
@@ -165,7 +165,7 @@ class Controller:
             await self.watch(watch)
 
     async def run(self) -> None:
-        """Reconcile until `stop` or cancellation. After `stop` it returns when the passes under way are done."""
+        """Reconcile until `stop` or cancellation. After `stop` it returns when the running passes are done."""
         async with asyncio.TaskGroup() as group:
             mapper = group.create_task(self._map_changes(), name=f"{self.name} mapper")
             workers = [group.create_task(self._work(), name=f"{self.name} worker {n}") for n in range(self._concurrency)]
@@ -176,12 +176,12 @@ class Controller:
                 await self._share(Request(key, is_report=True))
 
     def stop(self) -> None:
-        """Begin no more passes."""
+        """Start no more passes."""
         self.queue.close()
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits to be mapped or reconciled now; keys delayed to later do not count."""
+        """Whether no key waits to be mapped or reconciled now; delayed keys do not count."""
         return self.queue.is_idle and not self._changes and not self._mapping
 
     # Changes to keys.
@@ -192,7 +192,7 @@ class Controller:
         try:
             return when(_decoded(informer, kind, old), _decoded(informer, kind, new))
         except Exception as error:  # a predicate that fails must not lose the change, nor stop the informer
-            _log.error("Predicate failed, the change counts", cause=error, controller=self.name, kind=kind_name)
+            _log.error("Predicate failed; the change counts", cause=error, controller=self.name, kind=kind_name)
             return True
 
     async def _map_changes(self) -> None:
@@ -252,7 +252,7 @@ class Controller:
             heed_cancellation()
 
     async def _share(self, request: Request) -> None:
-        """Process the key if it is ours; if not, forget it: when it becomes ours, we are told."""
+        """Process the key if its slot is ours; if not, forget it: `gained` queues it when that changes."""
         if self._shards is None:
             await self._process(request)
             return
@@ -272,7 +272,7 @@ class Controller:
             self._shards.leave(slot)
 
     def gained(self, slots: frozenset[int]) -> None:
-        """Work on the objects in these slots, too."""
+        """Handle the objects in these slots from now on."""
         if self._shards is None or self._informer is None:
             return
         for entry in self._informer.entries():
@@ -320,7 +320,7 @@ class Controller:
         return "success"
 
     def _look_again(self, key: ObjectKey) -> None:
-        """Have the object looked at after a while though nothing should happen; what is gone is forgotten."""
+        """Queue the object after the resync time; forget one that is gone."""
         if self._resync is not None and self._informer is not None and self._informer.find(key) is not None:
             self.queue.add_after(key, self._resync.delay(), "resync")
 
@@ -332,7 +332,7 @@ class Controller:
             self.queue.succeed(key)
             self._note(key, error, None)
             self._look_again(key)
-            log.error("Reconcile failed for good", cause=error)
+            log.error("Reconcile failed permanently", cause=error)
             return "error"
         if any(isinstance(part, TimeoutError) for part in parts):
             self._count("timeouts")

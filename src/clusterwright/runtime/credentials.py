@@ -1,4 +1,4 @@
-"""Who we are to an API server: tokens that rotate, commands that print credentials, impersonation."""
+"""The identity towards an API server: rotating tokens, commands that print credentials, impersonation."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _SKEW = timedelta(seconds=10)
 
 
 class NoCredentials(ConnectionFailed):
-    """The credentials could not be had: nothing was sent."""
+    """The credentials are not available: nothing was sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What one request is sent with. `certificate` is (chain, key) in PEM."""
+    """The credentials of one request. `certificate` is (chain, key) in PEM."""
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     certificate: tuple[bytes, bytes] | None = field(default=None, repr=False)
 
 
 class CredentialSource:
-    """Credentials of one connection, as they are now."""
+    """The current credentials of one connection."""
 
     def __init__(self, connection: Connection, clock: Clock, environ: Mapping[str, str] | None = None) -> None:
         self._connection = connection
@@ -53,11 +53,11 @@ class CredentialSource:
 
     @property
     def can_refresh(self) -> bool:
-        """Whether asking again may give other credentials: after a 401 it is worth one try."""
+        """Whether another call may return other credentials: after a 401 it is worth one try."""
         return self._connection.exec is not None or bool(self._connection.token_file)
 
     async def get(self, *, refresh: bool = False) -> Credentials:
-        """Return the credentials for a request; `refresh`: those we had were refused. Raises NoCredentials."""
+        """Return the credentials for a request; `refresh`: the previous ones were refused. Raises NoCredentials."""
         if self._connection.token_file:
             return Credentials({**self._fixed.headers, "authorization": f"Bearer {self._read_token(refresh)}"}, self._fixed.certificate)
         if self._connection.exec is not None:
@@ -89,7 +89,7 @@ class CredentialSource:
             status = await self._exec(plugin)
             token, certificate, key = (str(status.get(name) or "") for name in ("token", "clientCertificateData", "clientKeyData"))
             if bool(certificate) != bool(key) or not (token or certificate):
-                raise NoCredentials(f"exec plugin {plugin.command} gave neither a token nor a certificate with its key")
+                raise NoCredentials(f"exec plugin {plugin.command} returned neither a token nor a certificate with its key")
             expires = status.get("expirationTimestamp")
             self._plugin = Credentials(
                 {"authorization": f"Bearer {token}"} if token else {},
@@ -98,7 +98,7 @@ class CredentialSource:
             try:
                 self._plugin_expires = utc(str(expires)) if expires else None
             except ValueError:
-                raise NoCredentials(f"exec plugin {plugin.command} gave an expirationTimestamp that is no time") from None
+                raise NoCredentials(f"exec plugin {plugin.command} returned an expirationTimestamp that is not a time") from None
             self._plugin_ran = True
             return self._plugin
 

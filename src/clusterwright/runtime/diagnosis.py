@@ -1,6 +1,6 @@
-"""Looking into a running process: what its tasks wait for, where its time goes, what fills its memory, how much it tells.
+"""Diagnose a running process: its waiting tasks, CPU time, memory and log level.
 
-Served beside the metrics (`Endpoints`). Stacks name files and lines, never values: no secret can be in them.
+Served next to the metrics (`Endpoints`). Stacks name files and lines, never values: no secret can be in them.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from aiohttp import web
 from clusterwright.runtime.logging import ROOT
 
 LONGEST_PROFILE: Final = 120.0
-"""Seconds."""
+"""The longest profile, in seconds."""
 _INTERVAL: Final = 0.01
 _MOST_KINDS: Final = 60
 _LEVELS: Final = ("debug", "info", "warning", "error")
 
 
 def add_routes(app: web.Application) -> None:
-    """`/debug/tasks`, `/debug/threads`, `/debug/memory`, `/debug/profile?seconds=N` and `/debug/flags/log-level` (GET, PUT)."""
+    """Add `/debug/tasks`, `/debug/threads`, `/debug/memory`, `/debug/profile?seconds=N` and `/debug/flags/log-level` (GET, PUT)."""
     app.router.add_get("/debug/tasks", _text(tasks))
     app.router.add_get("/debug/threads", _text(threads))
     app.router.add_get("/debug/memory", _text(memory))
@@ -40,7 +40,7 @@ def add_routes(app: web.Application) -> None:
 
 
 def tasks() -> str:
-    """Return every task with where it waits, equal ones together."""
+    """Return every task with the place where it waits, equal ones together."""
     alike: dict[str, list[str]] = {}
     for task in asyncio.all_tasks():
         alike.setdefault(_waits_at(task), []).append(task.get_name())
@@ -63,7 +63,7 @@ def _waits_at(task: asyncio.Task[object]) -> str:
 
 
 def _first(obj: object, *names: str) -> object:
-    """Return the first of the attributes that there is: coroutines, generators and asynchronous generators name them differently."""
+    """Return the first existing attribute: coroutines, generators and asynchronous generators have different names."""
     return next((found for name in names if (found := getattr(obj, name, None)) is not None), None)
 
 
@@ -82,7 +82,7 @@ def threads() -> str:
 
 
 def memory() -> str:
-    """Return what the garbage collector knows: how many objects of which kind. What was frozen at the start is not among them."""
+    """Return the garbage collector's counts of objects by type, without those frozen at the start."""
     kinds = Counter(f"{type(obj).__module__}.{type(obj).__qualname__}" for obj in gc.get_objects())
     lines = [f"{sum(kinds.values())} objects in sight, {gc.get_freeze_count()} frozen, collections {gc.get_stats()}"]
     lines += [f"{count:>10}  {kind}" for kind, count in islice(kinds.most_common(), _MOST_KINDS)]
@@ -90,9 +90,9 @@ def memory() -> str:
 
 
 async def profile(seconds: float) -> str:
-    """Return where the process spent its time, sampled: one line per stack, `outer;inner COUNT`, as flame graphs are drawn from.
+    """Return where the process spent its time, sampled: one line per stack, `outer;inner COUNT`, the input format of flame graphs.
 
-    By a timer of processor time, whose signal finds the event loop wherever it is; what waits costs nothing and is not seen.
+    A CPU timer interrupts the event loop; waiting tasks use no CPU and do not appear.
     """
     seen: Counter[str] = Counter()
 
@@ -128,7 +128,7 @@ async def _profile(request: web.Request) -> web.Response:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds <= LONGEST_PROFILE:
-        return web.Response(text=f"seconds: {text!r} is no number from 0 to {LONGEST_PROFILE:g}\n", status=400)
+        return web.Response(text=f"seconds: {text!r} is not a number from 0 to {LONGEST_PROFILE:g}\n", status=400)
     return web.Response(text=await profile(seconds))
 
 
@@ -139,6 +139,6 @@ async def _get_level(request: web.Request) -> web.Response:
 async def _put_level(request: web.Request) -> web.Response:
     level = (await request.text()).strip().lower()
     if level not in _LEVELS:
-        return web.Response(text=f"{level[:40]!r} is none of {', '.join(_LEVELS)}\n", status=400)
+        return web.Response(text=f"{level[:40]!r} is not one of {', '.join(_LEVELS)}\n", status=400)
     logging.getLogger(ROOT).setLevel(level.upper())
-    return web.Response(text=f"log-level is {level} now\n")
+    return web.Response(text=f"log-level is now {level}\n")

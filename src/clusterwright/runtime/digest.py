@@ -1,8 +1,8 @@
-"""Logs for people at a terminal: one line for each thing that fails, said once and counted, instead of every try.
+"""Logs for people at a terminal: one line per failing object, printed once and counted, instead of every retry.
 
-A pass that fails is tried again, mostly with success: what it needs was on its way. So a failure of the foreseen kind is told only when it
-has lasted a while, and again when it has another reason or has come up ten, a hundred times. Traces of what nobody has foreseen, and all
-that is left out here, are in the full logs (`json`, or the level `debug`).
+A failed pass is retried, mostly with success. So an expected failure is printed only when it has lasted a while, and again when its reason
+changes or after ten, a hundred repetitions. Stack traces of unexpected failures, and all omitted records, are in the full logs (`json`, or
+the level `debug`).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any, Final
 from clusterwright.runtime.logging import ROOT, redact
 
 LASTING: Final = 3.0
-"""Seconds after which a failure is worth a line."""
+"""Seconds after which a failure is printed."""
 FORGOTTEN: Final = 120.0
-"""Seconds without a failure, beyond the announced pause, after which the next one is a new one."""
+"""Seconds without a failure, beyond the announced pause, after which the next one counts as new."""
 LONGEST: Final = 300
-"""Characters of a reason that are shown."""
+"""The longest reason that is printed, in characters."""
 _CLASS: Final = re.compile(r"^[A-Z]\w+: ")
 _COUNTED: Final = ("failures", "retry_in_seconds", "reasons", "stacktrace", "error", "controller", "namespace", "name", "times")
 
@@ -36,14 +36,14 @@ class _Failing:
 
 
 class Digest(logging.Filter):
-    """Lets through what is worth a line; a record that stands for several has the field `times`."""
+    """Passes on the records to print; a record for several has the field `times`."""
 
     def __init__(self) -> None:
         super().__init__()
         self._failing: dict[tuple[str, ...], _Failing] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether the record is shown."""
+        """Return whether the record is printed."""
         fields: dict[str, Any] = getattr(record, "fields", {})
         if record.levelno < logging.WARNING or "error" not in fields:
             return True
@@ -71,7 +71,7 @@ class Digest(logging.Filter):
 
 
 class TerminalFormatter(logging.Formatter):
-    """One short line per record: when, how bad, what about, why."""
+    """Formats one short line per record: time, level, object, reason."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line, without secrets."""
@@ -80,7 +80,7 @@ class TerminalFormatter(logging.Formatter):
         about = " ".join(filter(None, (str(fields.get("controller", "")), _object(fields))))
         why = _shortened(redact(_reason(fields)))  # redacted first: half a secret would not be known for one
         if record.exc_info and record.exc_info[0] is not None:
-            why = f"unforeseen {record.exc_info[0].__name__}: {why or record.exc_info[1]} (--log-level debug shows where)"
+            why = f"unexpected {record.exc_info[0].__name__}: {why or record.exc_info[1]} (--log-level debug shows where)"
         message = record.getMessage()
         parts = [f"{about}: {why}"] if about and why else [" ".join(filter(None, (message, about))) + (f": {why}" if why else "")]
         parts += [f"{name}={value}" for name, value in fields.items() if name not in _COUNTED]
@@ -89,7 +89,7 @@ class TerminalFormatter(logging.Formatter):
 
 
 def for_people() -> None:
-    """Have the project's logs, once they are configured, written for people."""
+    """Print the project's logs in the form for people, once they are configured."""
     for handler in logging.getLogger(ROOT).handlers:
         handler.addFilter(Digest())
         handler.setFormatter(TerminalFormatter())

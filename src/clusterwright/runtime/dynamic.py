@@ -1,4 +1,4 @@
-"""Watches on kinds learned at run time: a controller reads an object of some provider's kind and wants to hear of its changes."""
+"""Watches on kinds learned at run time: a controller reads an object of a provider's kind and must react to its changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clusterwright.runtime.reconcile import Mapper, Watch
 
 
 class OwnerWatches:
-    """Changes of the kinds wake the objects of the controller's own kind that own them; paused objects wake nobody."""
+    """Changes of the kinds queue the controller's own objects that own them; paused objects queue nothing."""
 
     def __init__(self, controller: Controller) -> None:
         own = gvk_of(controller.kind)
@@ -25,8 +25,9 @@ class OwnerWatches:
     async def ensure(self, kind: GroupVersionKind, also: Mapper | None = None, *, lasting: bool = False) -> None:
         """Watch the kind from now on; cheap when it is watched already. Raises NoKindMatch; the next call tries again.
 
-        `also` names further keys that a change wakes; it must be the same function every time. `lasting`: that an object comes or goes
-        does not wake its owners. It is for what owners make and, where they fail, take back: each attempt would wake the next one.
+        `also` names further keys that a change queues; it must be the same function every time. `lasting`: creation and deletion of an
+        object do not queue its owners. It is for objects that owners create and delete again after a failure: each attempt would cause the
+        next one.
         """
         when = all_of(self._when, _is_lasting) if lasting else self._when
         await self._controller.watch(Watch(kind, self._map, when))

@@ -1,4 +1,4 @@
-"""What others may ask this process over HTTP: is it alive, is it ready, what has it measured, what has it decided, what is it doing."""
+"""Serve HTTP for other programs: liveness, readiness, metrics, decisions, diagnosis."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clusterwright.runtime.metrics import CONTENT_TYPE, Registry
 from clusterwright.runtime.traces import Report, UnknownSelector, no_report
 
 Check = Callable[[], bool | str]
-"""True, or what is wrong; False where there is nothing to say about it."""
+"""True, or the problem; False if there is nothing to report."""
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -33,14 +33,14 @@ class Probes:
 class Insight:
     """`/metrics`, `/traces` and `/debug/...`, for operators.
 
-    /traces is JSON, `{"traces": [...]}`, oldest first, beside what else `report` says of the process; `?controller=`, `?kind=`,
+    /traces is JSON, `{"traces": [...]}`, oldest first, with the other fields of `report`; `?controller=`, `?kind=`,
     `?namespace=` and `?name=` select.
     """
 
     registry: Registry
     report: Report = no_report
     gate: Gate | None = None
-    """Whom the API server allows; None: everybody who can connect. Probes are everybody's."""
+    """Checks callers with the API server; None: everybody may connect. Probes are public."""
 
 
 class Endpoints:
@@ -64,7 +64,7 @@ class Endpoints:
 
     @property
     def port(self) -> int:
-        """The port that is listened on, also where 0 was asked for."""
+        """The listening port, also if 0 was requested."""
         return int(self._runner.addresses[0][1])
 
     async def __aenter__(self) -> Endpoints:
@@ -89,7 +89,7 @@ class Endpoints:
 
 
 _PROBES = frozenset({"healthz", "livez", "readyz"})
-"""What kubelets ask, who have no token."""
+"""The paths of kubelets, which have no token."""
 
 
 def _guarded(gate: Gate) -> Middleware:

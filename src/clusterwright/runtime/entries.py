@@ -1,6 +1,6 @@
-"""One object as an informer keeps it: the bytes that arrived, and a small head.
+"""One object in an informer: its bytes as received, and a small head.
 
-Bytes cannot be changed and cost the garbage collector nothing. What has to be known of them without a model is read here.
+Bytes are immutable and cost the garbage collector nothing. This module reads the fields that are needed without a model.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SHARED = 4096
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """One object: its bytes and the little that indexes need. Without references to containers, so that the collector skips it."""
+    """One object: its bytes and the fields for indexes. It has no references to containers, so the collector skips it."""
 
     raw: bytes
     key: ObjectKey
@@ -49,7 +49,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
 
 class EntryReader:
-    """Reads entries; short strings that repeat from object to object are kept once."""
+    """Reads entries; short strings that repeat across objects are stored once."""
 
     def __init__(self) -> None:
         self._strings: dict[str, str] = {}
@@ -76,7 +76,7 @@ _MANAGED = b'"managedFields":'
 
 
 def without_managed_fields(raw: bytes, managed: bytes) -> bytes:
-    """Return the object without metadata.managedFields, whose value is `managed`: no model knows it, and it is half of many objects."""
+    """Return the object without metadata.managedFields, whose value is `managed`: no model has it, and it is half of many objects."""
     start = raw.find(_MANAGED)
     end = start + len(_MANAGED) + len(managed)
     if start > 0 and raw[start + len(_MANAGED) : end] == managed and raw.find(_MANAGED, end) < 0:
@@ -93,17 +93,17 @@ def without_managed_fields(raw: bytes, managed: bytes) -> bytes:
 
 
 def is_newer(a: str, b: str) -> bool:
-    """Return whether resourceVersion `a` is later than `b`; False where they cannot be compared, so that only equality counts."""
+    """Return whether resourceVersion `a` is later than `b`; False if they cannot be compared, so that only equality counts."""
     return a.isdecimal() and b.isdecimal() and int(a) > int(b)
 
 
 def is_covered(a: str, b: str) -> bool:
-    """Return whether state `b` is known to include `a`."""
+    """Return whether state `b` certainly includes `a`."""
     return a == b or is_newer(b, a)
 
 
 def values_at(raw: bytes, path: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the scalar at a path as a field selector sees it: at most one value; an absent one counts as empty."""
+    """Return the scalar at a path in the form for field selectors: at most one value; an absent one counts as empty."""
     value: Any = msgspec.Raw(raw)
     for step in path:
         try:
@@ -142,17 +142,17 @@ _STATUS = msgspec.json.Decoder(_Status)
 
 
 def lives_on(body: bytes) -> bool:
-    """Return whether an object that was asked to go is still there: finalizers, or a Pod's grace period, keep it."""
+    """Return whether a deleted object still exists: because of finalizers, or a Pod's grace period."""
     meta = _LIFE.decode(body).metadata
     return bool(meta.finalizers) or bool(meta.deletion_timestamp and meta.deletion_grace_period_seconds)
 
 
 def is_released(body: bytes) -> bool:
-    """Return whether the object has been asked to go."""
+    """Return whether the deletion of the object was requested."""
     return _LIFE.decode(body).metadata.deletion_timestamp is not None
 
 
 def made_of_status(body: bytes) -> tuple[str, str]:
-    """Return the name and uid that a Status is about, each empty if it does not say."""
+    """Return the name and UID that a Status is about, each empty if absent."""
     details = _STATUS.decode(body).details
     return details.name, details.uid

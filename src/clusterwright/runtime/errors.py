@@ -1,4 +1,4 @@
-"""What can go wrong between us and an API server.
+"""The errors of requests to an API server.
 
 ApiError                    carries the Kubernetes Status
  |- BadRequest        400   |- Unauthorized     401   |- Forbidden          403   |- NotFound      404
@@ -21,11 +21,11 @@ from clusterwright.api.wire import UNREADABLE
 
 
 class ApiError(Exception):
-    """An answer that is not a success. `status` is the Kubernetes Status object."""
+    """An answer is not a success. `status` is the Kubernetes Status object."""
 
     code = 0
     is_expected = False
-    """Whether a pass that ends in it is nothing to worry about: what it waits for will wake it, and the log tells it softly."""
+    """Whether a pass that ends in it is normal: the awaited event will requeue it, and the log level is low."""
 
     def __init__(self, message: str, status: Mapping[str, Any] | None = None, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -35,7 +35,7 @@ class ApiError(Exception):
 
     @property
     def reason(self) -> str:
-        """The machine-readable reason, e.g. `NotFound`."""
+        """The machine-readable reason, for example `NotFound`."""
         return str(self.status.get("reason", ""))
 
 
@@ -101,19 +101,19 @@ class ServerTimeout(ServerError):
 
 
 class NoKindMatch(ApiError):
-    """The API server does not serve the kind (its CRD is missing). Not a NotFound: nothing is known about the object."""
+    """The API server does not serve the kind (its CRD is missing). Unlike NotFound, it says nothing about the object."""
 
 
 class ConnectionFailed(ApiError):
-    """The API server could not be reached, or the connection broke before the answer was whole."""
+    """The API server could not be reached, or the connection broke before the answer was complete."""
 
 
 class Terminal(Exception):
-    """Raised by a reconciler: retrying cannot help until something changes."""
+    """A reconciler raises this when retrying cannot help until something changes."""
 
 
 def is_expected(error: BaseException) -> bool:
-    """Return whether the error, or one that it was raised from, is nothing to worry about."""
+    """Return whether the error, or one of its causes, is normal."""
     link: BaseException | None = error
     seen: set[int] = set()
     while link is not None and id(link) not in seen:  # an error can be its own cause: `raise error from error`
@@ -134,7 +134,7 @@ _BY_CODE: dict[int, type[ApiError]] = {
 
 
 def from_response(code: int, body: bytes, retry_after: float | None = None) -> ApiError:
-    """Return the error that an unsuccessful answer means; a body that is no Status is quoted up to 200 characters."""
+    """Return the error of an unsuccessful answer; a body that is not a Status is quoted up to 200 characters."""
     try:
         status = msgspec.json.decode(body)
     except UNREADABLE:

@@ -1,6 +1,6 @@
-"""Kubernetes Events: said once, counted when said again, grouped when said too often, dropped when shouted.
+"""Kubernetes Events: sent once, counted when repeated, grouped when too many are similar, and limited in rate.
 
-`record` only appends to a queue; `run` sends. Losing an Event is harmless, so that no failure here reaches a caller.
+`record` only appends to a queue; `run` sends. Losing an Event is harmless, so no failure here reaches a caller.
 Behaviour follows client-go's event correlator: equal events within ten minutes raise `count` of the first; more than ten that
 differ only in their message become one `(combined from similar events)`; one object may send 25 at once and one every five
 minutes after that. Unlike there, what is said again within ten seconds is counted, and the count is written once.
@@ -39,7 +39,7 @@ _log = get_logger("events")
 
 @dataclass(slots=True)
 class _Seen:
-    """An Event that was sent: where it is and how often it was said."""
+    """An Event that was sent: its key and count."""
 
     key: ObjectKey
     last: float
@@ -51,7 +51,7 @@ class _Seen:
 
 @dataclass(slots=True)
 class _Similar:
-    """Messages of one (object, type, reason) within the window."""
+    """The messages of one (object, type, reason) within the window."""
 
     messages: dict[str, None]
     last: float
@@ -78,12 +78,12 @@ class Recorder:
         self._budgets: dict[tuple[str, ...], _Budget] = {}
 
     def record(self, obj: Object | Unstructured, type: str, reason: str, message: str) -> None:
-        """Say that something happened to `obj`; `type` is Normal or Warning."""
+        """Record an Event about `obj`; `type` is Normal or Warning."""
         self._queue.append((_reference(obj), type, reason, message[:_MAX_MESSAGE], self._clock.now()))
         self._wake.set()
 
     async def run(self) -> None:
-        """Send what was recorded, forever."""
+        """Send recorded Events, forever."""
         while True:
             due = min((seen.told for seen in self._owed.values()), default=inf) + _TOGETHER
             with suppress(TimeoutError):
@@ -94,7 +94,7 @@ class Recorder:
             await self._settle(self._clock.monotonic() - _TOGETHER + _EARLY)
 
     async def flush(self) -> None:
-        """Send what is queued or owed now."""
+        """Send all queued Events and pending counts now."""
         await self._drain()
         await self._settle(inf)
 

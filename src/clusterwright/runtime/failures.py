@@ -1,4 +1,4 @@
-"""The last error of every object whose passes fail, for people: redacted, bounded, and gone as soon as a pass succeeds.
+"""The last error of every object whose passes fail: redacted, bounded, and gone as soon as a pass succeeds.
 
 Kept in memory next to the row traces. A pass over an object that is gone succeeds, so nothing is kept of it either.
 """
@@ -17,15 +17,15 @@ from clusterwright.runtime.logging import leaves, redact
 
 MOST_OBJECTS: Final = 1000
 MOST_TEXT: Final = 600
-"""Characters of an error that are kept."""
+"""How many characters of an error are kept."""
 _ENCODED: Final = re.compile(r"(?=[A-Za-z+]*\d)[A-Za-z0-9+]{40,}={0,2}")
-"""A long run without a break is a key, a certificate or another value in base64, never a name."""
+"""A long run without a break is a key, a certificate or another base64 value, never a name."""
 _VARYING: Final = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The error in which the passes over an object end: `passes` of them in a row, the first at `since`, the last at `at`."""
+    """The error in which the passes over an object end: the last `passes` of them, the first at `since`, the last at `at`."""
 
     since: datetime
     at: datetime
@@ -34,13 +34,13 @@ class Failure:
     """How many of them, up to the last one, ended in this error; numbers in it may differ."""
     error: str
     retry_at: datetime | None
-    """When the next pass begins if nothing happens before; None: not by itself."""
+    """When the next pass starts without an event; None: it does not."""
     controller: str
     kind: str
     key: ObjectKey
 
     def to_json(self) -> Json:
-        """Return the entry as it is served."""
+        """Return the entry in its served form."""
         return {
             "since": _written(self.since),
             "at": _written(self.at),
@@ -64,7 +64,7 @@ class Failures:
         self._failures: OrderedDict[tuple[str, ObjectKey], Failure] = OrderedDict()
 
     def failed(self, controller: str, kind: str, key: ObjectKey, error: BaseException, retry_in: float | None) -> None:
-        """Note that a pass failed; `retry_in` seconds the next one begins, or None."""
+        """Record a failed pass; the next one starts in `retry_in` seconds, or None."""
         now, of, text = self._clock.now(), (controller, key), told(error)
         before = self._failures.pop(of, None)
         is_same = before is not None and _VARYING.sub("0", before.error) == _VARYING.sub("0", text)
@@ -84,11 +84,11 @@ class Failures:
             self._failures.popitem(last=False)
 
     def forget(self, controller: str, key: ObjectKey) -> None:
-        """Drop the error of an object: a pass over it succeeded, or somebody else works on it now."""
+        """Drop the error of an object: a pass over it succeeded, or another process handles it now."""
         self._failures.pop((controller, key), None)
 
     def selected(self, *, controller: str = "", kind: str = "", namespace: str = "", name: str = "") -> list[Failure]:
-        """Return the failures that match what is given, the longest first."""
+        """Return the failures that match the selectors, the longest first."""
         found = [
             failure
             for failure in self._failures.values()
@@ -101,7 +101,7 @@ class Failures:
 
 
 def told(error: BaseException) -> str:
-    """Return an error as text that may be shown: all its parts, without what looks like a secret, of bounded length."""
+    """Return an error as text for display: all its parts, without anything that looks like a secret, of bounded length."""
     text = "; ".join(dict.fromkeys(str(part) or type(part).__name__ for part in leaves(error)))
     text = _ENCODED.sub("<redacted>", redact(text[: 10 * MOST_TEXT]))
     return text if len(text) <= MOST_TEXT else f"{text[: MOST_TEXT - 3]}..."

@@ -1,9 +1,8 @@
-"""A process that may no longer act writes nothing more: not a second after the lease under which it may has run out on its own clock.
+"""Stop all writes of a process as soon as its lease has expired on its own clock.
 
-A process can stand still at any moment, for a minute: stopped, swapped out, or its machine frozen. When it goes on, all its
-passes go on where they were, with a write as their next step, before anybody has looked at the lease. So the question is asked
-where writes leave the process, as late as can be: by `Fenced` on any transport, and by `HttpTransport` once more when the
-connection is there and the body is about to be handed to the kernel.
+A process can stand still at any time, for a minute: stopped, swapped out, or on a frozen machine. When it continues, all its passes
+continue, with a write as their next step, before the lease is checked. So the check is where writes leave the process, as late as possible:
+in `Fenced` on any transport, and in `HttpTransport` again when the connection exists and the body is about to go to the kernel.
 """
 
 from __future__ import annotations
@@ -17,39 +16,39 @@ _READS = frozenset({"GET", "HEAD"})
 
 
 class NotLeading(ApiError):
-    """This process may not write now: another one may be at work. Nothing was sent."""
+    """This process may not write now, because another one may be active. Nothing was sent."""
 
     is_expected = True
 
 
 class Fence:
-    """Until when this process may write. Open forever until somebody says otherwise."""
+    """The time until which this process may write. It is unlimited until it is set."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._until = float("inf")
 
     def open_until(self, moment: float) -> None:
-        """Writes may leave until this moment of the clock's `monotonic`."""
+        """Allow writes until this moment of the clock's `monotonic`."""
         self._until = moment
 
     def close(self) -> None:
-        """No write may leave from now on."""
+        """Refuse all writes from now on."""
         self._until = float("-inf")
 
     @property
     def is_open(self) -> bool:
-        """Whether a write may leave now."""
+        """Whether a write is allowed now."""
         return self._clock.monotonic() < self._until
 
     def check(self, method: str) -> None:
-        """Raises NotLeading if a request of this method must not leave now."""
+        """Raise NotLeading if a request of this method must not leave now."""
         if method not in _READS and not self.is_open:
-            raise NotLeading("this process does not hold its lease, and writes nothing")
+            raise NotLeading("this process does not hold its lease and may not write")
 
 
 class Fenced(Around):
-    """A transport that lets writes through only while the fence is open."""
+    """A transport that sends writes only while the fence is open."""
 
     def __init__(self, inner: Transport, fence: Fence) -> None:
         super().__init__(inner)
@@ -61,7 +60,7 @@ class Fenced(Around):
         return await self._inner.send(request)
 
     async def forward(self, request: Request, port: int) -> Duplex:
-        """A connection in both directions, whatever is said on it; raises NotLeading."""
+        """Return a connection in both directions, for any content; raises NotLeading."""
         self._fence.check("CONNECT")
         return _FencedDuplex(await self._inner.forward(request, port), self._fence)
 

@@ -1,4 +1,4 @@
-"""The finalizer's four cases. A finalizer is added before anything else is done, by a patch of its own that ends the pass.
+"""The four cases of a finalizer. It is added before any other action, by a separate patch that ends the pass.
 
               no finalizer of ours            our finalizer is there
   living      add it, end the pass: ADDED     go on: PRESENT
@@ -31,7 +31,7 @@ class Finalization(Enum):
 
 
 async def ensure_finalizer(patcher: Patcher, original: Original[T], finalizer: str) -> Finalization:
-    """Tell the four cases apart, and add the finalizer where it is missing; after ADDED the pass must end."""
+    """Return the case, after adding a missing finalizer; after ADDED the pass must end."""
     metadata = original.object.metadata
     match (finalizer in metadata.finalizers, metadata.deletion_timestamp is not None):
         case (True, True):

@@ -1,4 +1,4 @@
-"""Watch events out of a stream of bytes: one JSON value after the other, whatever stands between or within them.
+"""Split a stream of bytes into watch events: one JSON value after the other, with any white space.
 
 API servers end every event with a newline and write none within it; but the protocol promises neither: a server may write JSON
 that spans lines, or several values without anything between. What decides is the JSON itself.
@@ -20,13 +20,13 @@ _SPACE: Final = b" \t\r\n"
 
 
 class TooLong(Exception):
-    """A value is longer than anybody would send."""
+    """A value is longer than the limit."""
 
 
 class JsonFrames:
-    """Cuts what is fed to it into whole JSON values, each at most `limit` bytes.
+    """Cuts its input into whole JSON values, each at most `limit` bytes.
 
-    What cannot be JSON comes out as it is, up to where that is clear: the reader will see, and begin anew.
+    Invalid JSON is returned as it is, as far as its end is clear: the reader will notice, and start again.
     """
 
     def __init__(self, limit: int) -> None:
@@ -37,7 +37,7 @@ class JsonFrames:
         self._in_string = False
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield the values that are whole now. Raises TooLong."""
+        """Yield the complete values. Raises TooLong."""
         begin = 0
         while begin < len(chunk):
             newline = chunk.find(b"\n", begin)
@@ -55,7 +55,7 @@ class JsonFrames:
                 raise TooLong
 
     def end(self) -> bytes:
-        """Return what is left when the stream ends: nothing, or a value that is cut off."""
+        """Return the rest when the stream ends: nothing, or a truncated value."""
         return bytes(self._rest.strip(_SPACE))
 
     def _scan(self) -> Iterator[bytes]:
@@ -67,7 +67,7 @@ class JsonFrames:
                 yield value
 
     def _next_cut(self) -> int:
-        """Return where the first value ends; -1: it is not whole yet."""
+        """Return where the first value ends; -1: it is incomplete."""
         for mark in _MARKS.finditer(self._rest, self._at):
             found = mark[0]
             if found == b"\\":  # half of an escape: the rest of it comes
@@ -90,7 +90,7 @@ class JsonFrames:
 
 
 def _is_whole(line: bytes) -> bool:
-    """Return whether the line is one JSON value, or nothing."""
+    """Return whether the line is one JSON value, or empty."""
     if not line or line.isspace():
         return True
     try:

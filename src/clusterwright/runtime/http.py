@@ -30,9 +30,9 @@ from clusterwright.streams.tls import authorities, use_certificate
 _REQUEST = aiohttp.ClientTimeout(total=75.0, sock_connect=15.0)
 _STREAM = aiohttp.ClientTimeout(total=None, sock_connect=15.0)
 MAX_BODY = 256 * 1024 * 1024
-"""How much an answer may hold, unpacked: a page of 500 of the largest objects that are likely to be in one."""
+"""The largest answer, unpacked: a page of 500 of the largest likely objects."""
 MAX_FOREIGN_BODY = 32 * 1024 * 1024
-"""The same where the peer is somebody else's, as a workload cluster is."""
+"""The largest answer of a peer that others operate, such as a workload cluster."""
 MAX_LINE = 16 * 1024 * 1024
 """The longest event of a watch; the largest object has a tenth of it."""
 _STEP = 256 * 1024
@@ -42,8 +42,8 @@ _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_US
 class HttpTransport:
     """One API server. Connections are kept and shared; dead ones are found by TCP keepalive within a minute.
 
-    A client certificate that an exec plugin renews gets a session of its own; the one before it is kept for its watches.
-    A write leaves only while the fence, if there is one, is open: asked when its body is handed to the kernel.
+    A client certificate that an exec plugin renews gets a new session; the previous one is kept for its watches. A write leaves only while
+    the fence, if any, is open: checked when its body goes to the kernel.
     """
 
     def __init__(
@@ -104,13 +104,16 @@ class HttpTransport:
                 raise self._failed(request, error) from error
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":
             response.close()
-            raise ConnectionFailed(f"GET {request.path}: the watch is packed, which was not asked for")
+            raise ConnectionFailed(f"GET {request.path}: unexpected Content-Encoding on a watch response")
         events = self._events(request, response)
         await anext(events)
         return _response(response, b""), events
 
     async def _events(self, request: Request, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-        """Yield an empty start, then each event. The start is taken at once: closing a generator that never ran closes no connection."""
+        """Yield an empty start, then each event.
+
+        The caller takes the start at once: closing an unstarted generator closes no connection.
+        """
         frames = JsonFrames(MAX_LINE)
         try:
             yield b""
@@ -127,11 +130,11 @@ class HttpTransport:
             yield rest  # cut off: the reader will see
 
     async def _body(self, request: Request, response: aiohttp.ClientResponse) -> bytes:
-        """Return the whole answer, unpacked, as long as it is within its bounds; raises ConnectionFailed."""
+        """Return the whole answer, unpacked, within its limit; raises ConnectionFailed."""
         coding = response.headers.get("Content-Encoding", "identity").lower()
         unpack = zlib.decompressobj(zlib.MAX_WBITS | 16) if coding == "gzip" else None
         if unpack is None and coding not in {"", "identity"}:
-            raise ConnectionFailed(f"{request.method} {request.path}: the answer is packed in a way that was not asked for")
+            raise ConnectionFailed(f"{request.method} {request.path}: unexpected Content-Encoding on the answer")
         body = bytearray()
         async for chunk in response.content.iter_any():
             if unpack is None:
@@ -151,7 +154,7 @@ class HttpTransport:
         return bytes(body)
 
     async def forward(self, request: Request, port: int) -> Duplex:
-        """A port of a Pod, by WebSocket or, where the API server does not speak that, by SPDY; raises the error that a refusal means."""
+        """Open a port of a Pod by WebSocket or, if the API server does not support that, by SPDY; raises the error of a refusal."""
         try:
             return await portforward.open_port(await self._carrier(request, refresh=False), port)
         except Unauthorized:
@@ -166,7 +169,7 @@ class HttpTransport:
                 with suppress(aiohttp.WSServerHandshakeError):
                     return await self._websocket(request, session, headers)
             if "proxy" in self._options:
-                raise ConnectionFailed(f"{request.method} {request.path}: a port is forwarded through a proxy by WebSocket only")
+                raise ConnectionFailed(f"{request.method} {request.path}: through a proxy, ports are forwarded only by WebSocket")
             context = self._context if isinstance(self._context, ssl.SSLContext) else None
             async with asyncio.timeout(_REQUEST.sock_connect):
                 carrier = await portforward.upgrade(self._url(request), headers.items(), context, self._connection.tls_server_name)
@@ -235,7 +238,7 @@ class HttpTransport:
         return self._session
 
     def _retire(self, session: aiohttp.ClientSession) -> None:
-        """Watches on the old session go on; by the time the certificate changes again they have ended."""
+        """Retire the old session, whose watches continue; they end before the certificate changes again."""
         self._retired.append(session)
         if len(self._retired) > 1:
             old = self._retired.pop(0)
@@ -255,7 +258,7 @@ class HttpTransport:
 
 
 class _FencedBody(aiohttp.BytesPayload):
-    """A body that is not sent once the fence is closed: then the API server gets a head without its body, on which it does not act."""
+    """A body that is not sent once the fence is closed: the API server gets a head without its body, and does nothing."""
 
     def __init__(self, body: bytes, fence: Fence, method: str) -> None:
         super().__init__(body, content_type="application/json")
@@ -286,7 +289,7 @@ class _WebSocket:
             raise ConnectionResetError(f"WebSocket: {error}") from error
 
     async def receive(self) -> bytes | None:
-        """Return some bytes; None when the peer has closed, or says what belongs to no session."""
+        """Return some bytes; None when the peer has closed, or sent something outside of the session."""
         message = await self._socket.receive()
         return message.data if message.type is aiohttp.WSMsgType.BINARY else None
 
@@ -296,7 +299,7 @@ class _WebSocket:
 
 
 def proxy_of(server: str, environ: Mapping[str, str]) -> str:
-    """Return the proxy that the environment names for a server, as curl and Go read it; empty: none. Loopback is never proxied."""
+    """Return the proxy that the environment sets for a server, as curl and Go read it; empty: none. Loopback is never proxied."""
     url = URL(server)
     host = url.host or ""
     proxy = environ.get(f"{url.scheme}_proxy") or environ.get(f"{url.scheme.upper()}_PROXY") or ""
@@ -326,7 +329,7 @@ def _is_excepted(host: str, address: ipaddress.IPv4Address | ipaddress.IPv6Addre
 
 
 def ssl_context(connection: Connection, certificate: tuple[bytes, bytes] | None) -> ssl.SSLContext:
-    """TLS as the connection wants it; raises ConnectionFailed where certificates cannot be used."""
+    """Return the TLS context of a connection; raises ConnectionFailed if certificates are unusable."""
     try:
         authority = connection.certificate_authority
         context = ssl.create_default_context(cadata=authorities(authority) if authority else None)

@@ -1,4 +1,4 @@
-"""Entries by something that is written in them: a label, a field."""
+"""Index entries by a value in them: a label, a field."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _NONE: Mapping[ObjectKey, None] = {}
 
 
 class Index(Generic[P]):
-    """The keys of entries by what `values` finds at a place in them. A place is indexed from the first question for it on."""
+    """The keys of entries by the values that `values` returns for a place in them. A place is indexed on its first use."""
 
     def __init__(self, values: Callable[[Entry, P], Iterable[str]]) -> None:
         self._values = values
         self._places: dict[P, dict[str, dict[ObjectKey, None]]] = {}
 
     def keys(self, place: P, value: str, entries: Iterable[Entry]) -> Mapping[ObjectKey, None]:
-        """Return which have this value there. `entries` are all that there are, in case that nobody has asked for the place before."""
+        """Return the keys with this value at a place. `entries` are all entries, needed on the first use of the place."""
         if place not in self._places:
             self._places[place] = {}
             for entry in entries:
@@ -29,12 +29,12 @@ class Index(Generic[P]):
         return self._places[place].get(value, _NONE)
 
     def add(self, entry: Entry) -> None:
-        """One more."""
+        """Add an entry."""
         for place in self._places:
             self._add(place, entry)
 
     def remove(self, entry: Entry) -> None:
-        """One less."""
+        """Remove an entry."""
         for place, index in self._places.items():
             for value in self._values(entry, place):
                 if (keys := index.get(value)) is not None:

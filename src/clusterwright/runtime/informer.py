@@ -1,11 +1,11 @@
-"""The objects of one kind, as a watcher tells them and as our own writes make them.
+"""The objects of one kind, from a watch and from our own writes.
 
-An object is kept as the bytes that arrived (without managedFields) and a small head: who it is, its labels, its owners. Bytes
-cannot be changed and cost the garbage collector nothing; a model is decoded when somebody asks, and remembered for a while.
+An object is kept as its bytes (without managedFields) and a small head: identity, labels, owners. Bytes are immutable and cost the garbage
+collector nothing; a model is decoded on demand, and cached for a while.
 
-Own writes show at once. What the API server answered to a write is laid over the watched state until the watch has caught up
-with it: a reader never sees a state older than this process's own last acknowledged write. Handlers are told of watched changes
-only, so that each change is told once.
+Own writes are visible at once. The API server's answer to a write overrides the watched state until the watch has caught up with it: a
+reader never sees a state older than this process's own last acknowledged write. Handlers are told of watched changes only, so that each
+change is told once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from clusterwright.runtime.metrics import RuntimeMetrics
 from clusterwright.runtime.own_writes import Own, OwnWrites
 
 _REMEMBERED = 2048
-"""How many decoded objects one informer keeps, at least; twice as many at most."""
+"""How many decoded objects one informer caches, at least; twice as many at most."""
 
 __all__ = ["Entry", "Handler", "Informer"]
 
@@ -34,7 +34,7 @@ _log = get_logger("informer")
 
 
 Handler = Callable[[Entry | None, Entry | None, bool], None]
-"""Told of a change: (old, new, initial). `initial`: the object was there when we first looked. Synchronous; must not fail."""
+"""Handles a change: (old, new, initial). `initial`: the object existed before the first list. Synchronous; must not fail."""
 
 
 class Informer:
@@ -58,9 +58,9 @@ class Informer:
         self._memo: dict[tuple[ObjectKey, Any], tuple[Entry, Any]] = {}
         self._older_memo: dict[tuple[ObjectKey, Any], tuple[Entry, Any]] = {}
         self._decoded: set[Any] = set()
-        """The models that were asked for."""
+        """The decoded models."""
         self._told: tuple[Entry | None, ...] = ()
-        """The last change, and what has been decoded of it, by entry and kind."""
+        """The last change, and its decoded models, by entry and kind."""
         self._told_models: dict[tuple[int, Any], Any] = {}
         self._read = EntryReader().read
         self._on_synced: list[Callable[[], None]] = []
@@ -70,7 +70,7 @@ class Informer:
     # Subscribing.
 
     def subscribe(self, handler: Handler) -> None:
-        """Tell `handler` of every change from now on, after all that is there already."""
+        """Call `handler` for every change from now on, after all existing objects."""
         for entry in list(self._objects.values()):
             handler(None, entry, True)
         self._handlers.append(handler)
@@ -92,16 +92,16 @@ class Informer:
         return self._objects.values()
 
     def find(self, key: ObjectKey) -> Entry | None:
-        """Return the object, our own writes included."""
+        """Return the object, including our own writes."""
         own = self._own.get(key)
         return self._objects.get(key) if own is None else own.entry
 
     def owned(self, uid: str) -> list[Entry]:
-        """Return the watched objects with an ownerReference of this uid, in no order."""
+        """Return the watched objects with an ownerReference of this UID, in no order."""
         return [self._objects[key] for key in self._owners.keys("", uid, self._objects.values())]
 
     def select(self, *, namespace: str = "", labels: Selector = EVERYTHING, fields: str = "", owner: str = "") -> list[Entry]:
-        """Return the objects that match, our own writes included, ordered by namespace and name."""
+        """Return the matching objects, including our own writes, ordered by namespace and name."""
         field_tests = tuple((tuple(name.split(".")), value, equal) for name, equal, value in field_requirements(fields)) if fields else ()
 
         def matches(entry: Entry) -> bool:
@@ -118,9 +118,9 @@ class Informer:
         return found
 
     def decode(self, kind: Any, entry: Entry) -> Any:
-        """Return the model of an entry; the same object for the same entry, as long as it is remembered.
+        """Return the model of an entry; the same object for the same entry, as long as it is cached.
 
-        Untyped objects are made anew each time: their JSON could be changed by whoever gets it.
+        Untyped objects are decoded each time: the caller could change their JSON.
         """
         if isinstance(kind, GroupVersionKind):
             return models.decode(kind, entry.raw)
@@ -139,7 +139,7 @@ class Informer:
         return remembered[1]
 
     def told(self, kind: Any, entry: Entry) -> Any:
-        """Return the model of an entry for those who hear of changes: one for all of them, untyped ones too. Nobody may change it."""
+        """Return the model of an entry for handlers: one for all of them, also for untyped objects. They must not change it."""
         if not any(entry is one for one in self._told):
             return self.decode(kind, entry)
         at = (id(entry), kind)
@@ -152,14 +152,14 @@ class Informer:
 
     @property
     def lists(self) -> int:
-        """How many lists have begun."""
+        """The number of lists that have begun."""
         return self._lists
 
     def wrote(self, key: ObjectKey, body: bytes, *, deleted: bool) -> bool:
-        """Return the API server answered a write of ours with `body`: the object, or (some deletions) a Status.
+        """Record the API server's answer `body` to a write of ours: the object, or (for some deletions) a Status.
 
-        The watch may have told of it already, and of what others did after it: an answer must not bring back the past. False
-        if the answer leaves open what it did.
+        The watch may have shown it already, and later changes too: an answer must not restore an older state. Return False if the answer
+        leaves the effect open.
         """
         if self.namespace and key.namespace != self.namespace:
             return True
@@ -187,7 +187,7 @@ class Informer:
         return True
 
     def _outcome(self, key: ObjectKey, body: bytes, *, deleted: bool) -> tuple[str, Entry | None]:
-        """Return what a write made of the object: its uid and state, or None for its end; no uid if the answer does not say."""
+        """Return the object's state after a write: its UID and state, or None if it was deleted; no UID if the answer has none."""
         try:
             entry = self._read(body)
         except UNREADABLE:
@@ -202,12 +202,12 @@ class Informer:
     # Sink: what the watcher tells.
 
     def listing(self) -> None:
-        """A list begins."""
+        """Begin a list."""
         self._listing = {}
         self._lists += 1
 
     def item(self, raw: bytes | msgspec.Raw) -> None:
-        """One object of the list."""
+        """Add one object of the list."""
         entry = self._readable(raw)
         if entry is None or self._listing is None:
             return
@@ -217,7 +217,7 @@ class Informer:
         self._listing[entry.key] = entry
 
     def listed(self) -> None:
-        """The list is complete."""
+        """Complete the list."""
         fresh, self._listing = self._listing or {}, None
         initial = not self.is_synced
         for key in [key for key in self._objects if key not in fresh]:
@@ -232,7 +232,7 @@ class Informer:
             callback()
 
     def applied(self, raw: bytes | msgspec.Raw) -> str:
-        """An object was added or changed."""
+        """Handle an added or changed object."""
         entry = self._readable(raw)
         if entry is None:
             return ""
@@ -246,7 +246,7 @@ class Informer:
         return entry.resource_version
 
     def deleted(self, raw: bytes | msgspec.Raw) -> str:
-        """An object is gone."""
+        """Handle a deleted object."""
         entry = self._readable(raw)
         if entry is None:
             return ""
@@ -272,7 +272,7 @@ class Informer:
             return self._read(bytes(raw))
         except UNREADABLE as error:
             # one bad object must not stop the others
-            _log.warning("Object cannot be read, ignored", kind=self.gvk.kind, error=str(error))
+            _log.warning("Object cannot be decoded; ignored", kind=self.gvk.kind, error=str(error))
             return None
 
     def _put(self, entry: Entry, *, initial: bool) -> None:
@@ -301,7 +301,7 @@ class Informer:
         self._tell(last if last is not None and last.uid == old.uid else old, None, initial=False)
 
     def _bury(self, uid: str) -> None:
-        """Remember for a while that the watch has told of an object's end: answers to writes may come after that."""
+        """Remember for a while that the watch has shown an object's deletion: answers to writes may arrive later."""
         if len(self._gone) >= _REMEMBERED:
             self._long_gone, self._gone = self._gone, {}
         self._gone[uid] = None

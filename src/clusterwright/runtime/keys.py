@@ -1,4 +1,4 @@
-"""Key material as an argument: making keys is slow and random, so it happens behind this seam, off the event loop."""
+"""Key material as an argument: generating keys is slow and random, so it is behind this interface, off the event loop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ORDERS = {
 
 
 class KeySource(Protocol):
-    """Makes private keys."""
+    """Generates private keys."""
 
     async def new_key(self, algorithm: str) -> PrivateKey:
         """Return a new key; `algorithm` is one of RSA-2048, RSA-3072, RSA-4096, ECDSA-P256, ECDSA-P384. Never blocks the event loop."""
@@ -37,7 +37,7 @@ class KeySource(Protocol):
 
 
 def generate(algorithm: str) -> PrivateKey:
-    """Return a new key, here and now; raises ValueError for an unknown algorithm."""
+    """Return a new key, computed synchronously; raises ValueError for an unknown algorithm."""
     if algorithm in _RSA:
         return rsa.generate_private_key(public_exponent=65537, key_size=_RSA[algorithm])
     if algorithm in _CURVES:
@@ -46,10 +46,10 @@ def generate(algorithm: str) -> PrivateKey:
 
 
 class PooledKeySource:
-    """Makes keys in threads, and keeps some in stock of each RSA size that has ever been asked for.
+    """Generates keys in threads, with a stock of each RSA size that was ever requested.
 
-    An RSA-2048 key takes about 70 ms; a new cluster wants several at once. From the stock they come at once, and the stock
-    is filled up again behind the caller's back. EC keys take microseconds and are made on the spot.
+    An RSA-2048 key takes about 70 ms; a new cluster needs several at once. The stock provides them immediately and is refilled in the
+    background. EC keys take microseconds and have no stock.
     """
 
     def __init__(self, *, threads: int = 2, stock: int = 8) -> None:
@@ -60,7 +60,7 @@ class PooledKeySource:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def new_key(self, algorithm: str) -> PrivateKey:
-        """Return a new key, used nowhere else."""
+        """Return a new key, used for nothing else."""
         if algorithm not in _RSA:
             return generate(algorithm)
         stock = self._stock.setdefault(algorithm, deque())
@@ -69,11 +69,11 @@ class PooledKeySource:
         return key
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do the work in a thread of the pool."""
+        """Run the work in a thread of the pool."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     def fill(self, algorithm: str) -> None:
-        """Begin to fill the stock of an RSA size up, in the background."""
+        """Start filling the stock of an RSA size in the background."""
         stock = self._stock.setdefault(algorithm, deque())
         for _ in range(self._size - len(stock) - self._making.get(algorithm, 0)):
             self._making[algorithm] = self._making.get(algorithm, 0) + 1
@@ -89,7 +89,7 @@ class PooledKeySource:
             self._making[algorithm] -= 1
 
     async def close(self) -> None:
-        """Stop filling; keys that are being made are thrown away."""
+        """Stop filling; unfinished keys are discarded."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -98,7 +98,7 @@ class PooledKeySource:
 
 
 class FixedKeySource:
-    """The same keys in the same order for the same seed. For offline passes, simulations and tests: its keys guard nothing.
+    """Returns the same keys in the same order for the same seed. For offline passes, simulations and tests: its keys protect nothing.
 
     EC keys are all different; RSA keys repeat after a while, because they come from a list of published primes.
     """
@@ -121,7 +121,7 @@ class FixedKeySource:
         raise ValueError(f"unknown key algorithm {algorithm!r}")
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do the work at once, so that passes take the same steps every time."""
+        """Run the work synchronously, so that passes take the same steps every time."""
         return work()
 
 

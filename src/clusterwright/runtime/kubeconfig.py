@@ -1,6 +1,6 @@
 """The user's own kubeconfig files: merged as kubectl merges them, and resolved to what a connection needs.
 
-Nothing here touches the environment: which files to read is the caller's knowledge (`default_paths(os.environ)`).
+Nothing here reads the environment: the caller chooses the files (`default_paths(os.environ)`).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class ExecPlugin:
     provide_cluster_info: bool = False
     install_hint: str = ""
     directory: str = ""
-    """Where a relative command is looked up: next to the file that names it."""
+    """The directory of a relative command: that of the file that names it."""
     extension: Any = None
-    """`client.authentication.k8s.io/exec` of the cluster's extensions, handed to the plugin as cluster.config."""
+    """The extension `client.authentication.k8s.io/exec` of the cluster, passed to the plugin as cluster.config."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection(Inline):
-    """How to reach an API server, and as whom: what is said inline, and what a user's own kubeconfig may name besides."""
+    """The address and identity of a connection to an API server: inline data, and files and commands of a user's own kubeconfig."""
 
     proxy_url: str = field(default="", repr=False)
     token_file: str = ""
@@ -50,16 +50,16 @@ def default_paths(environ: Mapping[str, str]) -> list[Path]:
 
 
 class Kubeconfig:
-    """The union of one or more files: of two entries with one name, the first counts; so does the first current-context."""
+    """The union of one or more files: of two entries with one name, the first counts; likewise for current-context."""
 
     def __init__(self) -> None:
         self._merged = Document({}, {}, {}, "")
         self._files: dict[tuple[str, str], Path] = {}
-        """Which file an entry is from, by section and name: what it names is relative to that."""
+        """The file of each entry, by section and name: relative paths in it start there."""
 
     @staticmethod
     def load(paths: Sequence[Path]) -> Kubeconfig:
-        """Read files; those that do not exist are left out, as kubectl does, but one must be there."""
+        """Read files; missing ones are skipped, as in kubectl, but one must exist."""
         config = Kubeconfig()
         found = False
         for path in paths:
@@ -89,7 +89,7 @@ class Kubeconfig:
 
     @property
     def current_context(self) -> str:
-        """The context that counts where none is named; may be empty."""
+        """The default context; may be empty."""
         return self._merged.current_context
 
     @property
@@ -98,7 +98,7 @@ class Kubeconfig:
         return list(self._merged.contexts)
 
     def resolve(self, context: str = "") -> Connection:
-        """Return what a context, by default the current one, means; raises InvalidKubeconfig."""
+        """Return the connection of a context, by default the current one; raises InvalidKubeconfig."""
         chosen = choose(self._merged, context)
         cluster, user, user_name = chosen.cluster, chosen.user, chosen.user_name
         cluster_path, user_path = self._files[("clusters", chosen.cluster_name)], self._files.get(("users", user_name), Path())
@@ -120,7 +120,7 @@ class Kubeconfig:
 
 
 def from_secret(text: bytes) -> Connection:
-    """Return what the kubeconfig in a Secret means; raises InvalidKubeconfig for whatever its text does not hold itself."""
+    """Return the connection of the kubeconfig in a Secret; raises InvalidKubeconfig if it refers to anything outside its text."""
     return _connection(inline(text))
 
 
@@ -129,7 +129,7 @@ def _connection(said: Inline, **more: Any) -> Connection:
 
 
 def in_cluster(environ: Mapping[str, str], directory: Path = SERVICE_ACCOUNT) -> Connection:
-    """Return the connection of a Pod with its service account; the token is read again as it rotates."""
+    """Return the connection of a Pod with its service account; the token is read again after rotation."""
     host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "")
     if not host or not port:
         raise InvalidKubeconfig("not in a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set")
@@ -152,12 +152,12 @@ def _exec(value: Any, user: str, path: Path, cluster: Mapping[str, Any]) -> Exec
     if not value:
         return None
     if not isinstance(value, Mapping) or not value.get("command"):
-        raise InvalidKubeconfig(f"user {user!r}: exec names no command")
+        raise InvalidKubeconfig(f"user {user!r}: exec has no command")
     api_version = str(value.get("apiVersion") or "")
     if api_version not in {"client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"}:
         raise InvalidKubeconfig(f"user {user!r}: exec has apiVersion {api_version!r}, which is not supported")
     if value.get("interactiveMode") == "Always":
-        raise InvalidKubeconfig(f"user {user!r}: the exec plugin wants a terminal")
+        raise InvalidKubeconfig(f"user {user!r}: the exec plugin requires a terminal, which this process does not have")
     extensions = {str(item.get("name")): item.get("extension") for item in cluster.get("extensions") or () if isinstance(item, Mapping)}
     return ExecPlugin(
         command=str(value["command"]),

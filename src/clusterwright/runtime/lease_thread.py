@@ -1,7 +1,7 @@
-"""Two places where leases are renewed: the event loop of the controllers, or a thread with an event loop and connections of its own.
+"""Run lease renewals on the event loop of the controllers, or on a thread with its own event loop and connections.
 
-An event loop that has much to do is late for everything. That does not matter to a pass, but a renewal that is late by seconds
-costs the lease. In virtual time nothing is ever late, and there is one loop only.
+A busy event loop delays everything. A pass can wait, but a renewal that is seconds late loses the lease. In virtual time nothing is ever
+late, and there is only one loop.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _T = TypeVar("_T")
 
 
 class LeasePlace(Protocol):
-    """A place where leases are renewed, and the client to use there."""
+    """A place to renew leases, and the client to use there."""
 
     client: RestClient
 
     async def run(self, work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
-        """Return what `work` returns or raises. A caller that is cancelled cancels it, and returns when it has ended."""
+        """Return the result of `work`, or raise its error. Cancelling the caller cancels it, and waits for its end."""
 
 
 class OnThisLoop:
@@ -41,7 +41,7 @@ class OnThisLoop:
 
 
 class LeaseThread:
-    """Renews leases on a thread of its own, from `async with` to its end. `tell` is called on the loop that entered it."""
+    """Renews leases on a separate thread, from `async with` to its end. `tell` is called on the loop that entered it."""
 
     def __init__(self, transport: Transport, clock: Clock, user_agent: str, tell: Tell) -> None:
         self._transport = Told(transport, clock, self._tell_on_loop)
@@ -66,7 +66,7 @@ class LeaseThread:
         self._lease_loop.close()
 
     async def run(self, work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
-        """Do it there."""
+        """Run the work on the thread."""
         home, ended = asyncio.get_running_loop(), asyncio.Event()
         begun: list[asyncio.Task[_T]] = []
 

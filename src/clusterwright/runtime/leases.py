@@ -1,9 +1,9 @@
-"""Leases: one that is held is renewed until that fails for too long, and of several candidates for one, at most one leads.
+"""Leases: a held lease is renewed until that fails for too long, and at most one of several candidates leads.
 
-As client-go does it: the holder renews well before the lease runs out; others take over when they have seen no renewal for the
-lease's duration on their own clock (clocks are never compared); every write is locked by resourceVersion, so that of two
-candidates one loses. A holder that cannot renew before the deadline stops before anyone else can begin: it ends, and
-its fence is closed by then, so that what it was about to write does not leave even if it had stood still for a minute.
+As in client-go, the holder renews well before the lease expires; others take over when they have seen no renewal for the lease's duration
+on their own clock (clocks are never compared); every write has a resourceVersion, so that one of two candidates loses. A holder that cannot
+renew before the deadline stops before another can start: its fence is closed by then, so that pending writes do not leave even if it had
+stood still for a minute.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _log = get_logger("leases")
 
 
 class LeadershipLost(Exception):
-    """The lease could not be renewed in time, or is not ours any more: stop, somebody else may be at work now."""
+    """The lease could not be renewed in time, or is no longer ours: stop, because another process may be active now."""
 
 
 def new_identity(host: str, process: int, random: Random) -> str:
-    """Return who a candidate is: readable, and never the same twice. Containers and cloned machines share host names and process ids."""
+    """Return a readable, unique identity of a candidate. Containers and cloned machines share host names and process ids."""
     return f"{host}-{process}-{random.getrandbits(64):016x}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseTimes:
-    """Seconds. duration > renew_deadline > retry."""
+    """Times in seconds, with duration > renew_deadline > retry."""
 
     duration: float = 15.0
     renew_deadline: float = 10.0
@@ -46,9 +46,9 @@ class LeaseTimes:
 
 
 class HeldLease:
-    """One Lease and what this process knows of it. The fence is open for as long as the Lease is surely held, and no longer.
+    """One Lease and the state that this process knows. The fence is open exactly as long as the Lease is certainly held.
 
-    `take` makes or takes it; `keep` renews it. One of them at a time, on any event loop; the fence may be asked on another.
+    `take` creates or takes it; `keep` renews it. Run one of them at a time, on any event loop; the fence may be checked on another.
     """
 
     def __init__(
@@ -64,13 +64,13 @@ class HeldLease:
         if not times.duration > times.renew_deadline > times.retry > 0:
             raise ValueError("lease times must satisfy duration > renew deadline > retry > 0")
         if not identity:
-            raise ValueError("a candidate needs an identity that nobody else has")
+            raise ValueError("a candidate needs a unique identity")
         self.client = client
         self.key = key
         self.identity = identity
         self.times = times
         self.seen: Unstructured | None = None
-        """As it was last read or written."""
+        """The Lease as it was last read or written."""
         self.is_ours = False
         self._clock = clock
         self._fence = fence
@@ -80,15 +80,15 @@ class HeldLease:
 
     @property
     def holder(self) -> str:
-        """Whose it was when it was last seen."""
+        """The last known holder."""
         return str((self.seen is not None and self.seen.at("spec", "holderIdentity")) or "")
 
     async def read(self) -> None:
-        """See it as it is; None where it is not."""
+        """Read the Lease; return None if it does not exist."""
         self.seen = await self.client.live.find(LEASE, self.key)
 
     async def take(self) -> None:
-        """Write that it is ours, over what was seen; raises Conflict where it is not that any more."""
+        """Write our identity over the state that was read; raises Conflict if that has changed."""
         # the answer counts from when it was asked for: the lease is not younger than that
         asked = self._asked = self._clock.monotonic()
         await self._write(self.identity, self.times.duration)
@@ -97,16 +97,16 @@ class HeldLease:
         self._fence.open_until(asked + self.times.renew_deadline)
 
     def give_up(self) -> None:
-        """It is not ours any more, whatever the API server has been told: nothing is written from now on."""
+        """Treat the Lease as lost, whatever the API server has: write nothing from now on."""
         self.is_ours = False
         self._fence.close()
 
     async def hand_over(self) -> None:
-        """Tell the API server that nobody holds it."""
+        """Remove the holder on the API server."""
         await self._write("", 1.0)
 
     async def keep(self) -> None:
-        """Renew until it is lost, or that fails for too long; then raise LeadershipLost, with the fence closed."""
+        """Renew until the Lease is lost, or renewals fail for too long; then raise LeadershipLost, with the fence closed."""
         try:
             while True:
                 # from one question to the next: of a slow answer nothing more is to be waited for
@@ -139,7 +139,7 @@ class HeldLease:
                 raise
         await self.read()
         if self.seen is None:
-            raise LeadershipLost(f"lease {self.key} was taken away")
+            raise LeadershipLost(f"lease {self.key} was deleted")
         if self.holder != self.identity:
             raise LeadershipLost(f"lease {self.key} is held by another")
         await self.take()
@@ -165,7 +165,7 @@ class HeldLease:
 
 
 class LeaderElector:
-    """One candidate. `acquire` until it leads, then `hold` for as long as it does, then `release`."""
+    """One candidate. `acquire` until it leads, then `hold` as long as it does, then `release`."""
 
     def __init__(
         self,
@@ -185,11 +185,11 @@ class LeaderElector:
 
     @property
     def is_leader(self) -> bool:
-        """Whether the last that was heard is that this candidate leads; whether it may write, the fence says."""
+        """Whether this candidate leads by the last known state; the fence decides whether it may write."""
         return self._lease.is_ours
 
     async def acquire(self) -> None:
-        """Return when this candidate leads; whom it waits for is told once."""
+        """Return when this candidate leads; the holder that it waits for is logged once."""
         waits_for = ""
         lease = self._lease
         while True:
@@ -212,7 +212,7 @@ class LeaderElector:
         await self._lease.keep()
 
     async def release(self) -> None:
-        """Let go, so that the next one need not wait for the lease to run out. Failures are harmless. `hold` must have ended."""
+        """Release the Lease, so that the next candidate need not wait for its expiry. Failures are harmless. `hold` must have ended."""
         if not self._lease.is_ours:
             return
         self._lease.give_up()
@@ -222,7 +222,7 @@ class LeaderElector:
             _log.warning("Lease could not be released", lease=str(self._lease.key), error=str(error))
 
     def _is_free(self) -> bool:
-        """Return whether the Lease, as it was just read, may be taken: nobody's, or its holder was silent for its whole duration."""
+        """Return whether the Lease, as just read, may be taken: without holder, or without renewal for its whole duration."""
         seen, holder = self._lease.seen, self._lease.holder
         if seen is None:
             return True
@@ -235,5 +235,5 @@ class LeaderElector:
 
 
 def micro_time(at: datetime) -> str:
-    """As Leases write times."""
+    """Return a time in the format of Leases."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -3,8 +3,8 @@
     log = get_logger("controller", controller="cluster")
     log.info("Reconciled", row="cp-missing")
 
-Fields bound with `bound(...)` are added to every line that the same task writes meanwhile. What looks like key
-material or a credential is blotted out of the finished line, wherever it came from: the last net, not the first.
+Fields bound with `bound(...)` are added to every line that the same task writes meanwhile. Anything that looks like key material or a
+credential is removed from the finished line, as the last of several protections.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SECRETS = re.compile(
 
 
 def redact(text: str) -> str:
-    """`text` without what looks like a credential."""
+    """Return `text` without anything that looks like a credential."""
     return _SECRETS.sub("<redacted>", text)
 
 
@@ -56,19 +56,19 @@ class Logger:
         return Logger(self._logger, {**self._fields, **fields})
 
     def debug(self, message: str, **fields: Any) -> None:
-        """For developers."""
+        """Log for developers."""
         self._log(logging.DEBUG, message, fields)
 
     def info(self, message: str, **fields: Any) -> None:
-        """Something changed."""
+        """Log a change."""
         self._log(logging.INFO, message, fields)
 
     def warning(self, message: str, **fields: Any) -> None:
-        """Something is odd but taken care of."""
+        """Log a problem that is handled."""
         self._log(logging.WARNING, message, fields)
 
     def error(self, message: str, *, cause: BaseException | None = None, **fields: Any) -> None:
-        """Something failed. `cause` gives the field `error`, and a stack trace unless it is a foreseen kind of failure."""
+        """Log a failure. `cause` sets the field `error`, with a stack trace unless the failure is of an expected kind."""
         if cause is None:
             self._log(logging.ERROR, message, fields)
             return
@@ -84,7 +84,7 @@ class Logger:
 
 
 def leaves(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error, or those of which it is a group."""
+    """Yield the error, or the members of an error group."""
     if isinstance(error, BaseExceptionGroup):
         for part in error.exceptions:
             yield from leaves(part)
@@ -93,7 +93,7 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def is_foreseen(error: BaseException) -> bool:
-    """Return whether the error is part of the trade, an answer of an API server or a deadline, and not a mistake of ours."""
+    """Return whether the error is expected, such as an API server's answer or a deadline, and not a defect of ours."""
     return isinstance(error, ApiError | Terminal | ConditionConflict | TimeoutError)
 
 
@@ -113,12 +113,12 @@ def bound(**fields: Any) -> Iterator[None]:
 
 
 def bound_fields() -> Mapping[str, Any]:
-    """Return what is added to every line in this context."""
+    """Return the fields that are added to every line in this context."""
     return _fields.get()
 
 
 class Formatter(logging.Formatter):
-    """One line per record: JSON, or text with `key=value` fields. The stack trace is a field, too."""
+    """Formats one line per record: JSON, or text with `key=value` fields. The stack trace is a field, too."""
 
     def __init__(self, form: Literal["json", "text"]) -> None:
         super().__init__()
@@ -139,7 +139,7 @@ class Formatter(logging.Formatter):
 
 
 def redact_json(line: Mapping[str, Any]) -> str:
-    """Return the JSON text of `line`, its strings redacted before they are escaped."""
+    """Return the JSON text of `line`, with its strings redacted before they are escaped."""
     clean = {key: redact(value if isinstance(value, str) else str(value)) if _is_text(value) else value for key, value in line.items()}
     return msgspec.json.encode(clean).decode()
 

@@ -1,4 +1,4 @@
-"""Runs it all, in one TaskGroup: endpoints, caches, leader election, controllers.
+"""Run all parts in one TaskGroup: endpoints, caches, leader election, controllers.
 
 Order of starting: endpoints; caches, until every kind is listed; leadership or a share of the work, if that is wanted; then
 controllers and other parts that need it. A process that waits to lead has warm caches and takes over at once.
@@ -52,7 +52,7 @@ Witness = Callable[[Mapping[str, str]], Any]
 """Returns plain data about the objects that a query asks for (`runtime.traces.SELECTORS`)."""
 GRACE_PERIOD = 30.0
 RESYNC = 600.0
-"""Seconds after which every object is looked at again though nothing happened, unless told otherwise."""
+"""Seconds after which every object is reconciled again without an event, by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,58 +61,58 @@ class Options:
 
     component: str = "clusterwright"
     namespace: str = ""
-    """Watch only this namespace; empty: all."""
+    """The only watched namespace; empty: all."""
     watch_filter: str = ""
     """Reconcile only objects whose watch-filter label has this value; empty: all."""
     qps: float = 0.0
-    """Requests per second to the API server in the long run; 0: no limit."""
+    """Requests per second to the API server on average; 0: no limit."""
     burst: int = 100
     concurrency: dict[str, int] = field(default_factory=dict)
-    """Passes at once, by controller; others use their own default."""
+    """The number of concurrent passes, by controller; others use their own default."""
     reconcile_deadline: float = DEADLINE
     backoff: Backoff = field(default_factory=Backoff)
     resync: float = RESYNC
-    """Seconds after which every object is looked at again though nothing happened; 0: never."""
+    """Seconds after which every object is reconciled again without an event; 0: never."""
     leader_election: ObjectKey | None = None
     """The Lease; None: this process is the only one."""
     identity: str = ""
     lease_times: LeaseTimes = field(default_factory=LeaseTimes)
     shards: ShardOptions | None = None
-    """With whom the work is shared; None: all of it is ours."""
+    """The settings for sharing the work; None: this process does all of it."""
     fence: Fence | None = None
-    """Closed whenever this process must not write; who makes transports shares it with them."""
+    """Closed whenever this process must not write; transports share it."""
     health_host: str = "127.0.0.1"
     health_port: int | None = None
-    """Where health and readiness are served; None: nowhere."""
+    """The port for health and readiness; None: they are not served."""
     health_insight: bool = True
-    """Whether metrics, traces and diagnosis are served there, too, if they have no place of their own."""
+    """Whether metrics, traces and diagnosis are served there, too, if they have no other address."""
     health_guarded: bool = True
-    """Whether the API server is asked about who asks for these there."""
+    """Whether callers of these are checked with the API server."""
     metrics: MetricsAddress | None = None
     grace_period: float = GRACE_PERIOD
-    """Seconds that passes have to finish when the process is told to stop."""
+    """Seconds that passes have to finish when the process is stopped."""
     tracing: bool = False
     freeze_caches: bool = False
-    """Take what is in memory after the first sync out of the garbage collector's sight: for long-lived processes."""
+    """Exclude the caches of the first sync from garbage collection: for long-lived processes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsAddress:
-    """Where metrics, traces and diagnosis are served."""
+    """The address of metrics, traces and diagnosis."""
 
     host: str
     port: int
     tls: ssl.SSLContext | None = None
-    """None: plain HTTP."""
+    """The certificate; None: plain HTTP."""
     is_guarded: bool = True
-    """Whether the API server is asked about every caller."""
+    """Whether every caller is checked with the API server."""
 
 
 class Manager:
     """One process's controllers on one API server.
 
-    `unfenced` reaches the same API server for requests that the fence must not hold up: leases, and questions about callers.
-    `lease_transport`, if there is one, renews leases on a thread of its own; it is closed in the end.
+    `unfenced` is a transport to the same API server for requests that the fence must not block: leases, and checks of callers.
+    `lease_transport`, if given, renews leases on a separate thread; it is closed at the end.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class Manager:
         self.controllers: list[Controller] = []
         self.features: Mapping[str, bool] = {}
         self.idle: dict[str, tuple[str, str]] = {}
-        """Controllers that are known but do not run, by name: their kind, and why."""
+        """Known controllers that do not run, by name: their kind, and why."""
         self._tracer = OpenTelemetryTracer(self.options.component) if self.options.tracing else NoTracer()
         self._parts: list[tuple[str, Callable[[], Awaitable[None]], bool]] = [("events", self.events.run, False)]
         self._elector: LeaderElector | None = None
@@ -166,9 +166,9 @@ class Manager:
         self._stop = asyncio.Event()
         self._started = False
         self.endpoints: Endpoints | None = None
-        """Where health is served."""
+        """The endpoints of health."""
         self.insight: Endpoints | None = None
-        """Where metrics are served, if not there."""
+        """The endpoints of metrics, if separate."""
         self._readiness: dict[str, Check] = {}
 
     def add_controller(
@@ -185,8 +185,8 @@ class Manager:
     ) -> Controller:
         """Return a controller of `kind`, started with the others. The watch filter applies to the kind and to every typed watch.
 
-        `look`: seconds after which its objects are looked at again, where that is sooner than the resync; for facts that no watch reports.
-        `everywhere`: it writes nothing and only learns, so that each of several processes that share the work has to learn everything.
+        `look`: seconds after which its objects are reconciled again, if that is sooner than the resync; for facts without a watch.
+        `everywhere`: it only reads, so that every process that shares the work runs it for all objects.
         """
         looks = [seconds for seconds in (look, self.options.resync) if seconds > 0]
         controller = Controller(
@@ -216,23 +216,23 @@ class Manager:
         return replace(watch, when=all_of(watch.when, has_watch_filter(self.options.watch_filter)))
 
     def add_part(self, name: str, run: Callable[[], Awaitable[None]], *, needs_leadership: bool = True) -> None:
-        """Anything else that runs as long as the manager does; if it ends with an error, so does the manager."""
+        """Add a function that runs as long as the manager; if it ends with an error, so does the manager."""
         self._parts.append((name, run, needs_leadership))
 
     def add_readiness(self, name: str, check: Check) -> None:
-        """Something else that must hold for this process to be ready; the check answers True, or what is missing."""
+        """Add a check of readiness; it returns True, or what is missing."""
         self._readiness[name] = check
 
     def add_witness(self, name: str, witness: Witness) -> None:
-        """Something else that `report` says, under this name."""
+        """Add a named part to `report`."""
         self._witnesses[name] = witness
 
     def holds(self, kind: GroupVersionKind, key: ObjectKey, raw: bytes) -> bool:
-        """Return whether an object is in the share of this process."""
+        """Return whether an object belongs to the share of this process."""
         return self._shards is None or self._shards.slot(kind, key, raw) in self._shards.held
 
     def when_shared(self, changed: Callable[[], None]) -> None:
-        """Call back whenever this process has another share of the work."""
+        """Call back whenever the share of this process changes."""
         if (shards := self._shards) is not None:
 
             async def lost(slots: frozenset[int]) -> None:
@@ -242,7 +242,7 @@ class Manager:
             shards.on_loss.append(lost)
 
     def when_given_up(self, tell: Callable[[Callable[[GroupVersionKind, ObjectKey], bool]], Awaitable[None]]) -> None:
-        """Have `tell` awaited before others may take over a share of ours, with a predicate: whether an object is of that share."""
+        """Await `tell` before other processes may take over a share of ours, with a predicate that selects its objects."""
         if (shards := self._shards) is None:
             return
 
@@ -266,16 +266,16 @@ class Manager:
             self.rights.answered(request, response.status, response.body)
 
     def report(self, query: Mapping[str, str]) -> Json:
-        """Return what is said of this process to those who explain; raises UnknownSelector.
+        """Return the report about this process; raises UnknownSelector.
 
-        Which controllers run, which do not and why, what they may not do, and of the objects that the query asks for: the decisions,
-        the errors in which their passes end, and how many others are ahead of them in the queues.
+        It lists the running controllers, those that do not run and why, missing permissions, and for the selected objects: the decisions,
+        the errors of their passes, and how many keys precede them in the queues.
         """
         traces = self.traces.selected(query) if query.get("only") != "now" else []
         return {**self.workings(query), "traces": traces, **{name: witness(query) for name, witness in self._witnesses.items()}}
 
     def workings(self, query: Mapping[str, str]) -> Json:
-        """Return the report without what was decided before."""
+        """Return the report without earlier decisions."""
         return {
             "features": dict(self.features),
             "controllers": {controller.name: controller.kind.__name__ for controller in self.controllers},
@@ -287,17 +287,17 @@ class Manager:
         }
 
     def stop(self) -> None:
-        """Ask `run` to come to an end."""
+        """Let `run` end."""
         self._stop.set()
 
     def _stands_still(self, right: Right) -> str:
         if right.verb in {"list", "watch"}:
             waiting = [c.name for c in self.controllers if right.resource in map(self._resource_name, c.kinds)]
             if not self._started:
-                return f"no controller begins before it is granted; {', '.join(waiting)} need it" if waiting else "waiting to begin"
-            return f"controllers that see no changes: {', '.join(waiting)}"
+                return f"no controller starts before it is granted; needed by {', '.join(waiting)}" if waiting else "waiting to start"
+            return f"controllers without changes from a watch: {', '.join(waiting)}"
         controller = bound_fields().get("controller", "")
-        return f"passes of {controller} that need it fail and are tried again" if controller else "what needs it is tried again"
+        return f"passes of {controller} that need it fail and are retried" if controller else "requests that need it are retried"
 
     def _resource_name(self, kind: Kind) -> str:
         found = self.rest.resources.peek(kind)
@@ -403,7 +403,7 @@ class Manager:
 
 
 class _Stopped(Exception):
-    """Unwinds the TaskGroup at the end of a graceful stop."""
+    """Ends the TaskGroup after a graceful stop."""
 
 
 async def _run_part(run: Callable[[], Awaitable[None]]) -> None:

@@ -1,4 +1,4 @@
-"""From a changed object to the keys that it concerns."""
+"""Map a changed object to keys."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ _Labels = tuple[str, ...]
 
 
 class _Metric:
-    """What all metrics have: a name, a help text, label names."""
+    """The common parts of all metrics: a name, a help text, label names."""
 
     type = ""
 
@@ -21,7 +21,7 @@ class _Metric:
         self.name, self.help, self.labels = name, help, tuple(labels)
 
     def lines(self) -> list[str]:
-        """Samples in exposition format."""
+        """Return samples in exposition format."""
         raise NotImplementedError
 
     def _sample(self, suffix: str, values: _Labels, number: float, more: str = "") -> str:
@@ -32,7 +32,7 @@ class _Metric:
 
 
 class Counter(_Metric):
-    """Only goes up."""
+    """A value that only grows."""
 
     type = "counter"
 
@@ -41,11 +41,11 @@ class Counter(_Metric):
         self._values: dict[_Labels, float] = {}
 
     def add(self, *labels: str, by: float = 1) -> None:
-        """Count."""
+        """Add to the count."""
         self._values[labels] = self._values.get(labels, 0) + by
 
     def remove(self, *labels: str) -> None:
-        """What was counted is no more."""
+        """Remove a series whose subject is gone."""
         self._values.pop(labels, None)
 
     def value(self, *labels: str) -> float:
@@ -57,12 +57,12 @@ class Counter(_Metric):
         return sum(self._values.values())
 
     def lines(self) -> list[str]:
-        """Samples in exposition format."""
+        """Return samples in exposition format."""
         return [self._sample("", labels, value) for labels, value in sorted(self._values.items())]
 
 
 class Gauge(_Metric):
-    """Goes up and down; or is read when it is asked for."""
+    """A value that goes up and down, set or computed on demand."""
 
     type = "gauge"
 
@@ -71,20 +71,20 @@ class Gauge(_Metric):
         self._values: dict[_Labels, float | Callable[[], float]] = {}
 
     def set(self, value: float | Callable[[], float], *labels: str) -> None:
-        """The value, or the function that tells it."""
+        """Set the value, or the function that returns it."""
         self._values[labels] = value
 
     def remove(self, *labels: str) -> None:
-        """What was measured is no more."""
+        """Remove a series whose subject is gone."""
         self._values.pop(labels, None)
 
     def value(self, *labels: str) -> float:
-        """Return the value now."""
+        """Return the current value."""
         found = self._values.get(labels, 0)
         return found() if callable(found) else found
 
     def lines(self) -> list[str]:
-        """Samples in exposition format."""
+        """Return samples in exposition format."""
         return [self._sample("", labels, self.value(*labels)) for labels in sorted(self._values)]
 
 
@@ -109,11 +109,11 @@ class Histogram(_Metric):
         self._sums[labels] += value
 
     def count(self, *labels: str) -> int:
-        """Return how many observations there were."""
+        """Return the number of observations."""
         return sum(self._counts.get(labels, ()))
 
     def lines(self) -> list[str]:
-        """Samples in exposition format."""
+        """Return samples in exposition format."""
         lines: list[str] = []
         for labels, counts in sorted(self._counts.items()):
             running = 0
@@ -134,7 +134,7 @@ class Registry:
         self._metrics: dict[str, _Metric] = {}
 
     def add(self, metric: M) -> M:
-        """Register; the metric of the same name and type if there is one already."""
+        """Register a metric; return an existing one of the same name and type."""
         present = self._metrics.setdefault(metric.name, metric)
         if type(present) is not type(metric) or present.labels != metric.labels:
             raise ValueError(f"metric {metric.name} is registered as another type")
@@ -149,7 +149,7 @@ class Registry:
 
 
 class RuntimeMetrics:
-    """What the runtime itself measures; names as controller-runtime and client-go use them, so that dashboards fit."""
+    """The runtime's own metrics; names are those of controller-runtime and client-go, so that dashboards fit."""
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
@@ -173,7 +173,7 @@ class RuntimeMetrics:
             Counter("controller_runtime_terminal_reconcile_errors_total", "Total number of terminal reconciliation errors", ["controller"])
         )
         self.panics = registry.add(
-            Counter("controller_runtime_reconcile_panics_total", "Reconciliations that failed with an unforeseen exception", ["controller"])
+            Counter("controller_runtime_reconcile_panics_total", "Reconciliations that failed with an unexpected exception", ["controller"])
         )
         self.timeouts = registry.add(
             Counter("controller_runtime_reconcile_timeouts_total", "Reconciliations cut off by their deadline", ["controller"])

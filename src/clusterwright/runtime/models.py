@@ -1,4 +1,4 @@
-"""Between bytes and models: the one place where this package meets the scheme and the codec of `api`."""
+"""Convert between bytes and models: the only place in this package that uses the scheme and the codec of `api`."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _READ_AS_JSON: Final = {
         Resource(GroupVersionKind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding"), "clusterrolebindings", False),
     )
 }
-"""Built-in kinds that we read and write without a model."""
+"""Built-in kinds that are read and written without a model."""
 
 
 def known_resource(gvk: GroupVersionKind) -> Resource | None:
-    """Return the resource of a kind that no API server need be asked for."""
+    """Return the resource of a kind without a request to an API server."""
     return SCHEME.by_gvk(gvk) or _READ_AS_JSON.get(gvk)
 
 
 def decode(kind: Any, raw: bytes | msgspec.Raw) -> Any:
-    """Return the projection of `raw`: of a typed class (raises codec.DecodeError), or Unstructured for a GroupVersionKind."""
+    """Return the decoded `raw`: of a typed class (raises codec.DecodeError), or Unstructured for a GroupVersionKind."""
     if isinstance(kind, GroupVersionKind):
         try:
             json = msgspec.json.decode(raw, type=dict[str, Any])
         except UNREADABLE as error:
-            raise ConnectionFailed(f"the answer is no {kind.kind}: it may not be an API server's") from error
+            raise ConnectionFailed(f"the answer is not a {kind.kind}: the peer may not be an API server") from error
         # items of a list of built-in kinds do not repeat their kind
         json.setdefault("apiVersion", kind.api_version)
         json.setdefault("kind", kind.kind)
@@ -48,14 +48,14 @@ def decode(kind: Any, raw: bytes | msgspec.Raw) -> Any:
 
 
 def to_json(obj: Object | Json) -> Json:
-    """Return the JSON to be sent for an object; always with apiVersion and kind."""
+    """Return the JSON to send for an object; always with apiVersion and kind."""
     if isinstance(obj, dict):
         return obj
     return codec.to_json(obj)
 
 
 def merge_patch(raw: Json, before: Object, after: Object) -> Json:
-    """Return the merge patch that turns `before`, the projection of `raw`, into `after`, and touches nothing else."""
+    """Return the merge patch that turns `before`, the model of `raw`, into `after`, and touches nothing else."""
     return overlay.merge_patch(raw, codec.to_json(before), codec.to_json(after))
 
 
@@ -66,7 +66,7 @@ def status_type(cls: type[Object]) -> Any:
 
 
 def conditions_of(obj: Object) -> tuple[Condition, ...]:
-    """`status.conditions` of a typed object."""
+    """Return `status.conditions` of a typed object."""
     return tuple(getattr(getattr(obj, "status", None), "conditions", ()) or ())
 
 

@@ -1,4 +1,4 @@
-"""Writes of ours that a watch has not shown yet, found by key and by label. While much is written they are many, and every list asks."""
+"""Own writes that a watch has not shown yet, indexed by key and by label, because there may be many and every list needs them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from clusterwright.runtime.indexes import Index, of_label
 
 @dataclass(slots=True)
 class Own:
-    """The outcome of a write of ours that the watch has not shown yet. `entry` None: we deleted it."""
+    """The outcome of an own write that the watch has not shown yet. `entry` None: we deleted it."""
 
     uid: str
     resource_version: str
     entry: Entry | None
     lists: int
-    """How many lists had begun when it was written: a list that began later knows of it."""
+    """The number of lists begun before the write: a later list includes it."""
 
 
 class OwnWrites:
@@ -33,24 +33,24 @@ class OwnWrites:
         return key in self._by_key
 
     def get(self, key: ObjectKey) -> Own | None:
-        """Return what became of the object."""
+        """Return the write of an object."""
         return self._by_key.get(key)
 
     def put(self, key: ObjectKey, own: Own) -> None:
-        """Keep it, instead of an earlier one."""
+        """Keep the write, instead of an earlier one."""
         self.drop(key)
         self._by_key[key] = own
         if own.entry is not None:
             self._labels.add(own.entry)
 
     def drop(self, key: ObjectKey) -> None:
-        """The watch has shown it."""
+        """Drop a write that the watch has shown."""
         own = self._by_key.pop(key, None)
         if own is not None and own.entry is not None:
             self._labels.remove(own.entry)
 
     def drop_where(self, is_shown: Callable[[ObjectKey, Own], bool]) -> None:
-        """The watch has shown these."""
+        """Drop all writes that the watch has shown."""
         for key in [key for key, own in self._by_key.items() if is_shown(key, own)]:
             self.drop(key)
 

@@ -3,9 +3,9 @@
     main      spec and metadata; locked only when it replaces a list, which others may have changed meanwhile
     status    the status diff and both condition lists together; locked only when conditions changed
 
-A diff leaves alone what this pass did not change, so that fields we have no model for, and fields that others
-changed meanwhile, survive. Our change is laid over the newest state that is at hand, and where a lock fails, over the one that is read
-again: three-way for conditions (owned types win, others conflict), finalizers and ownerReferences. No difference, no request.
+A diff leaves fields alone that this pass did not change, so that unknown fields, and fields that others changed meanwhile, survive. The
+change is applied to the newest known state and, after a conflict, to the state that is read again: three-way for conditions (owned types
+win, others conflict), finalizers and ownerReferences. No difference, no request.
 
 Order: main, then status; but when a finalizer was taken away, status first, because the object may be gone after that.
 """
@@ -39,7 +39,7 @@ _MERGED_LISTS = {"finalizers": "", "ownerReferences": "uid"}
 
 @dataclass(slots=True)
 class _Latest:
-    """The newest state of the object that this patch knows: as read, as answered, or as read again."""
+    """The newest known state of the object: as read, as answered, or as read again."""
 
     json: Json
 
@@ -49,7 +49,7 @@ class _Latest:
 
 
 class Patcher:
-    """Writes what a reconcile concluded. One per controller."""
+    """Writes the result of a pass. One per controller."""
 
     def __init__(self, client: Client, clock: Clock, random: Random | None = None) -> None:
         self._client = client
@@ -65,12 +65,11 @@ class Patcher:
         owned_v1beta1_conditions: Collection[str] = (),
         observed_generation: bool = False,
     ) -> Unstructured | None:
-        """Make the object as read become `after`; the object as last answered, or None if nothing was sent or it is gone.
+        """Change the object as read to `after`; return the last answer, or None if nothing was sent or the object is gone.
 
-        `observed_generation`: also move `status.observedGeneration`; alone it is no reason for a request. It becomes the generation that
-        our write of the spec has made, if the spec is what we left; else the one that was read. Both requests are attempted; what failed is
-        raised at the end (two failures as an ExceptionGroup). NotFound is success for an object that is being deleted and has no finalizers
-        left.
+        `observed_generation`: also set `status.observedGeneration`, which alone causes no request. It becomes the generation of our own
+        write of the spec, if the spec is unchanged since; else the one that was read. Both requests are attempted; what failed is raised at
+        the end (two failures as an ExceptionGroup). NotFound is success for an object that is being deleted and has no finalizers left.
         """
         before = original.object
         if after == before:
@@ -112,7 +111,7 @@ class Patcher:
 
 @dataclass(slots=True)
 class _Work:
-    """One patch under way."""
+    """One running patch."""
 
     client: Client
     clock: Clock
@@ -126,7 +125,7 @@ class _Work:
     answer: Unstructured | None = None
 
     async def main(self, diff: Json, before: Object, after: Object) -> None:
-        """Spec and metadata."""
+        """Patch spec and metadata."""
         if not diff:
             return
         metadata = diff.get("metadata") or {}
@@ -150,10 +149,10 @@ class _Work:
             await self._read_again()
 
     def tell_generation(self, diff: Json, before: T, after: T, ours: Collection[str]) -> T:
-        """Say in the status `diff` which generation the pass speaks for: the one that was read, or that our write of the spec has made.
+        """Set the observed generation in the status `diff`: the one that was read, or that of our own write of the spec.
 
-        The latter if the spec is what we left; then `ours`, the conditions of the pass, say so, too, in the object returned. Else the next
-        pass would have to write all of it again, for that generation.
+        The latter if the spec is unchanged since; then `ours`, the conditions of the pass, get it too. Otherwise the next pass would have
+        to write all of it again, for that generation.
         """
         generation, made = before.metadata.generation, int((self.latest.json.get("metadata") or {}).get("generation") or 0)
         if made != generation and self._is_spec(after):
@@ -164,11 +163,11 @@ class _Work:
         return after
 
     def _is_spec(self, after: Object) -> bool:
-        """Return whether the spec is what we left."""
+        """Return whether the spec is unchanged since our write."""
         return bool(models.decode(self.kind, msgspec.json.encode(self.latest.json)).spec == getattr(after, "spec", None))
 
     async def status(self, diff: Json, conditions: ConditionChange | None) -> None:
-        """The status diff with both condition lists."""
+        """Patch the status, with both condition lists."""
         for attempt in range(1, _MAX_TRIES + 1):
             locked = False
             try:
@@ -198,9 +197,9 @@ class _Work:
         self.answer, self.latest.json = answer, dict(answer.json)
 
     def _catch_up(self, patch: Json) -> None:
-        """Take over what others of this process have written since the object was read, so that the lock need not fail to tell us.
+        """Continue from newer writes of this process to the object, which avoids a conflict.
 
-        Not if they changed a list that `patch` replaces: it was made from what we read.
+        Not if they changed a list that `patch` replaces: the patch was computed from the older list.
         """
         known = self.client.known(self.kind, self.key)
         if known is None or known is self.raw:
@@ -219,11 +218,11 @@ class _Work:
 
     def _check_identity(self, found: Unstructured) -> None:
         if self.uid and found.at("metadata", "uid") != self.uid:
-            raise NotFound(f"{self.kind.__name__} {self.key} was deleted, and another one has its name")
+            raise NotFound(f"{self.kind.__name__} {self.key} was deleted, and a new object has its name")
 
 
 def _merge_list(before: Sequence[Any], after: Sequence[Any], latest: Sequence[Any], by: str) -> list[Any]:
-    """Our change from `before` to `after`, laid over `latest`; items keep unknown fields and their order."""
+    """Return our change from `before` to `after`, applied to `latest`; items keep unknown fields and their order."""
 
     def identity(item: Any) -> Any:
         return item.get(by) if by and isinstance(item, Mapping) else item
@@ -253,7 +252,7 @@ def _has_list(value: Any) -> bool:
 
 
 def _lists_stand(patch: Any, before: Any, now: Any) -> bool:
-    """Return whether all lists that the patch replaces are still what they were."""
+    """Return whether all lists that the patch replaces are unchanged."""
     if not isinstance(patch, Mapping):
         return not isinstance(patch, list) or before == now
     was, has = (value if isinstance(value, Mapping) else {} for value in (before, now))
@@ -273,7 +272,7 @@ def _drop(tree: Json, path: Sequence[str]) -> None:
 
 
 def _prune(tree: Json) -> None:
-    """Remove objects that say nothing: an empty wrapper is no reason for a request."""
+    """Remove empty objects: an empty wrapper does not justify a request."""
     for name, value in list(tree.items()):
         if isinstance(value, dict):
             _prune(value)

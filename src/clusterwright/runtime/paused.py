@@ -24,7 +24,7 @@ T = TypeVar("T", bound=Object)
 
 @dataclass(frozen=True, slots=True)
 class PauseView:
-    """What decides whether an object of a kind must be left alone."""
+    """The facts that decide whether an object of a kind must be left alone."""
 
     kind: str
     cluster_paused: bool
@@ -57,7 +57,7 @@ PAUSE: Table[PauseView] = Table(
 
 @dataclass(frozen=True, slots=True)
 class PauseCheck(Generic[T]):
-    """What the check found. `object` goes on into the pass, with the condition as it must be.
+    """The result of the check. The pass continues with `object`, which has the right condition.
 
     Python 3.11: call PauseCheck(...), never PauseCheck[X](...).
     """
@@ -65,7 +65,7 @@ class PauseCheck(Generic[T]):
     object: T
     is_paused: bool
     is_news: bool
-    """Whether the object says otherwise, or nothing yet. A newer generation alone does not count."""
+    """Whether the condition's status changes. A newer generation alone does not count."""
 
     @property
     def row(self) -> str:
@@ -74,7 +74,7 @@ class PauseCheck(Generic[T]):
 
 
 async def ensure_paused_condition(patcher: Patcher, clock: Clock, original: Original[T], *, cluster_paused: bool) -> PauseCheck[T]:
-    """Bring the condition up to date: at once if the object is paused, because the pass ends then; else for the patch at its end."""
+    """Update the condition: at once if the object is paused, because the pass ends then; else in the patch at its end."""
     obj = original.object
     old = get(conditions_of(obj), PAUSED)
     wanted = paused_condition(obj, cluster_paused=cluster_paused)
@@ -92,7 +92,7 @@ def is_paused(obj: Any, *, cluster_paused: bool) -> bool:
 
 
 def paused_condition(obj: Object, *, cluster_paused: bool) -> Condition:
-    """Return what the condition must say."""
+    """Return the right condition."""
     said = PAUSE.decide(PauseView(obj.kind, cluster_paused, PAUSED_ANNOTATION in obj.metadata.annotations)).outcome
     assert said is not None
     return Condition(type=PAUSED, status=said.status, reason=said.reason, message=said.message)

@@ -1,4 +1,4 @@
-"""A port of a Pod through its API server: the client's side of port-forward, on a SPDY session that a WebSocket or HTTP carries."""
+"""The client's side of port-forward: a port of a Pod, on a SPDY session over a WebSocket or HTTP."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from clusterwright.streams.spdy import SpdyError
 
 TUNNEL: Final = spdy.TUNNEL
 _ERROR_WITHIN: Final = 2.0
-"""Seconds that the reason of an end may take to follow it."""
+"""How many seconds the reason for a closed stream may arrive after it."""
 _MAX_REASON: Final = 2 * 1024
 _MAX_HEAD: Final = 64 * 1024
 _MAX_BODY: Final = 64 * 1024
 
 
 class ForwardedPort:
-    """One port as a Duplex of bytes. What the far end reports as an error is a ConnectionRefusedError."""
+    """One port as a Duplex of bytes. An error of the far end is a ConnectionRefusedError."""
 
     def __init__(self, carrier: Duplex) -> None:
         self._session = Session(carrier, is_server=False)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def open(self, port: int) -> None:
-        """Ask for the port; whether anything listens there is told later."""
+        """Open the port; whether anything listens there is known only later."""
         headers = {"port": str(port), "requestid": "0"}
         self._errors = await self._session.open({"streamtype": "error", **headers}, last=True)
         self._data = await self._session.open({"streamtype": "data", **headers})
@@ -85,7 +85,7 @@ class ForwardedPort:
 
 
 async def open_port(carrier: Duplex, port: int) -> ForwardedPort:
-    """Return a port, on a stream that carries a SPDY session to whoever serves the Pod's ports."""
+    """Return a port, on a stream that carries a SPDY session to the server of the Pod's ports."""
     forwarded = ForwardedPort(carrier)
     try:
         await forwarded.open(port)
@@ -96,9 +96,9 @@ async def open_port(carrier: Duplex, port: int) -> ForwardedPort:
 
 
 async def upgrade(url: URL, headers: Iterable[tuple[str, str]], context: ssl.SSLContext | None, server_name: str) -> Duplex:
-    """Return a stream for a SPDY session by HTTP/1.1's Upgrade, on a connection of its own.
+    """Return a stream for a SPDY session by HTTP/1.1's Upgrade, on a new connection.
 
-    Raises OSError where there is none, and the error that the API server's refusal means.
+    Raises OSError if there is none, and the error of the API server's refusal.
     """
     lines = [f"POST {url.raw_path_qs} HTTP/1.1", f"Host: {url.authority}", *(f"{name}: {value}" for name, value in headers)]
     lines += [
@@ -132,17 +132,17 @@ async def _head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
-        raise ConnectionFailed("the answer to the request for an upgrade is no HTTP/1.1 response") from error
+        raise ConnectionFailed("the answer to the upgrade request is not an HTTP/1.1 response") from error
     first, *lines = head.decode("latin-1").split("\r\n")
     parts = first.split(" ", 2)
     if len(head) > _MAX_HEAD or len(parts) < 2 or not parts[0].startswith("HTTP/1.") or re.fullmatch("[0-9]{3}", parts[1]) is None:
-        raise ConnectionFailed("the answer to the request for an upgrade is no HTTP/1.1 response")
+        raise ConnectionFailed("the answer to the upgrade request is not an HTTP/1.1 response")
     headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
     return int(parts[1]), headers
 
 
 async def _body(reader: asyncio.StreamReader, headers: dict[str, str]) -> bytes:
-    """Return what a refusal says, as far as it says how long it is; a Status is short."""
+    """Return the body of a refusal, if its length is given; a Status is short."""
     length = headers.get("content-length", "")
     try:
         return await reader.readexactly(min(int(length), _MAX_BODY)) if re.fullmatch("[0-9]{1,18}", length) else b""

@@ -1,4 +1,4 @@
-"""Which changes count. A predicate is asked with the old and the new object, None where there is none."""
+"""Predicates of changes. Each is called with the old and the new object, None if there is none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clusterwright.runtime.reconcile import Predicate
 
 
 def all_of(*predicates: Predicate | None) -> Predicate | None:
-    """Return all of those that are given; None where there are none, so that nothing need be decoded."""
+    """Return a predicate that requires all of these; None for none, so that nothing need be decoded."""
     given = tuple(predicate for predicate in predicates if predicate is not None)
     if len(given) < 2:
         return given[0] if given else None
@@ -19,12 +19,12 @@ def all_of(*predicates: Predicate | None) -> Predicate | None:
 
 
 def any_of(*predicates: Predicate) -> Predicate:
-    """At least one of them."""
+    """Return a predicate that requires at least one of these."""
     return lambda old, new: any(predicate(old, new) for predicate in predicates)
 
 
 def has_watch_filter(value: str) -> Predicate | None:
-    """Return the object carries the watch-filter label with this value; no value, no filter."""
+    """Return a predicate of objects whose watch-filter label has this value; without a value, None."""
     if not value:
         return None
     return lambda old, new: any(obj is not None and obj.metadata.labels.get(WATCH_FILTER_LABEL) == value for obj in (old, new))
@@ -32,7 +32,7 @@ def has_watch_filter(value: str) -> Predicate | None:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A predicate: the facts of an object are different now. An object that appears always counts, one that goes if `going` says so."""
+    """A predicate: the facts of an object differ. A new object always counts, a deleted one if `going`."""
 
     facts: Callable[[Any], Any]
     going: bool = True
@@ -45,12 +45,12 @@ class Changed:
 
 
 def changed(facts: Callable[[Any], Any]) -> Changed:
-    """Count objects that appear, go, or have other facts than before."""
+    """Count objects that appear, go, or have changed facts."""
     return Changed(facts)
 
 
 def appeared_or_changed(facts: Callable[[Any], Any]) -> Changed:
-    """Count objects that appear or have other facts than before; an object that goes does not count."""
+    """Count objects that appear or have changed facts; an object that goes does not count."""
     return Changed(facts, going=False)
 
 
@@ -60,4 +60,4 @@ def gone(old: Any | None, new: Any | None) -> bool:
 
 
 resource_version_changed: Predicate = changed(lambda obj: obj.metadata.resource_version)
-"""Drops events that tell nothing new."""
+"""A predicate that drops events without a change."""

@@ -1,4 +1,4 @@
-"""The contract between a controller and the code that decides: a name in, a result out."""
+"""The contract between a controller and the deciding code: a name in, a result out."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from clusterwright.runtime.client import Reader
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """When to look again if nothing changes before. Make it by `await_change`, `after` or `soonest`."""
+    """When to reconcile again without an event. Create it by `await_change`, `after` or `soonest`."""
 
     requeue_after: timedelta | None = None
 
     @staticmethod
     def await_change() -> Result:
-        """Only a watch event brings us back."""
+        """Return a result that waits for a watch event."""
         return _AWAIT_CHANGE
 
     @staticmethod
     def after(delay: timedelta) -> Result:
-        """Come back after `delay`, as a net below the watches."""
+        """Return a result that requeues after `delay`, in case a watch misses an event."""
         return Result(delay)
 
     @staticmethod
     def soonest(*votes: timedelta | None) -> Result:
-        """Return the soonest of the requeue votes that were cast; zero and None are no votes."""
+        """Return the soonest of the requeue votes; zero and None are not votes."""
         cast = [v for v in votes if v]
         return Result(min(cast)) if cast else _AWAIT_CHANGE
 
@@ -38,31 +38,31 @@ _AWAIT_CHANGE = Result()
 
 
 class Reconciler(Protocol):
-    """Brings one object nearer to its spec. Never two at once for one key; any exception means: again, with backoff."""
+    """Reconciles one object. Passes of one key never overlap; any exception causes a retry with backoff."""
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """Run one pass."""
 
 
 Mapper = Callable[[Any, Reader], Awaitable[Sequence[ObjectKey]]]
-"""Which requests an object (typed for a typed watch, else Unstructured) stands for. Called for old and new state.
+"""Returns the requests for an object (typed for a typed watch, else Unstructured). Called with the old and the new state.
 
-What it is given is everybody's: it may not be changed. So for predicates.
+The object is shared and must not be changed. The same holds for predicates.
 """
 
 Predicate = Callable[[Any | None, Any | None], bool]
-"""Whether a change counts: (old, new), None where the object was or is not there."""
+"""Returns whether a change counts: (old, new), None if the object did not or does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Changes of `kind` that pass `when` wake the keys that `map` names.
+    """Changes of `kind` that pass `when` queue the keys that `map` returns.
 
-    `settle`: seconds to wait for more of them first. Changes of what an object is made of come in bursts; one pass that sees them all
-    writes once. Objects that go, and whatever else wakes the key, do not wait.
+    `settle`: seconds to wait for more of them first. Changes of an object's parts come in bursts; one pass that sees them all writes once.
+    Deleted objects, and other events for the key, do not wait.
 
-    A pass holds the facts that `when` compares, or the whole object where every change counts. `why` says what a change means to a
-    pass that holds neither; a test over all controllers asks for it.
+    A snapshot holds the facts that `when` compares, or the whole object if every change counts. `why` explains a watch where it holds
+    neither; a test over all controllers requires it.
     """
 
     kind: type[Object] | GroupVersionKind

@@ -1,8 +1,8 @@
-"""Writes that a pass leaves for a moment, so that the next pass over the same object may replace them.
+"""Delayed writes of a pass, which the next pass over the same object may replace.
 
-An object that comes up says at every step what it waits for and how many of its parts are there, many times in a second, and nobody
-acts on that. So a pass that has only such a report to write leaves it here. It is sent after DELAY. The next pass over the key replaces it
-or, when it has a real change to write, sends everything at once. LIMIT after the first report it is sent whatever comes.
+An object that comes up changes its messages and counts at every step, many times a second, and no controller acts on those. So a pass whose
+only write is such a report leaves it here. It is sent after DELAY. The next pass over the key replaces it or, if it has a real change to
+write, sends everything at once. LIMIT after the first report it is sent in any case.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from clusterwright.runtime.reconcile import Reconciler, Result
 
 DELAY: Final = 0.5
 LIMIT: Final = 1.0
-"""Seconds after which the oldest report of a key is sent, although passes go on to replace it."""
+"""Seconds after which the oldest report of a key is sent, even if passes keep replacing it."""
 _EARLY: Final = 0.001  # a timer may ring that much before its time
 
 Report = Callable[[], Awaitable[object]]
-"""Sends one write. What it cannot do, it raises; NotFound means that there is nobody left to write it to."""
+"""Sends one write. It raises failures; NotFound means that the object to write is gone."""
 
 _TOLD: Final = frozenset({"observed_generation"})
 """Fields of a status that only follow others."""
@@ -33,7 +33,7 @@ _TOLD: Final = frozenset({"observed_generation"})
 def is_report(before: Object, after: Object) -> bool:
     """Return whether a change is only a report: counts, reasons, messages, and conditions that were not True and are not.
 
-    A condition that becomes True or ceases to be, any other field of the status, and whatever is outside of the status are real changes.
+    A condition that becomes True or stops being True, and any other field inside or outside the status, are real changes.
     """
     if any(getattr(before, name) != getattr(after, name) for name in before.__struct_fields__ if name != "status"):
         return False
@@ -42,7 +42,10 @@ def is_report(before: Object, after: Object) -> bool:
 
 
 def _facts(value: Any) -> Any:
-    """Return what others may act on: everything but counts, and of conditions the types of those that are True. Empty is as absent."""
+    """Return the facts that other controllers may act on: everything except counts, and only the types of True conditions.
+
+    Empty equals absent.
+    """
     if isinstance(value, tuple):
         return tuple(map(_facts, value))
     if not isinstance(value, msgspec.Struct):
@@ -65,25 +68,25 @@ def _facts(value: Any) -> Any:
 class _Left:
     reports: tuple[Report, ...]
     since: float
-    """When the oldest report was left that nothing has been sent since."""
+    """When the oldest unsent report was left."""
     at: float
     """When these were left."""
 
 
 class Reports:
-    """The writes that the passes of one controller left, by the key of the pass. A pass and a sending of one key never run at once."""
+    """The delayed writes of one controller, by the key of the pass. Passes and sendings of one key never overlap."""
 
     def __init__(self) -> None:
         self._left: dict[ObjectKey, _Left] = {}
 
     def leave(self, key: ObjectKey, reports: Sequence[Report] = ()) -> None:
-        """Replace what earlier passes left. Without reports there is nothing left to be sent."""
+        """Replace the writes that earlier passes left. Without reports, nothing is left to send."""
         before, now = self._left.pop(key, None), asyncio.get_running_loop().time()
         if reports:
             self._left[key] = _Left(tuple(reports), now if before is None else before.since, now)
 
     def wait(self, key: ObjectKey) -> float | None:
-        """Return the seconds until what is left must be sent; None: nothing is left."""
+        """Return the seconds until the writes must be sent; None: there are none."""
         left = self._left.get(key)
         if left is None:
             return None
@@ -91,7 +94,7 @@ class Reports:
         return wait if wait > _EARLY else 0.0
 
     async def send(self, key: ObjectKey) -> None:
-        """Send what is left. All of it is attempted; raises what failed, several failures as an ExceptionGroup."""
+        """Send the writes. All are attempted; raises the failures, several as an ExceptionGroup."""
         left = self._left.pop(key, None)
         errors: list[Exception] = []
         for report in left.reports if left is not None else ():
@@ -107,7 +110,7 @@ class Reports:
             raise ExceptionGroup(f"failed to report on {key}", errors)
 
     async def complete(self, reconciler: Reconciler, key: ObjectKey) -> Result:
-        """Run a pass and send what it leaves: as a controller does, where no other pass comes between."""
+        """Run a pass and send its delayed writes, like a controller without another pass in between."""
         try:
             return await reconciler.reconcile(key)
         finally:
@@ -115,5 +118,5 @@ class Reports:
 
     @property
     def keys(self) -> tuple[ObjectKey, ...]:
-        """The keys for which something is left."""
+        """The keys with delayed writes."""
         return tuple(self._left)

@@ -1,4 +1,4 @@
-"""Which REST path serves a kind: from the scheme where we have a model, else from the API server's discovery."""
+"""Find the REST path of a kind: from the scheme if it has a model, else from the API server's discovery."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Lookup = Callable[[GroupVersionKind], Resource | None]
 
 
 class Resources:
-    """Resolves kinds to resources and remembers the answers; a kind that is not served is asked for again next time."""
+    """Resolves kinds to resources and caches the answers; an unserved kind is requested again next time."""
 
     def __init__(self, fetch: Callable[[str], Awaitable[bytes]], known: Lookup) -> None:
         self._fetch = fetch
@@ -36,16 +36,16 @@ class Resources:
         self._found: dict[GroupVersionKind, Resource] = {}
 
     def peek(self, kind: Kind) -> Resource | None:
-        """The resource if no request is needed to tell it."""
+        """Return the resource if that needs no request."""
         gvk = gvk_of(kind)
         return self._found.get(gvk) or self._known(gvk)
 
     async def of(self, kind: Kind) -> Resource:
-        """Return the resource that serves the kind; raises NoKindMatch where the API server has none."""
+        """Return the resource of the kind; raises NoKindMatch if the API server does not serve it."""
         return self.peek(kind) or await self._discover(gvk_of(kind))
 
     def forget(self, gvk: GroupVersionKind) -> None:
-        """Ask again next time: the API server does not serve it where it did."""
+        """Drop the cached resource: the API server no longer serves it there."""
         self._found.pop(gvk, None)
 
     async def _discover(self, gvk: GroupVersionKind) -> Resource:
@@ -64,12 +64,12 @@ class Resources:
 
 
 def no_kind_match(gvk: GroupVersionKind) -> NoKindMatch:
-    """Return the error for a kind that the API server does not serve: never to be taken for a missing object."""
+    """Return the error for a kind that the API server does not serve: different from a missing object."""
     return NoKindMatch(f'no matches for kind "{gvk.kind}" in version "{gvk.api_version}"')
 
 
 def gvk_of_json(obj: Any) -> GroupVersionKind:
-    """Return the kind that an object says it is; raises ValueError if it does not."""
+    """Return the kind in an object's JSON; raises ValueError if there is none."""
     if not obj.get("kind") or not obj.get("apiVersion"):
-        raise ValueError("an object to be written must name its apiVersion and kind")
+        raise ValueError("an object to write must have apiVersion and kind")
     return GroupVersionKind.of(str(obj["apiVersion"]), str(obj["kind"]))

@@ -1,4 +1,4 @@
-"""The client that asks the API server every time, over any transport: HTTP to a kube-apiserver, or a call in this process.
+"""The client without a cache, over any transport: HTTP to a kube-apiserver, or a call in this process.
 
 It turns kinds into paths, answers into objects and failures into the tree of `errors`. It holds no objects: see `cache`.
 """
@@ -39,7 +39,7 @@ class _ListMeta(msgspec.Struct, rename={"resource_version": "resourceVersion", "
 
 
 class Page(msgspec.Struct):
-    """One page of a list, its items still bytes (views into the page: copy what is kept)."""
+    """One page of a list, with items as bytes (views into the page: copy what is kept)."""
 
     metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
     items: list[msgspec.Raw] | None = None
@@ -47,28 +47,28 @@ class Page(msgspec.Struct):
 
 _PAGE = msgspec.json.Decoder(Page)
 _MOST_PAGES: Final = 20_000
-"""Of one list: ten million objects."""
+"""The most pages of one list: ten million objects."""
 
 
 class Pages:
-    """The `continue` tokens of one list, so that it ends whatever the server answers."""
+    """The `continue` tokens of one list; they guarantee that it ends, whatever the server answers."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._tokens: set[str] = set()
 
     def after(self, page: Page) -> str:
-        """Return the token for the page after this one, empty if it is the last; raises ServerError for a list without end."""
+        """Return the token for the next page, empty if this is the last; raises ServerError for an endless list."""
         token = page.metadata.continue_
         if token and (token in self._tokens or len(self._tokens) >= _MOST_PAGES):
             fault = "repeats a continue token" if token in self._tokens else f"has more than {_MOST_PAGES} pages"
-            raise ServerError(f"GET {self._path}: the API server's list does not end, as it {fault}; its answers cannot be used")
+            raise ServerError(f"GET {self._path}: the API server's list does not end: it {fault}")
         self._tokens.add(token)
         return token
 
 
 class _Owned(msgspec.Struct):
-    """The little that a filter by owner has to know."""
+    """The fields that a filter by owner needs."""
 
     class Meta(msgspec.Struct, rename="camel"):
         owner_references: tuple[OwnerReference, ...] = ()
@@ -94,7 +94,7 @@ def selector(labels: str | Mapping[str, str]) -> str:
 
 
 def is_owned_by(raw: bytes | msgspec.Raw, uid: str) -> bool:
-    """Return whether the object has an ownerReference of this uid."""
+    """Return whether the object has an ownerReference of this UID."""
     try:
         return any(reference.uid == uid for reference in _OWNED.decode(raw).metadata.owner_references)
     except UNREADABLE:
@@ -102,24 +102,24 @@ def is_owned_by(raw: bytes | msgspec.Raw, uid: str) -> bool:
 
 
 class WriteObserver(Protocol):
-    """Is told of every write, so that a cache need not wait for its own events."""
+    """Is called for every write, so that a cache need not wait for its own events."""
 
     def begins(self, gvk: GroupVersionKind) -> int:
-        """A write is about to be sent; what this answers is handed to `wrote`."""
+        """Handle a write that is about to be sent; the result is passed to `wrote`."""
 
     def wrote(self, gvk: GroupVersionKind, key: ObjectKey, body: bytes, *, deleted: bool, began: int) -> None:
-        """The API server acknowledged a write with `body`: the object, or (some deletions) a Status."""
+        """Handle the acknowledgement `body` of a write: the object, or (for some deletions) a Status."""
 
     def doubts(self, gvk: GroupVersionKind) -> None:
-        """A write failed in a way that leaves open whether it took effect."""
+        """Handle a failure after which the effect of a write is unknown."""
 
 
 class RestClient:
     """A `Client` whose reads are all live.
 
-    Answers of 429, and of 5xx that carry Retry-After, are waited out and the request is sent again: the API server did not
-    act on it. A broken connection is retried for reads only; for writes the caller must find out what happened. POSTs to
-    subresources are never retried: 429 is how an eviction is refused.
+    After an answer 429, or 5xx with Retry-After, wait and send the request again: the API server did not act on it. After a broken
+    connection only reads are retried; for writes the caller must check the effect. POSTs to subresources are never retried: a refused
+    eviction is a 429.
     """
 
     def __init__(
@@ -140,11 +140,11 @@ class RestClient:
         self.observer = observer
 
     def known(self, kind: type[Object] | GroupVersionKind, key: ObjectKey) -> bytes | None:
-        """Nothing is kept here."""
+        """Return None: nothing is cached."""
         return None
 
     def turn(self, kind: type[Object] | GroupVersionKind, key: ObjectKey) -> AbstractAsyncContextManager[None]:
-        """Nobody waits here: conflicts tell."""
+        """Return a lock that never waits: conflicts show concurrent writes."""
         return nullcontext()
 
     # Reads.
@@ -154,14 +154,14 @@ class RestClient:
         return models.decode(kind, await self.get_bytes(kind, key))
 
     async def find(self, kind: Any, key: ObjectKey) -> Any:
-        """Return the object, or None where it does not exist."""
+        """Return the object, or None if it does not exist."""
         try:
             return await self.get(kind, key)
         except NotFound:
             return None
 
     async def read(self, kind: type[T], key: ObjectKey) -> Original[T] | None:
-        """Return the object with its bytes, or None where it does not exist."""
+        """Return the object with its bytes, or None if it does not exist."""
         try:
             raw = await self.get_bytes(kind, key)
         except NotFound:
@@ -210,7 +210,7 @@ class RestClient:
             raise _not_json("GET", path) from error
 
     async def raw_get(self, path: str, *, query: Query = (), accept: str = "", timeout: float | None = None) -> bytes:
-        """GET of any path; `timeout` in seconds, after which it is a ConnectionFailed."""
+        """Send GET to any path; a `timeout` in seconds ends in ConnectionFailed."""
         headers = {**self.headers, "accept": accept} if accept else self.headers
         try:
             async with asyncio.timeout(timeout):
@@ -220,7 +220,7 @@ class RestClient:
 
     @property
     def live(self) -> Reader:
-        """This client: it never answers from a cache."""
+        """Return this client, which never reads from a cache."""
         return self
 
     # Writes.
@@ -236,7 +236,7 @@ class RestClient:
         return _object(await self._write(resource, "POST", path, query=query, body=body))
 
     async def update(self, obj: Object | Json, *, subresource: str = "") -> Unstructured:
-        """Replace whole; with a resourceVersion only if it is still the present one."""
+        """Replace the whole object; with a resourceVersion only if it is still current."""
         json = models.to_json(obj)
         resource = await self.resources.of(gvk_of_json(json))
         metadata = json.get("metadata", {})
@@ -264,7 +264,7 @@ class RestClient:
     async def apply(
         self, obj: Object | Json, *, field_manager: str, force: bool = True, subresource: str = "", dry_run: bool = False
     ) -> Unstructured:
-        """Server-side apply; `dry_run`: only answer what would be."""
+        """Apply server-side; `dry_run`: only return the result."""
         json = models.to_json(obj)
         resource = await self.resources.of(gvk_of_json(json))
         metadata = json.get("metadata", {})
@@ -286,7 +286,7 @@ class RestClient:
         propagation: Literal["", "Background", "Foreground", "Orphan"] = "",
         grace_period_seconds: int | None = None,
     ) -> None:
-        """Ask for deletion; raises NotFound."""
+        """Request the deletion; raises NotFound."""
         options: Json = {"apiVersion": "v1", "kind": "DeleteOptions"}
         preconditions = {name: value for name, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
         if preconditions:
@@ -300,7 +300,7 @@ class RestClient:
         await self._write(resource, "DELETE", path, body=msgspec.json.encode(options), key=key)
 
     async def create_subresource(self, kind: type[Object] | GroupVersionKind, key: ObjectKey, subresource: str, body: Json) -> Json:
-        """POST to a subresource; sent once, whatever the answer. NotFound: of object or subresource, and says nothing about the kind."""
+        """Send POST to a subresource, only once. NotFound concerns the object or subresource, not the kind."""
         resource = await self.resources.of(kind)
         headers = {**self.headers, "content-type": "application/json"}
         request = Request(method="POST", path=_path_of(resource, key, subresource), headers=headers, body=msgspec.json.encode(body))
@@ -333,7 +333,7 @@ class RestClient:
         content_type: str = "application/json",
         key: ObjectKey | None = None,
     ) -> Response:
-        """Send, and tell the observer; `key` where the answer may be a Status."""
+        """Send a write, and inform the observer; `key` if the answer may be a Status."""
         if self.observer is None:
             return await self._send(resource, method, path, query=query, body=body, content_type=content_type)
         settled = False
@@ -409,7 +409,7 @@ def is_missing_object(error: NotFound) -> bool:
 
 
 def retry_after(response: Response) -> float | None:
-    """Return seconds that the Retry-After header asks for; None where it is absent or no number."""
+    """Return the seconds of the Retry-After header; None if it is absent or not a number."""
     try:
         return max(0.0, float(response.headers["retry-after"]))
     except (KeyError, ValueError):
@@ -417,9 +417,9 @@ def retry_after(response: Response) -> float | None:
 
 
 def _path_of(resource: Resource, key: ObjectKey, subresource: str = "") -> str:
-    """Return the path of one object or of its subresource; raises NotFound for a name that no object can have.
+    """Return the path of one object or of its subresource; raises NotFound for an impossible name.
 
-    Such a name must never reach the server: an empty one would mean the whole collection, one with a slash something else below it.
+    Such a name must never reach the server: an empty one would mean the whole collection, one with a slash something below it.
     """
     if not key.name or key.name in {".", ".."} or "/" in key.name or "%" in key.name:
         message = f'{resource.plural} "{key.name}" not found'
@@ -438,8 +438,8 @@ def _object(response: Response) -> Unstructured:
     try:
         return Unstructured(msgspec.json.decode(response.body, type=dict[str, Any]))
     except UNREADABLE as error:
-        raise ConnectionFailed("the answer to a write is no object: it may not be an API server's") from error
+        raise ConnectionFailed("the answer to a write is not an object: the peer may not be an API server") from error
 
 
 def _not_json(method: str, path: str) -> ConnectionFailed:
-    return ConnectionFailed(f"{method} {path}: the answer is not what an API server would say")
+    return ConnectionFailed(f"{method} {path}: the answer is not a valid answer of an API server")

@@ -1,8 +1,7 @@
-"""Rights that the API server denies us: named when they are first missed, and for as long as they are missing.
+"""Detect permissions that the API server denies us, and report them as long as they are missing.
 
-A controller without a right looks like one that has nothing to do. So every refusal is listened for where all requests pass:
-the first is logged at once with verb, resource and what stands still because of it; readiness fails with the same words until
-the same request succeeds.
+A controller without a permission looks idle. So all answers are checked for refusals: the first is logged at once with verb, resource and
+effect; readiness fails with the same words until the same request succeeds.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from clusterwright.runtime.transports import Around
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _DENIED = re.compile(r' cannot (\w+) resource "([^"]+)" in API group "([^"]*)"')
-"""Authorizers say `User "x" cannot list resource "r" in API group "g" ...`; admission, which answers 403 as well, says something else.
+"""Authorizers answer `User "x" cannot list resource "r" in API group "g" ...`; admission, which also answers 403, has other texts.
 
-They name what is missing, which is not always what was asked for: an apply of what is not there needs the right to create it.
+The text names the missing permission, which may differ from the request: an apply of a missing object needs `create`.
 """
 
 _log = get_logger("rights")
@@ -30,11 +29,11 @@ _log = get_logger("rights")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Right:
-    """To do something with a resource; `namespace` empty: everywhere."""
+    """The permission for a verb on a resource; `namespace` empty: everywhere."""
 
     verb: str
     resource: str
-    """`machines.cluster.x-k8s.io/status`."""
+    """The resource, for example `machines.cluster.x-k8s.io/status`."""
     namespace: str = ""
 
     def __str__(self) -> str:
@@ -46,15 +45,15 @@ class _Status(msgspec.Struct):
 
 
 class Rights:
-    """Which rights are missing now. `stands_still` says what cannot go on without one."""
+    """The permissions that are missing now. `stands_still` describes the effect of a missing one."""
 
     def __init__(self, stands_still: Callable[[Right], str]) -> None:
         self._stands_still = stands_still
         self.missing: dict[Right, str] = {}
-        """What stands still, by right."""
+        """The effect of each missing permission."""
 
     def answered(self, request: Request, status: int, body: bytes) -> None:
-        """Take note of an answer."""
+        """Handle an answer."""
         if status != 403:
             if self.missing and status < 400:
                 self._granted(request, status)
@@ -72,23 +71,23 @@ class Rights:
         if right in self.missing:
             return
         self.missing[right] = what = self._stands_still(right)
-        _log.warning("A right is missing", right=str(right), stands_still=what, answer=message)
+        _log.warning("A permission is missing", right=str(right), stands_still=what, answer=message)
 
     def _granted(self, request: Request, status: int) -> None:
         right = right_of(request)
         made = (replace(right, verb="create"),) if request.method == "PATCH" and status == 201 else ()
         for now in (right, *made):
             if self.missing.pop(now, None) is not None:
-                _log.warning("A right was granted", right=str(now))
+                _log.warning("A permission was granted", right=str(now))
 
     @property
     def complaint(self) -> str:
-        """What is missing, for readiness; empty: nothing."""
+        """Return what is missing, for readiness; empty: nothing."""
         return "; ".join(f"not allowed to {right} ({what})" for right, what in sorted(self.missing.items()))
 
 
 class Listening(Around):
-    """A transport that tells `Rights` of every answer."""
+    """A transport that passes every answer to `Rights`."""
 
     def __init__(self, inner: Transport, rights: Rights) -> None:
         super().__init__(inner)
@@ -108,7 +107,7 @@ class Listening(Around):
 
 
 def right_of(request: Request) -> Right:
-    """Return the right that a request needs."""
+    """Return the permission that a request needs."""
     parts = request.path.strip("/").split("/")
     group, parts = ("", parts[2:]) if parts[0] == "api" else (parts[1] if len(parts) > 1 else "", parts[3:])
     namespace = ""

@@ -1,8 +1,8 @@
 """Several processes share the work: each key has one owner at a time, and moves when processes come and go.
 
-Keys fall into a fixed number of slots. Every process (member) keeps a Lease of its own; one more Lease, the table, says which
-member holds which slot. Which member should hold a slot is decided by rendezvous hashing over the members that live, so that
-one that comes or goes moves only its share. What keeps two from working on one slot:
+Keys fall into a fixed number of slots. Every process (member) keeps its own Lease; one more Lease, the table, records which member holds
+which slot. Rendezvous hashing over the living members decides which member should hold a slot, so that a new or lost member moves only its
+share. These rules keep two members from working on one slot:
 
 - The table changes only under its resourceVersion, and only in two ways: a holder gives up its own slot, or somebody takes one
   that is free. A slot is free when its holder gave it up, or has no Lease any more.
@@ -40,40 +40,40 @@ from clusterwright.runtime.watcher import Watcher
 SLOTS: Final = 256
 GROUP_LABEL: Final = "shards.clusterwright.dev/group"
 SETTLED_LOOK: Final = 30.0
-"""Seconds after which the table is read again though nothing happened: the net below the watch of members."""
+"""Seconds after which the table is read again without an event, in case the watch of members misses one."""
 HOLDERS: Final = "shards.clusterwright.dev/holders"
-"""Annotation of the table: a JSON object, slots by the name of their holder's Lease."""
+"""The annotation of the table: a JSON object, slots by the name of their holder's Lease."""
 
 _log = get_logger("shards")
 
 BelongsTo = Callable[[GroupVersionKind, ObjectKey, bytes], str]
-"""What an object is kept together with, by its kind, key and bytes; empty: nobody's business yet."""
+"""Returns the group of an object from its kind, key and bytes; empty: it belongs to no group yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardOptions:
-    """How work is shared."""
+    """The settings for sharing work."""
 
     group: ObjectKey
-    """The table; who names the same shares the work."""
+    """The name of the table; processes with the same name share the work."""
     belongs_to: BelongsTo
     identity: str
-    """Whom people read in the Lease."""
+    """The readable identity in the Lease."""
     times: LeaseTimes = field(default_factory=LeaseTimes)
 
 
 def slot_of(name: str) -> int:
-    """Return the slot of all that is kept together under a name."""
+    """Return the slot of a group."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big") % SLOTS
 
 
 def preferred(slot: int, members: Collection[str]) -> str:
-    """Return which of the members should hold the slot."""
+    """Return the member that should hold the slot."""
     return max(members, key=lambda member: hashlib.blake2b(f"{member}/{slot}".encode(), digest_size=8).digest())
 
 
 class Shards:
-    """One member. `join`, then `run`, then `depart`; meanwhile passes ask `enter` and say `leave`."""
+    """One member. `join`, then `run`, then `depart`; meanwhile passes call `enter` and `leave`."""
 
     def __init__(self, client: RestClient, clock: Clock, random: Random, options: ShardOptions, fence: Fence, keeping: LeasePlace) -> None:
         self._client = client
@@ -86,7 +86,7 @@ class Shards:
         self._lease = HeldLease(keeping.client, clock, self._key(self.name), options.identity, options.times, fence, labels)
         self._resource: Resource | None = None
         self.held: frozenset[int] = frozenset()
-        """The slots in which passes may begin."""
+        """The slots in which passes may start."""
         self._active: Counter[int] = Counter()
         self._members = Informer(LEASE, namespace=options.group.namespace)
         self._seen: dict[str, tuple[str, float]] = {}
@@ -98,24 +98,24 @@ class Shards:
         self.on_gain: list[Callable[[frozenset[int]], None]] = []
         """Called with the slots that have become ours."""
         self.on_loss: list[Callable[[frozenset[int]], Awaitable[None]]] = []
-        """Awaited with slots in which no pass is under way any more, before anybody else gets them."""
+        """Awaited with slots that have no running pass any more, before another member gets them."""
 
     # Passes.
 
     def slot(self, kind: GroupVersionKind, key: ObjectKey, raw: bytes) -> int | None:
-        """Return the slot of an object; None: nobody's."""
+        """Return the slot of an object; None: it has none."""
         name = self._options.belongs_to(kind, key, raw)
         return slot_of(name) if name else None
 
     def enter(self, slot: int) -> bool:
-        """Return whether a pass in the slot may begin; if so, `leave` must follow."""
+        """Return whether a pass in the slot may start; if so, `leave` must follow."""
         if slot not in self.held:
             return False
         self._active[slot] += 1
         return True
 
     def leave(self, slot: int) -> None:
-        """A pass in the slot has ended."""
+        """Record the end of a pass in the slot."""
         self._active[slot] -= 1
         if not self._active[slot]:
             del self._active[slot]
@@ -125,7 +125,7 @@ class Shards:
     # Life.
 
     async def join(self) -> None:
-        """Become a member; returns when the API server knows."""
+        """Become a member; return when the API server has recorded it."""
         while True:
             try:
                 self._resource = await self._client.resources.of(LEASE)
@@ -144,9 +144,9 @@ class Shards:
             await self._lease.take()
 
     async def run(self) -> None:
-        """Keep the Lease and the balance; raises LeadershipLost when this member may be dead to the others."""
+        """Maintain the Lease and the balance; raises LeadershipLost when this member may count as dead."""
         self._members.subscribe(lambda old, new, initial: self._noticed(old is None or new is None))
-        assert self._resource is not None, "who has not joined"
+        assert self._resource is not None, "that has not joined"
         labels = f"{GROUP_LABEL}={self._options.group.name}"
         namespace = self._options.group.namespace
         self._watcher = Watcher(self._client, self._resource, self._members, random=self._random, namespace=namespace, labels=labels)
@@ -156,7 +156,7 @@ class Shards:
             group.create_task(self._balance(), name="balance")
 
     async def depart(self) -> None:
-        """Give everything up, so that others need not wait: call it when no pass is under way. Failures are harmless."""
+        """Give up all slots, so that others need not wait: call this when no pass is running. Failures are harmless."""
         self.held = frozenset()
         self._lease.give_up()
         try:
@@ -191,7 +191,7 @@ class Shards:
     # The others.
 
     async def _living(self) -> set[str]:
-        """The members, as far as is known; the Leases of those that were silent for too long are taken away."""
+        """Return the known living members; delete the Leases of those that were silent for too long."""
         now, found = self._clock.monotonic(), {self.name}
         entries = {entry.key.name: entry for entry in self._members.entries()}
         self._seen = {name: seen for name, seen in self._seen.items() if name in entries}
@@ -207,7 +207,7 @@ class Shards:
         return found
 
     async def _bury(self, name: str, version: str) -> bool:
-        """Take away the Lease of a member that is silent; whether it is gone."""
+        """Delete the Lease of a silent member; return whether it is gone."""
         try:
             await self._client.delete(LEASE, self._key(name), resource_version=version)
         except NotFound:
@@ -218,9 +218,9 @@ class Shards:
                 self._watcher.doubt()
             return False
         except ApiError as error:
-            _log.warning("A member is silent, and its Lease cannot be taken away", member=name, error=str(error))
+            _log.warning("A member is silent, and its Lease cannot be deleted", member=name, error=str(error))
             return False
-        _log.warning("A member is silent; its work is taken over", member=name)
+        _log.warning("A member is silent; taking over its work", member=name)
         return True
 
     async def _is_gone(self, name: str) -> bool:
@@ -238,7 +238,7 @@ class Shards:
                 except (Conflict, AlreadyExists):
                     continue  # somebody else was faster: look again
                 except ApiError as error:
-                    _log.warning("Slots cannot be shared out", error=str(error))
+                    _log.warning("Cannot balance slots", error=str(error))
             try:
                 async with asyncio.timeout(self._pause):
                     await self._wake.wait()
@@ -246,7 +246,7 @@ class Shards:
                 pass
 
     async def _look(self, woken: bool) -> None:
-        """See to the balance. Once it is reached the table is read rarely until members change: nobody has a reason to write it."""
+        """Check the balance. Once it is reached, read the table rarely until members change: no member has a reason to write it."""
         living, now = await self._living(), self._clock.monotonic()
         if not woken and living == self._settled_for and now < self._settled_at + SETTLED_LOOK:
             return
@@ -255,7 +255,7 @@ class Shards:
             self._settled_for, self._settled_at = living, now
 
     async def _step(self, living: set[str]) -> bool:
-        """Give up and take what is to be; whether that leaves nothing to be done as long as the members are the same."""
+        """Give up and take slots; return whether nothing is left to do while the members stay the same."""
         table = await self._table()
         holders = _holders(table) if table is not None else {}
         wanted = {slot for slot in range(SLOTS) if preferred(slot, living) == self.name}
@@ -277,7 +277,7 @@ class Shards:
         else:
             await self._client.update(self._as_table(table, now))
         self.held |= taken
-        _log.info("Slots shared out", member=self.name, held=len(self.held), gained=len(taken), given_up=len(idle), members=len(living))
+        _log.info("Slots balanced", member=self.name, held=len(self.held), gained=len(taken), given_up=len(idle), members=len(living))
         if taken:
             for gained in self.on_gain:
                 gained(frozenset(taken))
@@ -303,7 +303,7 @@ class Shards:
 
 
 def _holders(table: Unstructured) -> dict[int, str]:
-    """Return who holds which slot. Raises ApiError where that cannot be read: then nothing moves."""
+    """Return the holder of each slot. Raises ApiError if that cannot be read: then nothing moves."""
     try:
         slots = msgspec.json.decode(table.at("metadata", "annotations", HOLDERS) or "", type=dict[str, list[int]])
     except (msgspec.DecodeError, TypeError) as error:

@@ -1,7 +1,7 @@
-"""Which row of which table fired, pass by pass, for people: a bounded history of each object.
+"""The rows that fired in each pass: a bounded history of each object.
 
-Kept in memory, and small: names of tables and rows only, nothing of what objects hold. Passes that decided alike are one entry
-with a count, so that the history of an object shows changes, not heartbeats.
+The history is in memory, and small: only names of tables and rows, no content of objects. Passes with equal decisions are one entry with a
+count, so that the history of an object shows changes, not heartbeats.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _log = get_logger("decisions")
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A decision of a controller about an object: in `passes` passes in a row, the first at `at`, the last at `until`."""
+    """A decision of a controller about an object: made in `passes` passes in a row, the first at `at`, the last at `until`."""
 
     at: datetime
     until: datetime
@@ -33,7 +33,7 @@ class Decision:
     rows: Mapping[str, str]
 
     def to_json(self) -> Json:
-        """The entry as it is served."""
+        """Return the entry in its served form."""
         return {
             "at": f"{self.at:%Y-%m-%dT%H:%M:%S.%fZ}",
             "until": f"{self.until:%Y-%m-%dT%H:%M:%S.%fZ}",
@@ -52,20 +52,20 @@ _OF_OBJECTS: Final = frozenset({"controller", "kind", "namespace", "name"})
 
 
 class UnknownSelector(ValueError):
-    """A question for decisions by something else; the text names it."""
+    """A query has an unknown selector; the text names it."""
 
 
 Report = Callable[[Mapping[str, str]], Json]
-"""Reports on the controllers of a process, with the decisions that a query asks for; raises UnknownSelector."""
+"""Returns the report about the controllers of a process, with the selected decisions; raises UnknownSelector."""
 
 
 def no_report(query: Mapping[str, str]) -> Json:
-    """Nothing is decided here."""
+    """Return an empty report."""
     return {"traces": []}
 
 
 class Traces:
-    """The last decisions about each object; of the `objects` that were reconciled last, so many `changes` each."""
+    """The last decisions about each object; for the last `objects` reconciled objects, up to `changes` each."""
 
     def __init__(self, clock: Clock, *, objects: int = 5000, changes: int = 20) -> None:
         self._clock = clock
@@ -73,7 +73,7 @@ class Traces:
         self._objects, self._changes = objects, changes
 
     def record(self, controller: str, kind: str, key: ObjectKey, rows: Mapping[str, str]) -> None:
-        """Note a decision; log it if it differs from the last one about the object."""
+        """Record a decision; log it if it differs from the last one about the object."""
         now, of = self._clock.now(), (controller, key)
         history = self._histories.get(of)
         if history is None:
@@ -96,11 +96,11 @@ class Traces:
         return history[-1] if history else None
 
     def of(self, controller: str, key: ObjectKey) -> tuple[Decision, ...]:
-        """Return the decisions of a controller about an object that are kept, oldest first."""
+        """Return the recorded decisions of a controller about an object, oldest first."""
         return tuple(self._histories.get((controller, key), ()))
 
     def history(self, *, controller: str = "", kind: str = "", namespace: str = "", name: str = "") -> list[Decision]:
-        """Return the decisions that are kept, oldest first, of those that match what is given."""
+        """Return the recorded decisions that match the selectors, oldest first."""
         found = [
             decision
             for (by, key), history in self._histories.items()
@@ -111,9 +111,9 @@ class Traces:
         return sorted(found, key=lambda decision: decision.at)
 
     def selected(self, query: Mapping[str, str]) -> list[Json]:
-        """Return the history that a query asks for, as it is served; raises UnknownSelector."""
+        """Return the history that a query selects, in its served form; raises UnknownSelector."""
         if unknown := sorted(query.keys() - SELECTORS):
-            raise UnknownSelector(f"{', '.join(unknown)}: not known; known: {', '.join(sorted(SELECTORS))}")
+            raise UnknownSelector(f"{', '.join(unknown)}: unknown; known: {', '.join(sorted(SELECTORS))}")
         return [decision.to_json() for decision in self.history(**of_objects(query))]
 
 

@@ -1,4 +1,4 @@
-"""Spans, if OpenTelemetry is there and wanted; nothing at all if not."""
+"""Spans, if OpenTelemetry is installed and wanted; otherwise nothing."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ class Tracer(Protocol):
     """Opens spans."""
 
     def span(self, name: str, **attributes: str) -> AbstractContextManager[Any]:
-        """Return a span around a piece of work; an exception that leaves it is recorded."""
+        """Return a span around some work; an exception that leaves it is recorded."""
 
 
 class NoTracer:
-    """Opens nothing."""
+    """Opens no spans."""
 
     def span(self, name: str, **attributes: str) -> AbstractContextManager[Any]:
         """Return a context that does nothing."""

@@ -1,4 +1,4 @@
-"""Transports around transports: telling of, measuring and pacing what goes to an API server."""
+"""Transports that wrap another: they observe, measure and limit requests to an API server."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from clusterwright.runtime.metrics import RuntimeMetrics
 from clusterwright.runtime.outages import Outages
 
 Tell = Callable[[Request, Response | None, float], None]
-"""Told of a request: its answer (None: there was none), and the seconds that it took."""
+"""Called for a request: its answer (None: there was none), and its duration in seconds."""
 
 
 class Around:
-    """A transport around another: passes on whatever a derived one does not see to."""
+    """A transport around another, which passes on everything that a derived class does not override."""
 
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
@@ -38,7 +38,7 @@ class Around:
 
 
 class Told(Around):
-    """Tells of every request and its answer."""
+    """Reports every request and its answer."""
 
     def __init__(self, inner: Transport, clock: Clock, tell: Tell) -> None:
         super().__init__(inner)
@@ -58,7 +58,7 @@ class Told(Around):
 
 
 class Measured(Told):
-    """Counts requests by verb and code, and times them; tells `outages` how the API server is."""
+    """Counts requests by verb and code, and measures their duration; informs `outages`."""
 
     def __init__(self, inner: Transport, metrics: RuntimeMetrics, clock: Clock, outages: Outages) -> None:
         super().__init__(inner, clock, self.note)
@@ -66,7 +66,7 @@ class Measured(Told):
         self._outages = outages
 
     def note(self, request: Request, response: Response | None, seconds: float) -> None:
-        """Take note of a request and its answer, None where there was none."""
+        """Record a request and its answer, None if there was none."""
         self._outages.heard(0 if response is None else response.status)
         self._metrics.requests.add(request.method, "<error>" if response is None else str(response.status))
         if response is not None:
@@ -86,7 +86,7 @@ class Measured(Told):
 
 
 class Throttled(Around):
-    """At most `burst` requests at once and `qps` per second in the long run; whoever comes too early waits, first come first served."""
+    """At most `burst` requests at once and `qps` per second on average; others wait in order."""
 
     def __init__(self, inner: Transport, clock: Clock, *, qps: float, burst: int, metrics: RuntimeMetrics | None = None) -> None:
         if qps <= 0 or burst < 1:
@@ -99,7 +99,7 @@ class Throttled(Around):
         self._metrics = metrics
 
     async def send(self, request: Request) -> Response:
-        """Send one request when it is its turn."""
+        """Send one request in its turn."""
         await self._turn(request.method)
         return await self._inner.send(request)
 

@@ -1,7 +1,7 @@
-"""Writers of one process take turns at an object: several controllers write it, often woken by the same event.
+"""Writers of one process take turns at an object, because several controllers write it, often after the same event.
 
-Who writes under a lock on the resourceVersion first looks at the newest state that is at hand and then writes, with nobody of this
-process between the two. What is left for conflicts is what other processes write.
+A writer that locks by resourceVersion reads the newest known state and then writes, without another writer of this process in between. Only
+writes of other processes can then conflict.
 """
 
 from __future__ import annotations

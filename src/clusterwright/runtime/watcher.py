@@ -5,7 +5,7 @@
 
 - The list is consistent (no resourceVersion is asked for), in pages, so that it holds every write acknowledged before it.
 - A watch resumes from the last resourceVersion seen, bookmarks included. It is opened for 5 to 10 minutes and ends by itself.
-- A half-open connection is noticed: where bookmarks flow, silence is suspicious; and no watch outlives what was asked for.
+- A half-open connection is detected: a watch with bookmarks may not be silent for long; and no watch outlives its requested timeout.
 - A line that is cut off or garbled ends the watch, which then resumes: nothing is skipped.
 - What fails is tried again with backoff, 0.8 s to 30 s. Nothing here gives up; the caller cancels.
 """
@@ -30,7 +30,7 @@ from clusterwright.runtime.rest import PAGE_SIZE, Pages, RestClient, retry_after
 
 MIN_WATCH_SECONDS = 300
 SILENCE = 150.0
-"""Seconds without a line after which a watch on which bookmarks flow is given up; API servers send one about every minute."""
+"""How many seconds a watch with bookmarks may be silent before it is ended; API servers send one about every minute."""
 _GRACE = 15.0
 _BACKOFF = (0.8, 30.0)
 _ODD_FAILURES = 6
@@ -41,27 +41,27 @@ _log = get_logger("watcher")
 
 
 class Sink(Protocol):
-    """Where the events go. Calls are synchronous and must not fail."""
+    """Receives the events. Calls are synchronous and must not fail."""
 
     def listing(self) -> None:
-        """A list begins; everything told from now on until `listed` is part of it."""
+        """Begin a list; everything from now on until `listed` is part of it."""
 
     def item(self, raw: bytes | msgspec.Raw) -> None:
-        """One object of the list. A Raw is a view into the page."""
+        """Add one object of the list. A Raw is a view into the page."""
 
     def listed(self) -> None:
-        """The list is complete: what was not in it does not exist any more."""
+        """Complete the list: objects that were not in it do not exist any more."""
 
     def applied(self, raw: bytes | msgspec.Raw) -> str:
-        """An object was added or changed; answers its resourceVersion."""
+        """Handle an added or changed object; return its resourceVersion."""
 
     def deleted(self, raw: bytes | msgspec.Raw) -> str:
-        """An object is gone; its last state; answers its resourceVersion."""
+        """Handle a deleted object in its last state; return its resourceVersion."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unlisted:
-    """Nothing is known, or what is known is in doubt. `whole`: pages have failed us, ask for everything at once."""
+    """Nothing is known, or the known state is in doubt. `whole`: paging failed, so list everything at once."""
 
     whole: bool = False
 
@@ -94,7 +94,7 @@ _BOOKMARK = msgspec.json.Decoder(_Bookmark)
 
 
 class Watcher:
-    """Feeds one sink. `run` is the whole of its life."""
+    """Feeds one sink. `run` lists and watches until it is cancelled."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class Watcher:
         self._wake = asyncio.Event()
 
     def doubt(self) -> None:
-        """Something may have happened that no event told: list again, now. A list that is under way does not count."""
+        """Request a new list, because an event may have been missed. A running list does not count."""
         self._doubts += 1
         self._wake.set()
         if self._watchdog is not None and not self._watchdog.expired():  # it may have been told to end just now
@@ -129,7 +129,7 @@ class Watcher:
 
     @property
     def in_doubt(self) -> bool:
-        """Whether a list asked for by `doubt` is still outstanding."""
+        """Whether a list requested by `doubt` is still pending."""
         return self._settled < self._doubts
 
     async def run(self) -> None:
@@ -256,7 +256,7 @@ class Watcher:
                 event = _LINE.decode(line)
                 marked = _BOOKMARK.decode(event.object).metadata.resource_version if event.type == "BOOKMARK" else ""
             except UNREADABLE:
-                _log.info("Watch line is cut off or garbled, resuming", kind=kind)
+                _log.info("Watch line is truncated or invalid, resuming", kind=kind)
                 return
             match event.type:
                 case "MODIFIED" | "ADDED":
@@ -283,7 +283,7 @@ class Watcher:
 
 @dataclass(slots=True)
 class _Position:
-    """How far a watch has come."""
+    """The position of a watch."""
 
     resource_version: str
     moved: bool = False

@@ -1,4 +1,4 @@
-"""The keys that want a reconcile.
+"""The keys to reconcile.
 
 Fair: keys are handed out in the order in which they came; those of low priority (startup, resync) when no other waits, and one in
     sixteen all the same, so that they are never starved.
@@ -24,7 +24,7 @@ from clusterwright.runtime.metrics import RuntimeMetrics
 _LOW_TURN = 16
 _MAX_REASONS = 5
 MOST_TOLD = 2000
-"""The number of waiting keys whose places are told."""
+"""The most waiting keys whose positions are reported."""
 
 
 class Priority(IntEnum):
@@ -36,12 +36,12 @@ class Priority(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """How long to wait after the n-th failure in a row: floor + first * 2^(n-1), at most `most`. Seconds."""
+    """The wait after the n-th failure in a row: floor + first * 2^(n-1), at most `most`. Seconds."""
 
     first: float = 0.005
     most: float = 1000.0
     floor: float = 0.0
-    """Also the shortest time between two passes of one key; 0: no limit."""
+    """The shortest time between two passes of one key; 0: no limit."""
 
     def delay(self, failures: int) -> float:
         """Return the wait after `failures` failures."""
@@ -50,19 +50,19 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A key to be reconciled, and why (for traces only: equality is the key's)."""
+    """A key to be reconciled, and why (only for traces: requests with the same key are equal)."""
 
     key: ObjectKey
     reasons: tuple[str, ...] = field(default=(), compare=False)
     priority: Priority = field(default=Priority.NORMAL, compare=False)
     added: float = field(default=0.0, compare=False)
     is_report: bool = field(default=False, compare=False)
-    """Whether it comes only for what its passes left to be written."""
+    """Whether only delayed writes of its passes are due."""
 
 
 @dataclass(slots=True)
 class _Waiting:
-    """A key that is dirty: to be handed out, or to come again when its present pass is done."""
+    """A key that is queued, or that is queued again when its running pass is done."""
 
     priority: Priority
     reasons: list[str]
@@ -72,24 +72,24 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """The keys of a queue at a moment."""
+    """The keys of a queue at one time."""
 
     length: int
     oldest: float
-    """Seconds that the oldest of the waiting keys has waited."""
+    """How many seconds the oldest waiting key has waited."""
     processing: int
     ahead: dict[ObjectKey, int]
-    """By waiting key: how many keys are handed out before it, if nothing changes."""
+    """By waiting key: how many keys precede it, if nothing changes."""
     at_work: tuple[ObjectKey, ...]
-    """The keys whose pass is under way."""
+    """The keys whose passes are running."""
 
 
 class ShutDown(Exception):
-    """The queue gives out no more keys."""
+    """The queue hands out no more keys."""
 
 
 class WorkQueue:
-    """The queue of one controller. Not thread-safe: it lives on the event loop, whose time is its time."""
+    """The queue of one controller. Not thread-safe: it belongs to the event loop and uses its time."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class WorkQueue:
         return len(self._dirty) - sum(1 for key in self._dirty if key in self._processing)
 
     def add(self, key: ObjectKey, reason: str = "", priority: Priority = Priority.NORMAL) -> None:
-        """Ask for a reconcile of the key, soon."""
+        """Queue the key."""
         if self._closed:
             return
         loop = asyncio.get_running_loop()
@@ -143,7 +143,7 @@ class WorkQueue:
             self._push(key, priority)
 
     def add_after(self, key: ObjectKey, seconds: float, reason: str = "") -> None:
-        """Ask for a reconcile of the key after a while, unless it comes sooner for another reason."""
+        """Queue the key after a while, unless it comes sooner for another reason."""
         if seconds <= 0:
             self.add(key, reason)
         else:
@@ -151,9 +151,9 @@ class WorkQueue:
             self._at(key, max(loop.time() + seconds, self._earliest.get(key, 0.0)), reason)
 
     def add_report(self, key: ObjectKey, seconds: float) -> None:
-        """Let the key come after a while for what its passes left to be written.
+        """Queue the key after a while to send the delayed writes of its passes.
 
-        A pass over the key that begins before settles it, and asks again if something is left then. Votes for a pass stay.
+        A pass over the key that starts before cancels this, and requests it again if writes are left. Requests for a pass stay.
         """
         if self._closed:
             return
@@ -188,7 +188,7 @@ class WorkQueue:
         self._wake_next()
 
     async def get(self) -> Request:
-        """Return the next key, which is then being worked on until `done`; raises ShutDown."""
+        """Return the next key, which counts as running until `done`; raises ShutDown."""
         while True:
             if self._closed:
                 raise ShutDown(self.name)
@@ -234,7 +234,7 @@ class WorkQueue:
         return None
 
     def done(self, key: ObjectKey) -> None:
-        """The key is no longer being worked on; it comes again if it was added meanwhile."""
+        """Mark the key as no longer running; queue it again if it was added meanwhile."""
         started = self._processing.pop(key)
         if self._backoff.floor:
             loop = asyncio.get_running_loop()
@@ -255,9 +255,9 @@ class WorkQueue:
             self._earliest.pop(key, None)
 
     def fail(self, key: ObjectKey, reason: str = "", at_least: float = 0.0, at_most: float = float("inf")) -> float:
-        """Return the pass failed: ask again after a delay that doubles with each failure in a row. The delay in seconds.
+        """Queue a failed key after a delay that doubles with each failure in a row; return the delay in seconds.
 
-        `at_least` wins over `at_most`: who names a time is not asked before it.
+        `at_least` takes precedence over `at_most`: a requested wait is respected.
         """
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         delay = max(min(self._backoff.delay(failures), at_most), at_least)
@@ -271,16 +271,16 @@ class WorkQueue:
         self._failures.pop(key, None)
 
     def failures(self, key: ObjectKey) -> int:
-        """Failures in a row."""
+        """Return the number of failures in a row."""
         return self._failures.get(key, 0)
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is ready and nothing is being worked on; delayed keys do not count."""
+        """Whether no key is ready or running; delayed keys do not count."""
         return not self._dirty and not self._processing
 
     def backlog(self, wanted: Callable[[ObjectKey], bool] = lambda key: True, *, most: int = MOST_TOLD) -> Backlog:
-        """Return what waits now; of the keys that are `wanted`, at most the first `most`."""
+        """Return the waiting keys; of the `wanted` ones, at most the first `most`."""
         ahead: dict[ObjectKey, int] = {}
         place, oldest, now = 0, 0.0, asyncio.get_running_loop().time()
         for priority in (Priority.NORMAL, Priority.LOW):
@@ -297,11 +297,11 @@ class WorkQueue:
 
     @property
     def delayed(self) -> dict[ObjectKey, tuple[float, str]]:
-        """When each delayed key will come, on the loop's clock, and why."""
+        """The due time of each delayed key, on the loop's clock, and the reason."""
         return {key: (timer.when(), reason) for key, (timer, reason) in self._timers.items()}
 
     def close(self) -> None:
-        """Give out no more keys; whoever waits for one gets ShutDown."""
+        """Hand out no more keys; waiting callers get ShutDown."""
         self._closed = True
         for timer, _ in self._timers.values():
             timer.cancel()

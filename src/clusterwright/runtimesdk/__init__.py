@@ -1,6 +1,6 @@
-"""Runtime extensions: which handlers are registered, and how they are called.
+"""Runtime extensions: the registered handlers, and calls to them.
 
-`client.RuntimeClient` implements `topology.extensions.Extensions` over any `client.Post`: HTTPS in production (`https`), canned answers
-offline. `hooks` is the catalog with the models of answers, `requests` what is asked, `openapi` both as a document. `registry` holds the
-handlers, `warmup` makes it ready, `waiting` tries again what failed for want of an extension, `metrics` counts calls.
+`client.RuntimeClient` implements `topology.extensions.Extensions` over any `client.Post`: HTTPS in production (`https`), recorded answers
+offline. `hooks` is the catalog with the models of answers, `requests` has those of requests, `openapi` both as a document. `registry` holds
+the handlers, `warmup` initialises it, `waiting` requeues passes that failed because of an extension, `metrics` counts calls.
 """

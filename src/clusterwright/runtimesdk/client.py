@@ -1,4 +1,4 @@
-"""Calling handlers: URLs, settings, what an answer means, and all handlers of a hook."""
+"""Call handlers: URLs, settings, the meaning of answers, and all handlers of a hook."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from clusterwright.streams.tls import authorities
 from clusterwright.topology.extensions import HOOKS_API_VERSION, CallAll, CallHandler, ExtensionError, Extensions, ListHandlers
 
 MOST_SHOWN = 512
-"""Bytes of an unexpected answer that an error repeats."""
+"""The most bytes of an unexpected answer in an error."""
 
 _CACHED_FOR: Final = 600.0
 
@@ -49,19 +49,19 @@ class Post(Protocol):
     """One POST to an extension."""
 
     async def __call__(self, handler: Handler, url: str, body: bytes) -> tuple[int, bytes]:
-        """Status code and body of the answer; raises PostFailed, NoClient."""
+        """Return status code and body of the answer; raises PostFailed, NoClient."""
 
 
 class NoClient(Exception):
-    """Nothing can be sent at all: the TLS set-up is impossible. No failure policy makes a success of that."""
+    """Nothing can be sent: the TLS set-up is impossible. No failure policy hides this."""
 
 
 class CallFailed(Exception):
-    """The extension did not answer; `failurePolicy: Ignore` turns that into an empty answer."""
+    """The extension did not answer; `failurePolicy: Ignore` turns this into an empty answer."""
 
 
 class RuntimeClient:
-    """Calls registered handlers. Answers that may be cached are kept ten minutes, by `monotonic`."""
+    """Calls registered handlers. Cacheable answers are kept for ten minutes, by `monotonic`."""
 
     def __init__(
         self, registry: Registry, post: Post, reader: Reader, monotonic: Callable[[], float], metrics: CallMetrics | None = None
@@ -91,7 +91,7 @@ class RuntimeClient:
         return tuple(found)
 
     async def call_all(self, question: CallAll) -> Json:
-        """Return all handlers of a hook, one after the other; the first error ends it."""
+        """Call all handlers of a hook, one after the other, and return the joined response; the first error ends it."""
         hook = f"{question.hook}.{GROUP}"
         messages: list[str] = []
         retries: list[int] = []
@@ -108,7 +108,7 @@ class RuntimeClient:
         return {**together, "retryAfterSeconds": min(retries, default=0)} if HOOKS[question.hook].may_wait else together
 
     async def call(self, question: CallHandler) -> Json:
-        """Return one handler by its name."""
+        """Call one handler by its name and return its response."""
         context = f'failed to call extension handler "{question.handler}"'
         try:
             handler = self.registry.get(question.handler)
@@ -139,7 +139,7 @@ class RuntimeClient:
         return answer
 
     async def discover(self, config: Json) -> tuple[ExtensionHandler, ...]:
-        """Ask an extension for its handlers; whether it is registered does not matter. Raises ExtensionError."""
+        """Return an extension's handlers, registered or not. Raises ExtensionError."""
         name = config["metadata"]["name"]
         context = f'failed to discover extension "{name}"'
         handler = discovery_handler(config)
@@ -161,7 +161,7 @@ class RuntimeClient:
             raise ExtensionError(f"{context}: failed to validate discovery response: {error}") from error
 
     async def _exchange(self, handler: Handler, url: str, request: Json, context: str) -> Json:
-        """The answer, if it is a success; an empty one where a failure does not count. Raises ExtensionError."""
+        """Return a successful answer; an empty one if failures are ignored. Raises ExtensionError."""
         hook = HOOKS[handler.hook]
         try:
             answer = await self._measured(handler, url, request)
@@ -177,7 +177,7 @@ class RuntimeClient:
         return as_json(answer)
 
     async def _measured(self, handler: Handler, url: str, request: Json) -> Response:
-        """Return what a handler answers, whatever its status; raises CallFailed, NoClient."""
+        """Return a handler's answer of any status; raises CallFailed, NoClient."""
         if handler.api_version != HOOKS_API_VERSION:
             raise CallFailed(f"http call failed: hook {handler.hook} does not exist in version {handler.api_version}")
         if flaw := flaw_of_bundle(handler.client_config.get("caBundle") or ""):
@@ -201,7 +201,7 @@ class RuntimeClient:
             self._metrics.observe(handler, urlsplit(url).netloc, self._monotonic() - began, code, status)
 
     async def _is_meant(self, handler: Handler, subject: Mapping[str, Any]) -> bool:
-        """Return whether a handler is meant for the Namespace of an object; raises ApiError."""
+        """Return whether a handler serves the Namespace of an object; raises ApiError."""
         if handler.selector is None:
             return False
         if handler.selector == EVERYTHING:
@@ -216,7 +216,7 @@ _check: type[Extensions] = RuntimeClient
 
 @lru_cache(maxsize=256)
 def flaw_of_bundle(bundle: str) -> str:
-    """Return why no certificate of a caBundle (base64) can be trusted; empty if one can, or if there is no bundle."""
+    """Return why a caBundle (base64) has no usable certificate; empty if it has one, or if there is no bundle."""
     if not bundle:
         return ""
     try:
@@ -246,7 +246,7 @@ def refuse_failures(answer: Response, context: str) -> None:
 
 
 def url_of(handler: Handler) -> str:
-    """Return where a handler is called; raises ValueError."""
+    """Return the URL of a handler; raises ValueError."""
     config = handler.client_config
     service = config.get("service")
     if service:

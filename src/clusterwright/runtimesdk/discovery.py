@@ -14,11 +14,11 @@ POLICIES: Final = ("Ignore", "Fail")
 
 
 class BadHandlers(ValueError):
-    """Handlers that cannot be registered; the text says all that is wrong."""
+    """The handlers cannot be registered; the text lists all errors."""
 
 
 def defaulted(handlers: Sequence[ExtensionHandler]) -> tuple[ExtensionHandler, ...]:
-    """Return the handlers with what they leave open; raises BadHandlers."""
+    """Return the handlers with their defaults; raises BadHandlers."""
     made = tuple(
         ExtensionHandler(
             h.name,

@@ -1,7 +1,7 @@
-"""The catalog of hooks: which there are, what they are asked, and what their answers look like. Pure.
+"""The catalog of hooks, with the models of requests and answers. Pure.
 
-Answers are read by these models: a field of another type makes the answer invalid, a field that nobody knows is passed over, and null is
-as good as absent. Parts of an answer for other readers (patches, plans, variables) stay JSON; the caller reads them.
+Answers are parsed with these models: a field of a wrong type makes the answer invalid, an unknown field is skipped, and null equals absent.
+Parts of an answer for other code (patches, plans, variables) stay JSON; the caller parses them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Response(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, 
 
 
 class RetryResponse(Response, frozen=True, kw_only=True):
-    """An answer that may ask for patience: 0 means done."""
+    """An answer that may request a retry: 0 means done."""
 
     retry_after_seconds: Annotated[Int32, REQUIRED] = 0
 
@@ -84,7 +84,7 @@ class GroupVersionHook(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ExtensionHandler(msgspec.Struct, frozen=True, rename="camel"):
-    """A handler as an extension describes it; None: it does not say."""
+    """A handler in an extension's description; None: not set."""
 
     name: Annotated[str, REQUIRED] = ""
     request_hook: Annotated[GroupVersionHook, REQUIRED] = GroupVersionHook()
@@ -98,7 +98,7 @@ class DiscoveryResponse(Response, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """One hook. `always_fails`: no failure policy makes a success of a failed call."""
+    """One hook. `always_fails`: no failure policy hides a failed call."""
 
     name: str
     tag: str
@@ -108,7 +108,7 @@ class Hook:
 
     @property
     def may_wait(self) -> bool:
-        """Whether an answer may ask for patience."""
+        """Whether an answer may request a retry."""
         return issubclass(self.response, RetryResponse)
 
 
@@ -139,7 +139,7 @@ HOOKS: Final[dict[str, Hook]] = {
         Hook("UpdateMachine", _IN_PLACE, requests.UpdateMachineRequest, RetryResponse, always_fails=True),
     )
 }
-"""All hooks of the one version that there is."""
+"""All hooks, in their only version."""
 
 
 def is_known(api_version: str, hook: str) -> bool:
@@ -148,11 +148,11 @@ def is_known(api_version: str, hook: str) -> bool:
 
 
 class BadAnswer(ValueError):
-    """A body that is not an answer of the hook."""
+    """A body is not an answer of the hook."""
 
 
 def read_answer(hook: Hook, body: bytes) -> Response:
-    """Return the answer in a body; what follows the first JSON value does not count. Raises BadAnswer."""
+    """Return the answer in a body; text after the first JSON value is ignored. Raises BadAnswer."""
     try:
         answer, _ = json.JSONDecoder().raw_decode(body.decode().lstrip())
         if answer is None:
@@ -163,6 +163,6 @@ def read_answer(hook: Hook, body: bytes) -> Response:
 
 
 def as_json(answer: Response) -> Json:
-    """The answer as the wire has it, without what it does not say."""
+    """Return the answer as JSON, without unset fields."""
     found: Json = msgspec.json.decode(msgspec.json.encode(answer))
     return found

@@ -1,7 +1,7 @@
 """POSTs to extensions over HTTPS.
 
-The caBundle of an ExtensionConfig is all that is trusted when there is one. One client for each host and bundle, connections are used
-again. Redirects are not followed. A client certificate is presented if there is one; when its files change, all clients are made again.
+If an ExtensionConfig has a caBundle, only that is trusted. There is one client for each host and bundle; connections are reused. Redirects
+are not followed. A client certificate is presented if there is one; when its files change, all clients are created again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Kept:
 
 
 class HttpsPost:
-    """Implements `client.Post`. `certificate` and `key` are files of PEM; empty: none is presented."""
+    """Implements `client.Post`. `certificate` and `key` are PEM files; empty: none is presented."""
 
     def __init__(self, certificate: str = "", key: str = "") -> None:
         self._files = (Path(certificate), Path(key)) if certificate and key else ()
@@ -41,7 +41,7 @@ class HttpsPost:
         self._sessions: dict[tuple[str, str], _Kept] = {}
 
     async def __call__(self, handler: Handler, url: str, body: bytes) -> tuple[int, bytes]:
-        """Status code and body of the answer; raises PostFailed, NoClient."""
+        """Return status code and body of the answer; raises PostFailed, NoClient."""
         session = await self._session(urlsplit(url).hostname or "", handler.client_config.get("caBundle") or "")
         try:
             async with asyncio.timeout(handler.timeout_seconds):
@@ -74,7 +74,7 @@ class HttpsPost:
         return found.session
 
     async def _drop_unused(self, now: float) -> None:
-        """Bundles are replaced: clients of old ones are not kept forever."""
+        """Close clients that are no longer used: bundles change, and their clients must not accumulate."""
         for key in [k for k, kept in self._sessions.items() if now - kept.used > _KEPT_FOR]:
             await self._sessions.pop(key).session.close()
 

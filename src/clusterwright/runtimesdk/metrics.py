@@ -7,7 +7,7 @@ from clusterwright.runtimesdk.registry import Handler
 
 
 class CallMetrics:
-    """Counts calls, Discovery among them, and how long they took."""
+    """Counts calls, including Discovery, and measures their duration."""
 
     def __init__(self, registry: Registry) -> None:
         labels = ["host", "group", "version", "hook"]
@@ -19,7 +19,7 @@ class CallMetrics:
         )
 
     def observe(self, handler: Handler, host: str, seconds: float, code: int | None, status: str) -> None:
-        """One call has come to its end: with a status code, if there was a response, and with the status that it has, if any."""
+        """Record a finished call: with a status code, if there was a response, and the response's status, if any."""
         labels = (host, handler.group, handler.api_version.partition("/")[2], handler.hook)
         self._requests.add("<error>" if code is None else str(code), *labels, status or "Unknown")
         self._seconds.observe(seconds, *labels)

@@ -1,6 +1,6 @@
-"""The hooks as an OpenAPI document, for who writes an extension in whatever language. Pure.
+"""The hooks as an OpenAPI document, for authors of extensions in any language. Pure.
 
-Names of components and operations are those that generated clients and servers know.
+Names of components and operations are those of existing generated clients and servers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CALLED: Final[Mapping[str, str]] = {
     "TemplateObjectMeta": f"{CORE_PACKAGE}.ObjectMeta",
     "V1Beta1Condition": f"{CORE_PACKAGE}.Condition",
 }
-"""Models with a name of their own there."""
+"""Models with another name in the document."""
 _CALLED_HERE: Final[Mapping[tuple[str, str], str]] = {
     ("ClusterSpec", "availabilityGates"): "ClusterAvailabilityGate",
     ("ClusterStatus", "controlPlane"): "ClusterControlPlaneStatus",
@@ -52,7 +52,7 @@ _CALLED_HERE: Final[Mapping[tuple[str, str], str]] = {
     ("MachinePoolTopology", "deletion"): "MachinePoolTopologyMachineDeletionSpec",
     ("MachinePoolTopology", "variables"): "MachinePoolVariables",
 }
-"""One model of ours is several there, by who holds it in which field."""
+"""Models that are several components in the document, by their holder and field."""
 _TIME: Final = f"{_META}.Time"
 _JSON: Final = "k8s.io.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON"
 _RAW: Final = "k8s.io.apimachinery.pkg.runtime.RawExtension"
@@ -74,7 +74,7 @@ _LEAVES: Final[Mapping[str, Json]] = {
         },
     },
 }
-"""Schemas that are not models of ours."""
+"""Schemas without models of ours."""
 
 
 def document() -> Json:
@@ -120,7 +120,7 @@ def _reference(component: str) -> Json:
 
 
 def _add(components: dict[str, Json], name: str, model: type[msgspec.Struct]) -> None:
-    """Describe a model, and all that it refers to, once."""
+    """Add a model, and all models that it refers to, once."""
     if name in components:
         return
     hints, short = field_hints(model), name.rpartition(".")[2]
@@ -175,7 +175,7 @@ def _leaf(components: dict[str, Json], name: str) -> Json:
 
 
 def _inner(hint: Any) -> Any:
-    """Return what a field holds, be it one, a list or a map of it."""
+    """Return the type in a field: of the single value, the list items or the map values."""
     bare = without_metadata(hint)
     members = [m for m in get_args(bare) if m is not type(None)]
     if type(None) in get_args(bare) and len(members) == 1:

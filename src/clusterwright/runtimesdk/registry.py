@@ -14,12 +14,12 @@ DEFAULT_TIMEOUT = 10
 
 
 class RegistryError(Exception):
-    """The registry is not ready, or does not know."""
+    """The registry is not ready, or lacks the handler."""
 
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """One handler of an ExtensionConfig. `name` is `<handler>.<config>`; `selector` None selects no Namespace."""
+    """A handler of an ExtensionConfig. `name` is `<handler>.<config>`; `selector` None selects no Namespace."""
 
     name: str
     config: str
@@ -44,12 +44,12 @@ class Handler:
 
 
 def selector_of(selector: Json) -> Selector:
-    """Return a LabelSelector; raises ValueError."""
+    """Return the parsed LabelSelector; raises ValueError."""
     return parsed(convert(selector, LabelSelector))
 
 
 def handlers_of(config: Json) -> tuple[Handler, ...]:
-    """Return the handlers of an ExtensionConfig as its status has them; raises ValueError for a selector or apiVersion that is none."""
+    """Return the handlers in an ExtensionConfig's status; raises ValueError for an invalid selector or apiVersion."""
     name, spec = config["metadata"]["name"], config.get("spec") or {}
     selector = spec.get("namespaceSelector")
     matched = None if selector is None else selector_of(selector)
@@ -76,29 +76,29 @@ def handlers_of(config: Json) -> tuple[Handler, ...]:
 
 
 def discovery_handler(config: Json) -> Handler:
-    """Return the handler that every extension has: the one that tells of the others."""
+    """Return the handler of every extension that lists the others."""
     name, client_config = config["metadata"]["name"], (config.get("spec") or {}).get("clientConfig") or {}
     return Handler(f"discovery.{name}", name, "", f"{GROUP}/v1alpha1", "Discovery", client_config, DEFAULT_TIMEOUT, "Fail", {}, None)
 
 
 @dataclass(slots=True)
 class Registry:
-    """The handlers of all ExtensionConfigs. Cold until it is warmed up: nobody may be told that there are none."""
+    """The handlers of all ExtensionConfigs. Until it is warmed up, reading it fails, because handlers may be missing."""
 
     _configs: dict[str, tuple[Handler, ...]] = field(default_factory=dict)
     _undiscovered: dict[str, tuple[Handler, ...]] = field(default_factory=dict)
-    """Handlers of extensions that have not been asked yet since the start: their hooks may not be passed over."""
+    """Handlers of extensions that were not discovered since the start: their hooks must not be skipped."""
     is_ready: bool = False
     _listeners: list[Callable[[], None]] = field(default_factory=list)
 
     def subscribe(self, listener: Callable[[], None]) -> None:
-        """Have somebody told whenever handlers were registered."""
+        """Call a function whenever handlers were registered."""
         self._listeners.append(listener)
 
     def start(self, configs: Iterable[Json], known: Callable[[Json], bool]) -> None:
-        """Be ready: configs that are `known` count as their status stands, of all others the hooks fail until they are added.
+        """Become ready: `known` configs count with their present status; hooks of all others fail until they are added.
 
-        So one extension that is dead does not stop what needs others.
+        So one dead extension only stops the calls that need it.
         """
         for config in configs:
             try:
@@ -109,7 +109,7 @@ class Registry:
         self._tell()
 
     def warm_up(self, configs: Iterable[Json]) -> None:
-        """Take over every config at once; raises RegistryError, and is as cold as before, if one of them cannot be."""
+        """Register every config at once; if one is invalid, raises RegistryError and stays cold."""
         if self.is_ready:
             text = "failed to warm up registry: invalid operation: WarmUp cannot be called on a registry which has already been warmed up"
             raise RegistryError(text)
@@ -122,7 +122,7 @@ class Registry:
         self._configs, self.is_ready = made, True
 
     def add(self, config: Json) -> None:
-        """Replace the handlers of a config; raises RegistryError, after which it has those that it had."""
+        """Replace the handlers of a config; raises RegistryError and keeps the previous ones if they are invalid."""
         name = config["metadata"]["name"]
         if not self.is_ready:
             raise _cold(f'failed to add ExtensionConfig "{name}" to registry', "Add")
@@ -161,7 +161,7 @@ class Registry:
 
     @property
     def undiscovered(self) -> tuple[str, ...]:
-        """The configs that were there at the start and have not been discovered since, sorted."""
+        """The configs from the start that have not been discovered since, sorted."""
         return tuple(sorted(self._undiscovered))
 
     @property

@@ -1,6 +1,6 @@
-"""Make the requests of hooks, with the fields of their OpenAPI description. Pure.
+"""Models of the requests of hooks, with the fields of their OpenAPI description. Pure.
 
-Requests are made as JSON by who asks; these models say what belongs in them.
+Callers create requests as JSON; these models document their fields.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from clusterwright.api.constraints import EMBEDDED, REQUIRED
 from clusterwright.api.core import Cluster, Machine, MachineSet
 
 Raw = Any
-"""An object of a kind that we need not know."""
+"""An object of any kind."""
 
 
 class Request(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
@@ -24,49 +24,49 @@ class Request(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class DiscoveryRequest(msgspec.Struct, frozen=True):
-    """Nothing is asked but which handlers there are."""
+    """A request for the list of handlers."""
 
 
 class ClusterRequest(Request, frozen=True, kw_only=True):
-    """About a Cluster."""
+    """A request about a Cluster."""
 
     cluster: Annotated[Cluster, REQUIRED]
 
 
 class UpgradeStepInfo(msgspec.Struct, frozen=True):
-    """A step of an upgrade that is to come."""
+    """A future step of an upgrade."""
 
     version: Annotated[str, REQUIRED]
 
 
 class StepRequest(ClusterRequest, frozen=True, kw_only=True):
-    """About a step of an upgrade, with those that are to come."""
+    """A request about a step of an upgrade, with the later ones."""
 
     control_plane_upgrades: tuple[UpgradeStepInfo, ...] = ()
     workers_upgrades: tuple[UpgradeStepInfo, ...] = ()
 
 
 class BeforeStepRequest(StepRequest, frozen=True, kw_only=True):
-    """Before a step from one version to another."""
+    """A request before a step from one version to another."""
 
     from_kubernetes_version: Annotated[str, REQUIRED]
     to_kubernetes_version: Annotated[str, REQUIRED]
 
 
 class AfterStepRequest(StepRequest, frozen=True, kw_only=True):
-    """After a step."""
+    """A request after a step."""
 
     kubernetes_version: Annotated[str, REQUIRED]
 
 
 class AfterClusterUpgradeRequest(ClusterRequest, frozen=True, kw_only=True):
-    """After all steps."""
+    """A request after all steps."""
 
     kubernetes_version: Annotated[str, REQUIRED]
 
 
 class GenerateUpgradePlanRequest(ClusterRequest, frozen=True, kw_only=True):
-    """Which steps lead to a version."""
+    """A request for the steps to a version."""
 
     from_control_plane_kubernetes_version: Annotated[str, REQUIRED]
     from_workers_kubernetes_version: str = ""
@@ -84,14 +84,14 @@ class HolderReference(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Variable(msgspec.Struct, frozen=True):
-    """A variable and its value, whatever that is."""
+    """A variable and its value, of any type."""
 
     name: Annotated[str, REQUIRED]
     value: Annotated[Any, REQUIRED]
 
 
 class ValidateTopologyRequestItem(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """A template, and the variables that are its own."""
+    """A template, and its own variables."""
 
     holder_reference: Annotated[HolderReference, REQUIRED]
     object: Annotated[Raw, REQUIRED, EMBEDDED]
@@ -99,7 +99,7 @@ class ValidateTopologyRequestItem(msgspec.Struct, frozen=True, rename="camel", k
 
 
 class GeneratePatchesRequestItem(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """The same, by a uid that the answer names it by."""
+    """The same, with a UID to which the answer refers."""
 
     uid: Annotated[str, REQUIRED]
     holder_reference: Annotated[HolderReference, REQUIRED]
@@ -112,19 +112,19 @@ class _Topology(Request, frozen=True, kw_only=True):
 
 
 class GeneratePatchesRequest(_Topology, frozen=True, kw_only=True):
-    """Templates to be patched."""
+    """A request to patch templates."""
 
     items: Annotated[tuple[GeneratePatchesRequestItem, ...], REQUIRED]
 
 
 class ValidateTopologyRequest(_Topology, frozen=True, kw_only=True):
-    """Templates to be judged."""
+    """A request to validate templates."""
 
     items: Annotated[tuple[ValidateTopologyRequestItem, ...], REQUIRED]
 
 
 class UpdateMachineRequestObjects(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """A Machine with what belongs to it."""
+    """A Machine with its dependent objects."""
 
     machine: Annotated[Machine, REQUIRED]
     infrastructure_machine: Annotated[Raw, REQUIRED, EMBEDDED]
@@ -132,7 +132,7 @@ class UpdateMachineRequestObjects(msgspec.Struct, frozen=True, rename="camel", k
 
 
 class CanUpdateMachineRequestObjects(UpdateMachineRequestObjects, frozen=True, kw_only=True):
-    """The same, as it is or as it should be."""
+    """The same, in the present or desired state."""
 
 
 class CanUpdateMachineSetRequestObjects(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
@@ -144,20 +144,20 @@ class CanUpdateMachineSetRequestObjects(msgspec.Struct, frozen=True, rename="cam
 
 
 class CanUpdateMachineRequest(Request, frozen=True, kw_only=True):
-    """Whether one can become the other."""
+    """A request whether one Machine can become the other."""
 
     current: Annotated[CanUpdateMachineRequestObjects, REQUIRED]
     desired: Annotated[CanUpdateMachineRequestObjects, REQUIRED]
 
 
 class CanUpdateMachineSetRequest(Request, frozen=True, kw_only=True):
-    """Whether one can become the other."""
+    """A request whether one MachineSet can become the other."""
 
     current: Annotated[CanUpdateMachineSetRequestObjects, REQUIRED]
     desired: Annotated[CanUpdateMachineSetRequestObjects, REQUIRED]
 
 
 class UpdateMachineRequest(Request, frozen=True, kw_only=True):
-    """The desired state of a Machine."""
+    """A request to update a Machine to its desired state."""
 
     desired: Annotated[UpdateMachineRequestObjects, REQUIRED]

@@ -1,4 +1,4 @@
-"""Passes that an extension failed are run again when extensions are registered: their own retries may be many minutes apart by then."""
+"""Requeue passes that failed because of an extension when extensions are registered: their retries may be many minutes apart."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clusterwright.topology.extensions import ExtensionError
 
 
 class WokenByExtensions:
-    """A reconciler whose keys are woken by the registry if their last pass failed because of an extension."""
+    """A reconciler whose keys are requeued by the registry if their last pass failed because of an extension."""
 
     def __init__(self, inner: Reconciler, registry: Registry, enqueue: Callable[[ObjectKey, str], None]) -> None:
         self._inner = inner
@@ -36,7 +36,7 @@ class WokenByExtensions:
 
 
 def is_of_an_extension(error: BaseException | None) -> bool:
-    """Return whether an error comes of a call of an extension, alone or among others."""
+    """Return whether an error is, or contains, a failed call of an extension."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

@@ -1,8 +1,7 @@
-"""How a cold registry becomes ready: with every ExtensionConfig that there is.
+"""Initialise the registry with all existing ExtensionConfigs.
 
-Who discovers extensions itself asks each of them in the passes that follow: until then hooks of those that count as undiscovered fail, so
-that one dead extension holds up only its users. A manager that only reads what another one discovered (`read_only`) takes it from the
-status.
+A manager that discovers extensions calls each of them in the following passes: until then hooks of undiscovered extensions fail, so that
+one dead extension only blocks its users. A manager that only reads another manager's discoveries (`read_only`) takes them from the status.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ RETRY: Final = 2.0
 
 
 def undiscovered(config: Json) -> str:
-    """Why what another manager wrote into an ExtensionConfig does not count yet; empty: it does."""
+    """Return why another manager's discovery of an ExtensionConfig does not count yet; empty: it does."""
     metadata = config["metadata"]
     name, generation = metadata["name"], metadata.get("generation") or 0
     if not ((config.get("spec") or {}).get("clientConfig") or {}).get("caBundle"):
@@ -43,7 +42,7 @@ def _is_paused(config: Json) -> bool:
 
 
 class WarmUp:
-    """Reads all ExtensionConfigs once, live, and starts the registry with them."""
+    """Reads all ExtensionConfigs once, live, and initialises the registry with them."""
 
     def __init__(self, client: Client, clock: Clock, registry: Registry, *, read_only: bool = False) -> None:
         self._client = client
@@ -53,7 +52,7 @@ class WarmUp:
         self._began = False
 
     async def run(self) -> None:
-        """Try until it is done."""
+        """Retry until it is done."""
         self._began = True
         while not self._registry.is_ready:
             try:
@@ -66,7 +65,7 @@ class WarmUp:
 
     @property
     def readiness(self) -> bool | str:
-        """Whether every extension can be called, or which cannot; a process that waits to lead calls none."""
+        """Return whether every extension can be called, or which cannot; a process that waits to lead calls none."""
         if not self._began:
             return True
         if not self._registry.is_ready:

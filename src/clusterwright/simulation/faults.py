@@ -1,4 +1,4 @@
-"""A transport on which everything goes wrong that can, by plan and by seed.
+"""A transport with all possible faults, by plan and by seed.
 
 Requests may be refused, lost on the way there, or lost on the way back, when they have taken effect. Watches may be late by any
 amount, cut, garbled, told twice, and refused as too old. The process may crash before any request, after it took effect, or
@@ -25,7 +25,7 @@ from clusterwright.simulation.trace import Trace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultPlan:
-    """How often each thing goes wrong: probabilities per request, or per watch line for those that begin with `watch_`."""
+    """The probability of each fault: per request, or per watch line for names that begin with `watch_`."""
 
     conflict: float = 0.0
     """A write is answered 409 and has no effect."""
@@ -36,32 +36,32 @@ class FaultPlan:
     lost_request: float = 0.0
     """The connection breaks before the request arrives."""
     lost_answer: float = 0.0
-    """The connection breaks after it took effect."""
+    """The connection breaks after the request took effect."""
     late_request: float = 0.0
-    """The connection breaks under a write: the caller is told at once, and the write takes effect up to `overdue` seconds later."""
+    """The connection breaks during a write: the caller gets the error at once, and the write takes effect up to `overdue` seconds later."""
     overdue: float = 10.0
     slow: float = 0.0
-    """The request, or its answer, is up to `slowest` seconds under way."""
+    """The request, or its answer, is delayed by up to `slowest` seconds."""
     slowest: float = 20.0
     crash: float = 0.0
     """The process dies, before the request arrives or after it took effect."""
     watch_late: float = 0.0
-    """The line, and all that follow, come up to `latest` seconds late: a stale cache."""
+    """The line, and all later ones, are delayed by up to `latest` seconds: a stale cache."""
     latest: float = 90.0
     watch_cut: float = 0.0
-    """The stream ends, and lines that were under way are lost with it."""
+    """The stream ends, and lines in transit are lost with it."""
     watch_garbled: float = 0.0
     """The line is cut off in its middle, and the stream ends."""
     watch_twice: float = 0.0
-    """The line is told twice."""
+    """The line is delivered twice."""
     watch_error: float = 0.0
-    """An ERROR event is told: 410 or 500."""
+    """An ERROR event is delivered: 410 or 500."""
     watch_refused: float = 0.0
     """Opening the watch is answered 410, 429 or 500; or the connection fails."""
     watch_crash: float = 0.0
-    """The process dies a few steps of its event loop after the line was told: wherever the work that it caused has come to."""
+    """The process dies a few steps of its event loop after the line was delivered: anywhere in the work that it caused."""
     watch_silent: float = 0.0
-    """The stream goes on but nothing is told any more: a half-open connection."""
+    """The stream continues without any lines: a half-open connection."""
 
     def scaled(self, factor: float) -> FaultPlan:
         """Return the same plan with all probabilities multiplied."""
@@ -82,7 +82,7 @@ ALL_FAULTS: Final = FaultPlan(
 
 
 class FaultyTransport:
-    """One process's way to an API server. After a crash nothing gets through any more, in either direction.
+    """One process's transport to an API server. After a crash nothing passes any more, in either direction.
 
     `on_crash` must end the process and start another; without it nothing crashes.
     """
@@ -99,14 +99,14 @@ class FaultyTransport:
         self._on_crash = on_crash
         self.is_dead = False
         self._late: set[asyncio.Task[None]] = set()
-        """Writes that have not arrived yet, although their callers gave them up."""
+        """Writes that have not arrived yet, although their callers got an error."""
 
     def suffer(self, plan: FaultPlan) -> None:
-        """Let this go wrong from now on, but crashes, which are for those that were made for them."""
+        """Inject these faults from now on, except crashes, which need processes that can restart."""
         self._plan = replace(plan, crash=0.0, watch_crash=0.0)
 
     def calm(self) -> None:
-        """Let nothing go wrong from now on."""
+        """Inject no faults from now on."""
         self._plan = NO_FAULTS
 
     async def send(self, request: Request) -> Response:
@@ -152,7 +152,7 @@ class FaultyTransport:
         return _failure(504, "Timeout", "simulated: request did not complete in time")
 
     def _deliver_later(self, request: Request) -> None:
-        """Let a write take effect after its caller was told that the connection broke."""
+        """Let a write take effect after its caller got a connection error."""
 
         async def deliver() -> None:
             await asyncio.sleep(self._random.uniform(0, self._plan.overdue))
@@ -172,7 +172,7 @@ class FaultyTransport:
         return response
 
     async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
-        """Return a watch, or what becomes of it."""
+        """Return a watch, or fail as planned."""
         self._check()
         if self._random.random() < self._plan.watch_refused:
             match self._random.randrange(4):
@@ -190,7 +190,7 @@ class FaultyTransport:
         return response, faulty
 
     async def _lines(self, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Yield an empty start, then each line as the plan has it. The start is taken at once, so that closing always closes `lines`."""
+        """Yield an empty start, then each line as the plan decides. The start is taken at once, so that closing always closes `lines`."""
         chance = self._random.random
         try:
             yield b""
@@ -222,7 +222,7 @@ class FaultyTransport:
                 await close()
 
     async def forward(self, request: Request, port: int) -> Duplex:
-        """Passed on."""
+        """Return a port of a Pod, without faults."""
         self._check()
         return await self._inner.forward(request, port)
 
@@ -233,7 +233,7 @@ class FaultyTransport:
         await self._inner.close()
 
     def kill(self) -> None:
-        """Cut the process off: nothing gets through any more."""
+        """Disconnect the process: nothing passes any more."""
         self.is_dead = True
 
     async def _crash(self) -> None:

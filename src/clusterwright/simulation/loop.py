@@ -1,7 +1,7 @@
 """An event loop whose clock jumps: when every task waits, time moves to the next timer at once.
 
 An hour of waiting takes no time, and the same program takes the same steps every time: there are no threads and no sockets
-whose timing could differ. Work handed to an executor is done on the spot.
+whose timing could differ. Work for an executor runs synchronously.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Stalled(RuntimeError):
 
 
 class _Selector(selectors.BaseSelector):
-    """Waits for nothing but time."""
+    """A selector that only waits for time."""
 
     def __init__(self) -> None:
         self.loop: VirtualLoop | None = None
@@ -76,11 +76,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return _Task(coroutine, loop=loop, number=self._tasks_made, **options)
 
     def time(self) -> float:
-        """Virtual seconds since the loop was made."""
+        """Return the virtual seconds since the loop was created."""
         return self._virtual_now
 
     def jump(self, seconds: float) -> None:
-        """Move time on, exactly to the next timer if that is what is waited for."""
+        """Advance the time, exactly to the next timer if a task waits for it."""
         due = self._virtual_now + seconds
         scheduled: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]  # rounding must not miss the timer
         if scheduled and abs(scheduled[0].when() - due) < 1e-6:
@@ -90,7 +90,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._clock_resolution = max(self._clock_resolution, 2 * math.ulp(self._virtual_now))  # type: ignore[has-type]
 
     def run_in_executor(self, executor: Any, func: Callable[..., R], *args: Any) -> asyncio.Future[R]:  # type: ignore[override]
-        """Do the work now: threads would make runs differ."""
+        """Run the work now: threads would make runs differ."""
         future: asyncio.Future[R] = self.create_future()
         try:
             future.set_result(func(*args))

@@ -1,7 +1,7 @@
-"""Processes that stand still: as when they are stopped by a signal, swapped out, or their machine is frozen.
+"""Pause processes, as if they were stopped by a signal, swapped out, or on a frozen machine.
 
-Everything that runs in a paused process stays where it is, between any two awaits, while time and everybody else go on; when it
-is resumed, all of it goes on at once, where it was, and timers that were due meanwhile are late.
+All tasks of a paused process stop, between any two awaits, while time and other processes continue; after the pause all of them continue at
+once, and timers that were due meanwhile are late.
 """
 
 from __future__ import annotations
@@ -15,36 +15,36 @@ _process: ContextVar[Pause | None] = ContextVar("paused_process", default=None)
 
 
 class Pause:
-    """Whether one process stands still."""
+    """The pause of one process."""
 
     def __init__(self) -> None:
         self._resumed = asyncio.Event()
         self._resumed.set()
 
     def begin(self) -> None:
-        """Stand still from now on."""
+        """Pause from now on."""
         self._resumed.clear()
 
     def end(self) -> None:
-        """Go on."""
+        """Continue."""
         self._resumed.set()
 
     @property
     def is_on(self) -> bool:
-        """Whether it stands still now."""
+        """Whether the process is paused now."""
         return not self._resumed.is_set()
 
     def enter(self, context: Context) -> None:
-        """Let whatever is started in the context belong to the process."""
+        """Make tasks that are started in the context belong to the process."""
         context.run(_process.set, self)
 
     async def over(self) -> None:
-        """Return when the process goes on."""
+        """Return when the process continues."""
         await self._resumed.wait()
 
 
 def allow_pauses(loop: asyncio.AbstractEventLoop) -> None:
-    """Make every task that is started from now on one that can be paused. It costs time."""
+    """Make every task that is started from now on pausable, which costs time."""
 
     def factory(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> asyncio.Task[Any]:
         context = options.get("context")
@@ -55,7 +55,7 @@ def allow_pauses(loop: asyncio.AbstractEventLoop) -> None:
 
 
 async def _pausable(coro: Coroutine[Any, Any, Any], pause: Pause) -> Any:
-    """Run a coroutine, and hold it between two of its awaits while the process is paused."""
+    """Run a coroutine, and stop it between two of its awaits while the process is paused."""
     return await _Steps(coro, pause)
 
 

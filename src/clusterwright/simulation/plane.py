@@ -4,7 +4,7 @@
         await p.apply(samples.cluster("c"))
         await p.until_available("c")
 
-In a `VirtualLoop` it takes no time, and the same steps every time. With a listener and a real loop its clusters are on the network.
+In a `VirtualLoop` it takes no time, and always the same steps. With a listener and a real loop its clusters are on the network.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _ALWAYS_THERE = frozenset({"namespaces", "events", "customresourcedefinitions.ap
 
 
 class Overdue(AssertionError):
-    """Something did not come true in time."""
+    """A condition did not hold in time."""
 
 
 class Plane:
-    """The parts, and the hands and eyes of a user. `client` goes straight to the API server."""
+    """The parts of a plane, and a user's actions and checks. `client` goes straight to the API server."""
 
     def __init__(self, server: ApiServer, cloud: Cloud, clock: Clock, manager: Manager | None = None) -> None:
         self.server = server
@@ -91,9 +91,9 @@ class Plane:
         return found
 
     async def until(self, holds: Callable[[], Awaitable[bool]], what: str, *, within: float = 60.0, step: float = 0.25) -> None:
-        """Wait until something holds; Overdue if it does not in time.
+        """Wait until a predicate holds; raises Overdue if it does not in time.
 
-        It is asked after `step` seconds if anything was written meanwhile, here or in a simulated cluster; else less often.
+        It is evaluated every `step` seconds if anything was written meanwhile, here or in a simulated cluster; else less often.
         """
         deadline = self.clock.monotonic() + within
         seen: object = None
@@ -105,7 +105,7 @@ class Plane:
                     return
                 seen, due = written, now + _ASKED_ANYWAY
             if now >= deadline:
-                raise Overdue(f"not within {within:g} s: {what}")
+                raise Overdue(f"not reached within {within:g} s: {what}")
             await self.clock.sleep(step)
 
     async def until_condition(self, kind: Any, name: str, type_: str, status: str, *, within: float = 60.0) -> Condition:
@@ -162,7 +162,7 @@ class Plane:
 
 
 def management_server(clock: Clock, random: Random, features: Mapping[str, bool] | None = None) -> ApiServer:
-    """Return an API server with our kinds and its own controllers, as `up` has one; nothing is kept. With `features`, admission too."""
+    """Return an API server with our kinds and its own controllers, like that of `up`; nothing is stored. With `features`, admission too."""
     links = admission.chain(features) if features is not None else ()
     server = ApiServer(now=clock.now, random=random, admission=links, converters=embedded.converters)
     prepare(server)
@@ -170,7 +170,7 @@ def management_server(clock: Clock, random: Random, features: Mapping[str, bool]
 
 
 def prepare(server: ApiServer) -> None:
-    """Give an API server what `up` gives it."""
+    """Set up an API server as `up` does."""
     server.admission.append(Webhooks(server))
     server.ensure_namespaces()
     server.ensure(bootstrap_roles())
@@ -197,10 +197,10 @@ async def plane(
     reach: Reach | None = None,
     setup: Callable[[Manager], None] | None = None,
 ) -> AsyncIterator[Plane]:
-    """A plane whose controllers run; everything ends with the context, but a `server` or `cloud` that was given outlives it.
+    """Yield a plane with running controllers; everything ends with the context, except a given `server` or `cloud`.
 
-    With `docker` it acts on the Docker kinds and backends, as `up` does; with a `host` they are containers of its engine.
-    `setup` gets the manager before it runs. `reach` is the way to workload clusters that are not simulated.
+    With `docker` it acts on the Docker kinds and backends, as `up` does; with a `host` they are containers of its engine. `setup` gets the
+    manager before it runs. `reach` connects to workload clusters that are not simulated.
     """
     random = Random(seed)
     keys = keys or FixedKeySource(seed)

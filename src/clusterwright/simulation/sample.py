@@ -1,4 +1,4 @@
-"""A whole controller in small, and the scenario that tries it: a Parent wants N Children, its status counts them.
+"""A small but complete controller, and the scenario that tests it: a Parent wants N Children, its status counts them.
 
 It is here to be read, and to show that the runtime keeps its promises under every fault: `sound` survives all of them: the
 desired state is reached, no surplus child ever lives, no update is lost, no read is older than the process's own writes.
@@ -44,13 +44,13 @@ NAMESPACE: Final = "default"
 
 
 class ParentSpec(Struct):
-    """How many children are wanted."""
+    """The wanted number of children."""
 
     children: int = 0
 
 
 class ParentStatus(Struct):
-    """How many there are."""
+    """The present number of children."""
 
     children: int | None = None
     observed_generation: int = 0
@@ -58,7 +58,7 @@ class ParentStatus(Struct):
 
 
 class Parent(Object):
-    """Wants children."""
+    """An object that wants children."""
 
     api_version: str = f"{GROUP}/v1"
     kind: str = "Parent"
@@ -67,7 +67,7 @@ class Parent(Object):
 
 
 class Child(Object):
-    """Is one."""
+    """An object with an owner."""
 
     api_version: str = f"{GROUP}/v1"
     kind: str = "Child"
@@ -97,7 +97,7 @@ def crds() -> list[Json]:
 
 
 class ParentReconciler:
-    """Brings the number of children to what is wanted. `random`: name children at random, which is the mistake."""
+    """Creates and deletes children up to the wanted number. `random`: give children random names, which is a mistake."""
 
     def __init__(self, client: Client, clock: Clock, random: Random | None = None) -> None:
         self._client = client
@@ -181,7 +181,7 @@ def program(world: World, *, broken: bool = False) -> Program:
 
 
 def sound(world: World) -> Program:
-    """Return the controller as it should be."""
+    """Return the correct controller."""
     return program(world)
 
 
@@ -191,7 +191,7 @@ def broken(world: World) -> Program:
 
 
 class Judge:
-    """Sees every change of the store at once, and remembers the worst."""
+    """Checks every change of the store immediately, and records the worst state."""
 
     def __init__(self, world: World) -> None:
         self._allowed: dict[str, int] = {}
@@ -200,11 +200,11 @@ class Judge:
         world.server.store.table(f"children.{GROUP}").hooks.append(self)
 
     def allow(self, parent: str, children: int) -> None:
-        """The user wants so many: never more than the most that was ever wanted may live."""
+        """Record how many children the user wants: never more than the most that were ever wanted may exist."""
         self._allowed[parent] = max(children, self._allowed.get(parent, 0))
 
     def offer(self, event: Any) -> None:
-        """A child came, changed or went."""
+        """Handle a change of a child."""
         obj = msgspec.json.decode(event.entry.raw)
         parent, name = obj["metadata"]["ownerReferences"][0]["name"], obj["metadata"]["name"]
         living = self._living.setdefault(parent, {})
@@ -217,7 +217,7 @@ class Judge:
 
 
 class Users:
-    """Make, scale, label, share and delete two Parents, and know what must come of it."""
+    """Creates, scales, labels, shares and deletes two Parents, and checks the results."""
 
     def __init__(self, world: World, judge: Judge) -> None:
         self._world = world
@@ -228,7 +228,7 @@ class Users:
         self._foreign: dict[str, list[str]] = {}
 
     async def act(self, step: int) -> None:
-        """Do something, some time."""
+        """Run some user actions, at some times."""
         await self._world.clock.sleep(self._random.uniform(0, 30))
         name = self._random.choice(["ada", "bob"])
         if name not in self.wanted:
@@ -257,14 +257,14 @@ class Users:
             self._judge.allow(name, children)
 
     async def delete(self, name: str) -> None:
-        """Delete a Parent; the foreign finalizers go first, ours must then be the last to go."""
+        """Delete a Parent; the foreign finalizers are removed first, ours must then be removed."""
         del self.wanted[name]
         found = await self._world.client.get(Parent, ObjectKey(NAMESPACE, name))
         await _patch(self._world, name, {"metadata": {"finalizers": [f for f in found.metadata.finalizers if f == FINALIZER]}})
         await self._world.client.delete(Parent, ObjectKey(NAMESPACE, name))
 
     async def problem(self) -> str:
-        """Return what is not yet, or never will be, as it should; empty: nothing."""
+        """Return a problem in the present state; empty if there is none."""
         parents = {parent.metadata.name: parent for parent in await self._world.client.list(Parent)}
         if parents.keys() != self.wanted.keys():
             return f"there are {sorted(parents)}, of {sorted(self.wanted)} wanted"
@@ -285,7 +285,7 @@ class Users:
 
 
 def scenario(make: Callable[[World], Program], *, steps: int = 12) -> Scenario:
-    """Users act while everything fails; then it calms down and must be as they want it; then everything is deleted."""
+    """Run user actions under faults; then calm down and check the result; then delete everything."""
 
     async def play(world: World) -> None:
         for crd in crds():

@@ -10,7 +10,7 @@ from clusterwright.api.wire import Request, Response
 
 
 class Trace:
-    """Everything that was exchanged, in order. Two runs with the same hash did the same at the same virtual times."""
+    """All exchanges, in order. Two runs with the same hash did the same at the same virtual times."""
 
     def __init__(self, *, keep: int = 2000) -> None:
         self._hash = hashlib.sha256()
@@ -18,17 +18,17 @@ class Trace:
         self.requests = 0
 
     def exchange(self, process: str, request: Request, response: Response) -> None:
-        """A request reached the API server and was answered."""
+        """Record a request and its answer."""
         self.requests += 1
         query = "&".join(f"{name}={value}" for name, value in request.query)
         self._add(f"{process} {request.method} {request.path}?{query} -> {response.status}", request.body, response.body)
 
     def line(self, process: str, line: bytes) -> None:
-        """A watch line was delivered."""
+        """Record a delivered watch line."""
         self._add(f"{process} event", line)
 
     def note(self, process: str, text: str) -> None:
-        """Anything else that happened."""
+        """Record another event."""
         self._add(f"{process} {text}")
 
     def _add(self, text: str, *bodies: bytes) -> None:
@@ -42,10 +42,10 @@ class Trace:
 
     @property
     def digest(self) -> str:
-        """The hash of all that happened so far."""
+        """Return the hash of all events so far."""
         return self._hash.hexdigest()
 
     @property
     def lines(self) -> list[str]:
-        """The last things that happened."""
+        """Return the last events."""
         return list(self._lines)

@@ -1,4 +1,4 @@
-"""A client under oath: what a process reads is never older than what it wrote, and its cache holds no ghosts in the end."""
+"""A checking client: no read is older than an own write, and the cache has no deleted objects in the end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T", bound=Object)
 
 
 class Witness(CachedClient):
-    """The process's client, which swears that no read is older than a write of this process that took effect, answered or not."""
+    """A process's client, which checks that no read is older than an effective write of this process, answered or not."""
 
     def __init__(self, inner: CachedClient, world: World, kinds: tuple[type[Object], ...]) -> None:
         super().__init__(inner.rest, inner.cache)
@@ -28,25 +28,25 @@ class Witness(CachedClient):
         world.checks["cache"] = self._ghosts
 
     def _ghosts(self) -> str:
-        """Return what the cache still holds when nothing is there any more."""
+        """Return objects that the cache still holds after everything is gone."""
         informers = [self.cache.serving(kind, "") for kind in self._kinds]
         return ", ".join(f"{entry.key} lives on in the cache" for informer in informers if informer for entry in informer.select())
 
     async def create(self, obj: Object | Json, *, field_manager: str = "") -> Unstructured:
-        """Create, and remember what came of it."""
+        """Create, and record the result."""
         assert isinstance(obj, Object)
         async with self._in_doubt(type(obj), obj.key):
             answer = await super().create(obj, field_manager=field_manager)
         return self._remember(type(obj), answer)
 
     async def patch(self, kind: Any, key: ObjectKey, patch: Any, **options: Any) -> Unstructured:
-        """Patch, and remember what came of it."""
+        """Patch, and record the result."""
         async with self._in_doubt(kind, key):
             answer = await super().patch(kind, key, patch, **options)
         return self._remember(kind, answer)
 
     async def delete(self, kind: Any, key: ObjectKey, **options: Any) -> None:
-        """Delete, and remember what came of it; children have no finalizers."""
+        """Delete, and record the result; children have no finalizers."""
         async with self._in_doubt(kind, key):
             await super().delete(kind, key, **options)
         self._gone[options["uid"]] = None
@@ -70,13 +70,13 @@ class Witness(CachedClient):
             raise
 
     async def read(self, kind: type[T], key: ObjectKey) -> Original[T] | None:
-        """Read, and compare."""
+        """Read, and check the result."""
         found = await super().read(kind, key)
         await self._compare(kind, key, None if found is None else found.object)
         return found
 
     async def list(self, kind: Any, **options: Any) -> Any:
-        """List, and compare."""
+        """List, and check the result."""
         found = await super().list(kind, **options)
         by_key = {obj.key: obj for obj in found}
         for written, key in list(self._written):

@@ -1,4 +1,4 @@
-"""A run: an API server, processes that talk to it through faults, and a scenario that says what happens and what must hold.
+"""A run: an API server, processes with faulty connections to it, and a scenario with actions and invariants.
 
     outcome = run(seed, scenario, plan=ALL_FAULTS)
 
@@ -27,10 +27,10 @@ from clusterwright.simulation.trace import Trace
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 TIME_TO_DIE = 3600.0
-"""Virtual seconds that a program has to end when it is told to."""
+"""How many virtual seconds a program has to end."""
 
 Program = Callable[[Transport, LoopClock, Random], Awaitable[None]]
-"""The program of a process from start to end; it gets a way to the API server, the clock, and its own randomness."""
+"""The program of a process, from start to end; it gets a transport to the API server, the clock, and its own randomness."""
 
 
 class Violation(AssertionError):
@@ -58,28 +58,28 @@ class World:
         allow_pauses(asyncio.get_running_loop())
 
     def start(self, name: str, program: Program) -> Process:
-        """Start a process; when it crashes, it comes back."""
+        """Start a process; after a crash, it restarts."""
         process = Process(self, name, program, Random(self.random.getrandbits(64)))
         self.processes.append(process)
         process.start()
         return process
 
     def calm(self) -> None:
-        """Let nothing go wrong from now on: what is wrong after this stays wrong."""
+        """Inject no faults from now on: later problems are permanent."""
         self.plan = NO_FAULTS
         for process in self.processes:
             process.transport.calm()
 
     async def until(self, holds: Callable[[], Awaitable[bool]], *, within: float, what: str) -> None:
-        """Wait in virtual time until something holds; a Violation if it does not in time."""
+        """Wait in virtual time until a predicate holds; raises a Violation if it does not in time."""
         deadline = self.clock.monotonic() + within
         while not await holds():
             if self.clock.monotonic() >= deadline:
-                raise Violation(f"not within {within:g} s: {what}")
+                raise Violation(f"not reached within {within:g} s: {what}")
             await asyncio.sleep(1.0)
 
     async def until_nothing(self, problem: Callable[[], Awaitable[str]], *, within: float) -> None:
-        """Wait in virtual time until no problem is left; a Violation with the one that is."""
+        """Wait in virtual time until there is no problem; raises a Violation with the remaining one."""
         deadline = self.clock.monotonic() + within
         while found := await problem():
             if self.clock.monotonic() >= deadline:
@@ -93,7 +93,7 @@ class World:
 
 
 class Process:
-    """A program that dies when its transport says so, and is started again a moment later with nothing but its name."""
+    """A program that dies when its transport crashes it, and restarts a moment later with nothing but its name."""
 
     def __init__(self, world: World, name: str, program: Program, random: Random) -> None:
         self._world = world
@@ -104,11 +104,11 @@ class Process:
         self._ended = False
         self.starts = 0
         self.pause = Pause()
-        """Lets the process stand still, after `World.allow_pauses`."""
+        """Pauses the process, after `World.allow_pauses`."""
         self.failure: BaseException | None = None
 
     def start(self) -> None:
-        """Begin a new life."""
+        """Start the program again."""
         self.starts += 1
         life = f"{self._name}.{self.starts}"
         self.transport = FaultyTransport(
@@ -127,7 +127,7 @@ class Process:
         self._task.add_done_callback(self._died)
 
     def crash(self) -> None:
-        """Die at once: nothing that is under way has any further effect."""
+        """Die at once: pending work has no further effect."""
         self.transport.kill()
         if self._task is not None:
             asyncio.get_running_loop().call_soon(self._task.cancel)
@@ -164,7 +164,7 @@ Scenario = Callable[[World], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run ended. `violation` is None if everything held."""
+    """The result of a run. `violation` is None if everything held."""
 
     seed: int
     digest: str

@@ -1,4 +1,4 @@
-"""The calls of etcd's API v3 that manage clusters: methods and their messages.
+"""The cluster calls of etcd's API v3: methods and their messages.
 
 Messages are JSON objects here and protobuf on the wire. Field numbers and names are etcd's (etcdserverpb).
 """
@@ -60,7 +60,7 @@ METHODS: Final = _methods(
     ("Maintenance/MoveLeader", "MoveLeaderRequest", "HeaderResponse"),
     ("Maintenance/Status", "Empty", "StatusResponse"),
 )
-"""By the method's own name."""
+"""The methods by name."""
 
 
 def encode(message: str, value: dict[str, Any]) -> bytes:

@@ -1,6 +1,6 @@
-"""Unary gRPC over HTTP/2 on a stream of bytes, both sides: one call at a time per connection is all that is needed here.
+"""Unary gRPC over HTTP/2 on a stream of bytes, both sides, with one call at a time per connection.
 
-HTTP/2 itself is `h2`'s. A message is one byte (0: not compressed), its length in 4 bytes, and so many bytes of protobuf.
+`h2` implements HTTP/2. A message is one byte (0: not compressed), its length in 4 bytes, and that many bytes of protobuf.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from clusterwright.api.wire import Duplex
 
 OK, INVALID_ARGUMENT, DEADLINE_EXCEEDED, NOT_FOUND, RESOURCE_EXHAUSTED = 0, 3, 4, 5, 8
 FAILED_PRECONDITION, UNIMPLEMENTED, INTERNAL, UNAVAILABLE = 9, 12, 13, 14
-"""Statuses of calls, by gRPC's numbers."""
+"""The statuses of calls, by gRPC's numbers."""
 MAX_ANSWER: Final = 4 * 1024 * 1024
-"""The longest answer that is taken; gRPC's own default."""
+"""The longest accepted answer; gRPC's own default."""
 MAX_REQUEST: Final = 64 * 1024
-"""The longest request that is served: they name a member, or a key."""
+"""The longest accepted request: requests name a member, or a key."""
 _MAX_CALLS: Final = 32
-"""Calls that a peer may have open at a time; they are answered one after the other."""
+"""The most open calls of a peer; they are answered one after the other."""
 _MAX_HEADERS: Final = 16 * 1024
 _PREFIX: Final = 5
 _AT_ONCE: Final = 4096
-"""Bytes that are parsed before other tasks run: frames may have nine bytes each."""
+"""How many bytes are parsed before other tasks run: frames may have only nine bytes."""
 
 Handler = Callable[[str, bytes], Awaitable[bytes]]
-"""Answers a call: path (`/package.Service/Method`) and message to message; raises GrpcError."""
+"""Answers a call: from path (`/package.Service/Method`) and message to a message; raises GrpcError."""
 
 
 class GrpcError(Exception):
-    """A call failed; the text is the peer's, or says how the connection broke."""
+    """A call failed; the text is the peer's, or the reason why the connection broke."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
@@ -74,7 +74,7 @@ class _Http2:
             await self.stream.send(data)
 
     async def event(self) -> h2.events.Event | None:
-        """Return what the peer does next; None at the end. Data are acknowledged as they are read. Raises GrpcError."""
+        """Return the next event from the peer; None at the end. Data are acknowledged when they are read. Raises GrpcError."""
         while not self._events:
             if self._unread:
                 await asyncio.sleep(0)
@@ -100,7 +100,7 @@ class _Http2:
             await self.flush()
 
     async def send_message(self, number: int, message: bytes, *, last: bool) -> None:
-        """Send a message at the pace that the peer's windows allow."""
+        """Send a message as fast as the peer's windows allow."""
         data = b"\0" + len(message).to_bytes(4, "big") + message
         waiting: list[h2.events.Event] = []
         while data:
@@ -120,7 +120,7 @@ class _Http2:
 
 
 def _message(data: bytes | bytearray) -> bytes:
-    """Return the one message of a unary call's data; raises GrpcError."""
+    """Return the single message in a unary call's data; raises GrpcError."""
     if len(data) < _PREFIX or len(data) != _PREFIX + int.from_bytes(data[1:_PREFIX], "big"):
         raise GrpcError(INTERNAL, "a unary call has exactly one whole message")
     if data[0]:
@@ -129,7 +129,7 @@ def _message(data: bytes | bytearray) -> bytes:
 
 
 class Channel:
-    """A client of one server. Calls are made one after the other; a call that is cancelled leaves the channel unusable."""
+    """A client of one server. Calls are made one after the other; a cancelled call makes the channel unusable."""
 
     def __init__(self, stream: Duplex, authority: str) -> None:
         self._http2 = _Http2(stream, is_client=True)
@@ -137,7 +137,7 @@ class Channel:
         self._is_begun = False
 
     async def unary(self, path: str, message: bytes, *, seconds: float) -> bytes:
-        """Make one call and tell the server its deadline. Raises GrpcError, OSError."""
+        """Make one call with a deadline for the server. Raises GrpcError, OSError."""
         if not self._is_begun:
             self._is_begun = True
             await self._http2.begin()
@@ -197,7 +197,7 @@ class Channel:
 
 
 async def serve(stream: Duplex, handle: Handler) -> None:
-    """Answer calls until the peer ends the connection; raises GrpcError where it breaks HTTP/2, OSError where the stream breaks."""
+    """Answer calls until the peer ends the connection; raises GrpcError if it violates HTTP/2, OSError if the stream breaks."""
     await _Server(stream, handle).run()
 
 

@@ -1,4 +1,4 @@
-"""A pair of streams, joined back to back, and a stream over TCP."""
+"""A pair of connected streams, and a stream over TCP."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from clusterwright.api.wire import Duplex
 ROOM: Final = 256 * 1024
 """How many bytes may wait for a reader. A sender waits while there are more."""
 _EACH: Final = 64
-"""Bytes that one waiting chunk costs in addition to its content: single bytes are chunks, too."""
+"""The cost of one waiting chunk in bytes, in addition to its content: single bytes are chunks, too."""
 _LINGER: Final = 5.0
 
 
 class Inbox:
-    """Bytes that came and were not read yet: `put` waits for room, `get` for something to read."""
+    """Bytes that arrived and were not read yet: `put` waits for room, `get` for data."""
 
     def __init__(self) -> None:
         self._chunks: deque[bytes] = deque()
@@ -26,16 +26,16 @@ class Inbox:
 
     @property
     def is_full(self) -> bool:
-        """Whether somebody had better read first."""
+        """Whether there is no room for more bytes."""
         return self._size >= ROOM and not self._ended
 
     @property
     def is_ended(self) -> bool:
-        """Whether nothing more comes."""
+        """Whether no more bytes will come."""
         return bool(self._ended)
 
     def put_nowait(self, data: bytes) -> None:
-        """Add bytes, whether there is room or not; after the end they are dropped."""
+        """Add bytes, even without room; after the end they are dropped."""
         if data and not self._ended:
             self._chunks.append(data)
             self._size += len(data) + _EACH
@@ -63,13 +63,13 @@ class Inbox:
         return data
 
     def end(self, error: BaseException | None = None) -> None:
-        """Nothing more comes; what came can still be read. Only the first end counts."""
+        """Mark the end; bytes before it can still be read. Only the first end counts."""
         if not self._ended:
             self._ended = error or True
             self._changed.set()
 
     def drop(self) -> None:
-        """Nobody reads any more."""
+        """Drop all bytes: there is no reader any more."""
         self.end()
         self._chunks.clear()
         self._size = 0
@@ -96,7 +96,7 @@ class _End:
 
 
 def duplex_pair() -> tuple[Duplex, Duplex]:
-    """Two ends: what one sends, the other receives; closing one ends both."""
+    """Return two ends: each receives what the other sends; closing one ends both."""
     there, back = Inbox(), Inbox()
     return _End(back, there), _End(there, back)
 
@@ -108,7 +108,7 @@ class TcpStream:
         self._reader, self._writer = reader, writer
 
     async def send(self, message: bytes) -> None:
-        """Send bytes at the pace of who reads them."""
+        """Send bytes as fast as the peer reads them."""
         self._writer.write(message)
         await self._writer.drain()
 
@@ -117,14 +117,14 @@ class TcpStream:
         return await self._reader.read(65536) or None
 
     async def close(self) -> None:
-        """Close; safe to call twice. A peer that does not read the rest soon does not get it."""
+        """Close; safe to call twice. A peer that does not soon read the rest loses it."""
         self._writer.close()
         if self._writer.transport.get_write_buffer_size():
             asyncio.get_running_loop().call_later(_LINGER, self._writer.transport.abort)
 
 
 async def join(one: Duplex, other: Duplex) -> None:
-    """Carry bytes between two streams, both ways, until either ends; then close both."""
+    """Copy bytes between two streams, both ways, until either ends; then close both."""
 
     async def carry(source: Duplex, target: Duplex) -> None:
         while (data := await source.receive()) is not None:

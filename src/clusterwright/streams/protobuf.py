@@ -1,4 +1,4 @@
-"""Protocol buffers: the wire format, and messages by tables of their fields, as JSON is written for them. Pure."""
+"""Protocol buffers: the wire format, and messages by tables of their fields, with their JSON form. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 Table = Mapping[str, Mapping[str, tuple[int, str]]]
-"""Messages by name: their fields by name, each with its number and type.
+"""The fields of messages by name, each with its number and type.
 
 A type is `string`, `bytes`, `bool`, `int64`, `uint64`, the names of an enum with spaces between, or a message; `[]` before it: repeated.
 """
@@ -17,11 +17,11 @@ _DEPTH: Final = 16
 
 
 class Malformed(ValueError):
-    """Bytes that are not a protobuf message, or JSON that fits none."""
+    """Bytes are not a protobuf message, or JSON does not fit the message."""
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a number, and where it ends."""
+    """Return a number, and the position after it."""
     value = shift = 0
     while True:
         if at >= len(data):
@@ -37,7 +37,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Numbers and values of a message's fields; raises Malformed."""
+    """Yield numbers and values of a message's fields; raises Malformed."""
     at = 0
     while at < len(data):
         tag, at = varint(data, at)
@@ -75,17 +75,17 @@ def written_varint(value: int) -> bytes:
 
 
 def tagged(number: int, data: bytes) -> bytes:
-    """Return a field of bytes, text or a message."""
+    """Return an encoded field of bytes, text or a message."""
     return written_varint(number << 3 | 2) + written_varint(len(data)) + data
 
 
 def tagged_number(number: int, value: int) -> bytes:
-    """Return a field of a whole number or a boolean."""
+    """Return an encoded field of a whole number or a boolean."""
     return written_varint(number << 3) + written_varint(value)
 
 
 def encode(table: Table, name: str, value: Mapping[str, Any]) -> bytes:
-    """Return a message from its JSON: 64-bit numbers are decimal text there, bytes base64, enums names. Raises Malformed."""
+    """Return a message encoded from its JSON: 64-bit numbers are decimal text there, bytes base64, enums names. Raises Malformed."""
     out = b""
     for key, item in value.items():
         if (found := table[name].get(key)) is None:
@@ -113,7 +113,7 @@ def _write(table: Table, number: int, kind: str, value: Any) -> bytes:
 
 
 def decode(table: Table, name: str, data: bytes, depth: int = 0) -> dict[str, Any]:
-    """Return the JSON of a message; fields with their zero value are left out, unknown ones too. Raises Malformed."""
+    """Return the JSON of a message; zero values and unknown fields are left out. Raises Malformed."""
     if depth > _DEPTH:
         raise Malformed("exceeded max depth")
     known = {number: (key, kind) for key, (number, kind) in table[name].items()}

@@ -1,4 +1,4 @@
-"""Many streams on one: a SPDY/3.1 session over anything that carries bytes."""
+"""Multiplex many streams on one: a SPDY/3.1 session over any stream of bytes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from clusterwright.streams.pipe import Inbox
 from clusterwright.streams.spdy import SpdyError
 
 MAX_STREAMS: Final = 256
-"""Streams that a peer may have open at a time on one session."""
+"""The most streams that a peer may have open on one session."""
 _CHUNK: Final = 32 * 1024
 _AT_ONCE: Final = 100
-"""Frames that are handled before other tasks run: millions of small ones fit into one message of the peer."""
+"""How many frames are handled before other tasks run: millions of small ones fit into one message of the peer."""
 
 
 class Stream:
@@ -37,11 +37,11 @@ class Stream:
             await self._session.send_data(self, message[start : start + _CHUNK])
 
     async def receive(self) -> bytes | None:
-        """Return some bytes; None when the peer says no more."""
+        """Return some bytes; None when the peer has finished."""
         return await self.inbox.get()
 
     async def finish(self) -> None:
-        """Say no more; the peer may go on. Safe to call twice."""
+        """Finish sending; the peer may continue. Safe to call twice."""
         if not self.is_finished:
             self.is_finished = True
             await self._session.send_data(self, b"", last=True)
@@ -55,7 +55,7 @@ class Stream:
         self._session.forget_if_over(self)
 
     async def close(self) -> None:
-        """End it in both directions; a peer that has not said its last word is cut off. Safe to call twice."""
+        """End it in both directions; a peer that has not finished is cut off. Safe to call twice."""
         if not self.inbox.is_ended:
             await self.finish()
             await self.reset()
@@ -65,7 +65,7 @@ class Stream:
 
 
 class Session:
-    """The streams on one carrier. `run` reads what comes, until the end; `accept` is told of every stream that the peer opens."""
+    """The streams on one carrier. `run` reads frames until the end; `accept` is called for every stream that the peer opens."""
 
     def __init__(self, carrier: Duplex, *, is_server: bool, accept: Callable[[Stream], None] | None = None) -> None:
         self._carrier = carrier
@@ -79,7 +79,7 @@ class Session:
         self._is_over = False
 
     async def open(self, headers: Mapping[str, str], *, last: bool = False) -> Stream:
-        """Return a new stream; `last`: nothing will be sent on it. The peer's consent is not waited for."""
+        """Return a new stream; `last`: nothing will be sent on it. It does not wait for the peer's reply."""
         async with self._sending:
             self._check()
             stream = self._streams[self._next] = Stream(self, self._next, headers)
@@ -89,25 +89,25 @@ class Session:
         return stream
 
     async def send_data(self, stream: Stream, data: bytes, *, last: bool = False) -> None:
-        """Send bytes on a stream, at the pace of the carrier."""
+        """Send bytes on a stream, as fast as the carrier takes them."""
         async with self._sending:
             if stream.number in self._streams:
                 self._check()
                 await self._carrier.send(self._writer.data(stream.number, data, last=last))
 
     async def send_reset(self, number: int, status: int) -> None:
-        """Tell the peer that a stream is no more."""
+        """Tell the peer that a stream has ended."""
         async with self._sending:
             if not self._is_over:
                 await self._carrier.send(self._writer.reset(number, status))
 
     def forget_if_over(self, stream: Stream) -> None:
-        """Let go of a stream on which neither side says more."""
+        """Drop a stream that both sides have finished."""
         if stream.is_finished and stream.inbox.is_ended:
             self._streams.pop(stream.number, None)
 
     async def run(self) -> None:
-        """Read until the carrier ends; raises SpdyError if the peer breaks the rules. All streams end with it."""
+        """Read until the carrier ends; raises SpdyError if the peer violates the protocol. All streams end with it."""
         try:
             while (data := await self._carrier.receive()) is not None:
                 for number, frame in enumerate(self._reader.feed(data), 1):

@@ -1,4 +1,4 @@
-"""SPDY/3.1 as far as Kubernetes speaks it: frames to bytes and back. No I/O.
+"""The part of SPDY/3.1 that Kubernetes uses: frames to bytes and back. No I/O.
 
 Control frames are 1 bit 1, 15 bits version, 16 bits type; data frames 1 bit 0, 31 bits stream. Both go on with 8 bits flags and 24 bits
 length. Headers are packed by one zlib stream per direction, with a dictionary that both ends know.
@@ -16,7 +16,7 @@ NAME: Final = "SPDY/3.1"
 PORT_FORWARD: Final = "portforward.k8s.io"
 """The types of streams in a port-forward session."""
 TUNNEL: Final = f"{NAME}+{PORT_FORWARD}"
-"""As a sub-protocol of WebSocket: its messages carry the bytes of such a session."""
+"""The sub-protocol of a WebSocket whose messages carry the bytes of such a session."""
 
 SYN_STREAM, SYN_REPLY, RST_STREAM, SETTINGS, PING, GOAWAY, HEADERS, WINDOW_UPDATE = 1, 2, 3, 4, 6, 7, 8, 9
 FIN: Final = 0x01
@@ -51,7 +51,7 @@ DICTIONARY: Final = b"".join(struct.pack(">I", len(w)) + w.encode() for w in (*_
 
 
 class SpdyError(Exception):
-    """The peer does not speak SPDY/3.1, or says too much of it at a time; the connection is of no use any more."""
+    """The peer does not speak SPDY/3.1, or sends too much at a time; the connection is unusable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,34 +67,34 @@ class Frame:
 
     @property
     def is_last(self) -> bool:
-        """Whether its sender says no more on the stream."""
+        """Whether its sender has finished the stream."""
         return bool(self.flags & FIN)
 
 
 class Writer:
-    """Frames to bytes, in the order in which they are sent: the headers' packing depends on it."""
+    """Converts frames to bytes, in sending order: the compression of headers depends on it."""
 
     def __init__(self) -> None:
         self._packing = zlib.compressobj(zdict=DICTIONARY)
 
     def data(self, stream: int, payload: bytes, *, last: bool = False) -> bytes:
-        """Return bytes on a stream."""
+        """Return a data frame of a stream."""
         return _HEAD.pack(stream & _ID, (FIN if last else 0) << 24 | len(payload)) + payload
 
     def syn_stream(self, stream: int, headers: Mapping[str, str], *, last: bool = False) -> bytes:
-        """Open a stream."""
+        """Return a frame that opens a stream."""
         return self._control(SYN_STREAM, struct.pack(">IIH", stream, 0, 0) + self._pack(headers), FIN if last else 0)
 
     def syn_reply(self, stream: int) -> bytes:
-        """Agree to a stream."""
+        """Return a frame that accepts a stream."""
         return self._control(SYN_REPLY, struct.pack(">I", stream) + self._pack({}))
 
     def reset(self, stream: int, status: int) -> bytes:
-        """End a stream at once, in both directions."""
+        """Return a frame that ends a stream in both directions."""
         return self._control(RST_STREAM, struct.pack(">II", stream, status))
 
     def ping(self, number: int) -> bytes:
-        """Ask for, or give, a sign of life."""
+        """Return a frame that requests or answers a ping."""
         return self._control(PING, struct.pack(">I", number))
 
     @staticmethod
@@ -110,14 +110,14 @@ class Writer:
 
 
 class Reader:
-    """Bytes to frames."""
+    """Converts bytes to frames."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._unpacking = zlib.decompressobj(zdict=DICTIONARY)
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """Yield the frames that are whole now; raises SpdyError. What is not iterated over stays to be read."""
+        """Yield the complete frames; raises SpdyError. Frames that the caller does not take stay for the next call."""
         self._buffer += data
         while len(self._buffer) >= _HEAD.size:
             first, second = _HEAD.unpack_from(self._buffer)
@@ -154,24 +154,24 @@ class Reader:
             if kind == PING:
                 return Frame(kind, struct.unpack_from(">I", payload)[0], flags)
         except struct.error as error:
-            raise SpdyError(f"a control frame of type {kind} is cut short") from error
+            raise SpdyError(f"a control frame of type {kind} is truncated") from error
         return Frame(kind, 0, flags)
 
     def _unpack(self, block: bytes) -> Mapping[str, str]:
         try:
             plain = self._unpacking.decompress(block, _MAX_HEADERS)
         except zlib.error as error:
-            raise SpdyError("headers that cannot be unpacked") from error
+            raise SpdyError("headers cannot be decompressed") from error
         if self._unpacking.unconsumed_tail:
-            raise SpdyError(f"headers of more than {_MAX_HEADERS} bytes")
+            raise SpdyError(f"headers are longer than {_MAX_HEADERS} bytes")
         (count,) = struct.unpack_from(">I", plain)
         if count > len(plain) // 8:
-            raise SpdyError("a control frame has fewer headers than it says")
+            raise SpdyError("a control frame has fewer headers than its count")
         texts, at = [], 4
         for _ in range(2 * count):
             (length,) = struct.unpack_from(">I", plain, at)
             at += 4 + length
             if at > len(plain):
-                raise SpdyError("a header is cut short")
+                raise SpdyError("a header is truncated")
             texts.append(plain[at - length : at].decode("latin-1"))
         return {name.lower(): value for name, value in zip(texts[::2], texts[1::2], strict=True)}

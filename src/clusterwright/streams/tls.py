@@ -1,4 +1,4 @@
-"""TLS: on a stream of bytes, as either side, through memory buffers; and the key pair that a side shows."""
+"""TLS on a stream of bytes, for either side, through memory buffers; and the key pair of a side."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from clusterwright.api.wire import Duplex
 T = TypeVar("T")
 
 LONGEST_KEY: Final = 8 * 1024
-"""Bytes of a private key in PEM. RSA with 8,192 bits has 6,400; the cost of a handshake grows with the cube of the size."""
+"""The longest private key in PEM, in bytes. RSA with 8,192 bits has 6,400; the cost of a handshake grows with the cube of the size."""
 LONGEST_BUNDLE: Final = 1024 * 1024
-"""Bytes of all authorities in PEM; the bundle of a Linux distribution has 250,000."""
+"""The longest PEM of all authorities, in bytes; the bundle of a Linux distribution has 250,000."""
 
 
 def use_certificate(context: ssl.SSLContext, chain: bytes, key: bytes) -> None:
@@ -35,7 +35,7 @@ def use_certificate(context: ssl.SSLContext, chain: bytes, key: bytes) -> None:
 
 
 def authorities(pem: bytes) -> str:
-    """Return a bundle of authorities (PEM) as SSL contexts take it. Raises ssl.SSLError if it has no certificate or is too long.
+    """Return a bundle of authorities (PEM) in the form for SSL contexts. Raises ssl.SSLError if it has no certificate or is too long.
 
     Comments between certificates may be in any language. They are removed, because the ssl module refuses the whole bundle for them.
     """
@@ -50,8 +50,8 @@ def authorities(pem: bytes) -> str:
 class TlsStream:
     """A Duplex of bytes inside another.
 
-    `server_name` is what a client asks for; None: this is the server's side. `session`: of an earlier stream of the same context to
-    the same server, which may take it up instead of having both prove again who they are.
+    `server_name` is the name that a client requests; None: this is the server's side. `session`: the session of an earlier stream with the
+    same context and server, which allows a shorter handshake.
     """
 
     def __init__(
@@ -76,19 +76,19 @@ class TlsStream:
         return self._tls.getpeercert(binary_form=True) or b""
 
     def session(self) -> ssl.SSLSession | None:
-        """Return what the server gave for a later stream; it does so with the first bytes that it sends."""
+        """Return the session for a later stream; the server sends it with its first bytes."""
         return self._tls.session
 
     def is_resumed(self) -> bool:
-        """Return whether the server took up the session."""
+        """Return whether the server resumed the session."""
         return bool(self._tls.session_reused)
 
     def protocol(self) -> str:
-        """Return what both agreed to speak inside (ALPN); empty if they did not agree on anything."""
+        """Return the protocol that both sides agreed on (ALPN); empty if there is none."""
         return self._tls.selected_alpn_protocol() or ""
 
     async def send(self, message: bytes) -> None:
-        """Send all of it."""
+        """Send all bytes."""
         view = memoryview(message)
         while view:
             view = view[self._tls.write(view) :]
@@ -102,7 +102,7 @@ class TlsStream:
             return None
 
     async def close(self) -> None:
-        """Close the stream that carries it."""
+        """Close the carrying stream."""
         await self._duplex.close()
 
     async def _until(self, step: Callable[[], T]) -> T:

@@ -1,10 +1,10 @@
 """Decision tables: rows as data over named guards, so that every decision can be read, tested and explained.
 
-A `Guard` is a named question about a frozen snapshot and composes with `&`, `|` and `~`; `about` names the other objects that
-the answer comes from. A `Row` joins a guard with what then holds: a transition of the condition (`true`, `false`, `unknown`,
-`computed`, or `KEEP`) and of its v1beta1 twin, or a `Phase`; the act that follows (a member of an enum, matched exhaustively by
-the controller, so that nobody branches on row names); a requeue vote; the error that the pass ends in. A `Collect` is a row with
-several lines: all that hold become one bulleted message. A `Table` tries them in order, the first match wins:
+A `Guard` is a named question about a frozen snapshot and composes with `&`, `|` and `~`; `about` names the other objects that the answer
+comes from. A `Row` joins a guard with what then holds: a transition of the condition (`true`, `false`, `unknown`, `computed`, or `KEEP`)
+and of its v1beta1 twin, or a `Phase`; the act that follows (a member of an enum, matched exhaustively by the controller, so that no code
+branches on row names); a requeue vote; the error that the pass ends in. A `Collect` is a row with several lines: all that hold become one
+bulleted message. A `Table` tries them in order, the first match wins:
 
     @guard("metadata.deletionTimestamp is set")
     def deleting(c: Snapshot) -> bool:

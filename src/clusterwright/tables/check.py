@@ -1,4 +1,4 @@
-"""Finds what is wrong with a table by trying every truth assignment of its guards that the table declares possible."""
+"""Find errors of a table by trying every truth assignment of its guards that the table declares possible."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ MOST_GUARDS = 16
 
 
 class TooManyGuards(Exception):
-    """The table has more atoms than can be tried; it wants to be split."""
+    """The table has too many atoms to try all assignments; split it."""
 
 
 class Impossible(Exception):
-    """The declared groups and assumptions leave no possible world."""
+    """The declared groups and assumptions leave no possible assignment."""
 
 
 def gaps(table: Table[S]) -> list[tuple[tuple[str, bool], ...]]:
-    """Return the possible worlds for which no row matches; empty for a table that covers everything."""
+    """Return the possible assignments for which no row matches; empty for a complete table."""
     return [w.described() for w in _worlds(table) if not any(row.matches(w.values) for row in table.rows)]
 
 
 def unreachable(table: Table[S]) -> list[str]:
-    """Return the rows that never decide, because those above them match in every possible world where they do."""
+    """Return the rows that never decide, because earlier rows match wherever they do."""
     reached = set()
     for world in _worlds(table):
         for row in table.rows:
@@ -38,9 +38,9 @@ def unreachable(table: Table[S]) -> list[str]:
 
 
 def overlaps(table: Table[S]) -> list[tuple[str, str]]:
-    """Return the pairs of rows that both match in some possible world, so that their order decides.
+    """Return the pairs of rows that both match for some possible assignment, so that their order decides.
 
-    A row for all the rest (`OTHERWISE`) is not one of them: it says by itself that it comes last.
+    A row for all the rest (`OTHERWISE`) is not included: it declares that it comes last.
     """
     found: dict[tuple[str, str], None] = {}
     rows = [row for row in table.rows if not (isinstance(row, Row) and row.guard is OTHERWISE)]
@@ -51,7 +51,7 @@ def overlaps(table: Table[S]) -> list[tuple[str, str]]:
 
 
 def contradictions(table: Table[S], snapshot: S) -> list[str]:
-    """Return what the table declares of all worlds and this snapshot breaks; a check is only as good as these declarations."""
+    """Return the declarations of the table that this snapshot violates; a check is only as good as these declarations."""
     broken = [a.text for a in table.assuming if not a(snapshot)]
     for words, groups, most in (("exactly one", table.exactly_one, 1), ("at most one", table.at_most_one, 0)):
         for group in groups:
@@ -82,7 +82,7 @@ def _worlds(table: Table[S]) -> Iterator[_World]:
     grouped = {id(a) for group in groups for g in group for a in g.atoms() if g.operator == "atom"}
     free = [a for a in atoms.values() if id(a) not in grouped]
     if len(free) > MOST_GUARDS:
-        raise TooManyGuards(f"table {table.name} asks {len(free)} independent questions")
+        raise TooManyGuards(f"table {table.name} has {len(free)} independent guards: split it")
     # of the plain guards of a group at most one holds; a composed one, or a group of at most one, may leave none
     choices = [[*(a for a in group if a.operator == "atom"), None] for group in groups]
     possible = False
@@ -98,4 +98,4 @@ def _worlds(table: Table[S]) -> Iterator[_World]:
                 possible = True
                 yield _World(tuple(atoms.values()), values)
     if not possible:
-        raise Impossible(f"table {table.name}: no world satisfies what is assumed")
+        raise Impossible(f"table {table.name}: the assumptions allow no assignment")

@@ -1,4 +1,4 @@
-"""Named questions about a snapshot, and named messages made from one."""
+"""Named questions about a snapshot, and named messages from one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ S_contra = TypeVar("S_contra", contravariant=True)
 
 
 class Subject(NamedTuple):
-    """An object that a guard asked, in whatever version: explanations follow it."""
+    """An object that a guard reads, in any version: explanations follow it."""
 
     group: str
     kind: str
@@ -23,16 +23,16 @@ class Subject(NamedTuple):
 
 
 About = Callable[[S], Sequence[Subject]]
-"""The objects that a guard asks, other than the object of the table."""
+"""Returns the objects that a guard reads, other than the table's own object."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Guard(Generic[S_contra]):
-    """A question about snapshot S that has a name; it must be total: no snapshot makes it raise.
+    """A named question about snapshot S; it must be total: no snapshot makes it raise.
 
-    `text` is the seed's own wording; `about` says which other objects the answer comes from, so that an explanation can follow
-    them. Guards compose with `&`, `|` and `~`; what was composed is kept, so that tables can be checked and explained by their
-    atoms. Two guards are the same only if they are the same object. A guard on a type is a guard on the types that derive from it.
+    `text` is the seed's own wording; `about` returns the other objects that the answer depends on, so that an explanation can follow them.
+    Guards compose with `&`, `|` and `~`; what was composed is kept, so that tables can be checked and explained by their atoms. Two guards
+    are the same only if they are the same object. A guard on a type is a guard on the types that derive from it.
     """
 
     text: str
@@ -42,7 +42,7 @@ class Guard(Generic[S_contra]):
     about: About[S_contra] | None = None
 
     def __call__(self, snapshot: S_contra) -> bool:
-        """Ask."""
+        """Return the truth value for a snapshot."""
         return self.test(snapshot)
 
     def __and__(self, other: Guard[S_contra]) -> Guard[S_contra]:
@@ -67,7 +67,7 @@ class Guard(Generic[S_contra]):
         return Guard(text, lambda s: not mine(s), "not", (self,))
 
     def atoms(self) -> tuple[Guard[S_contra], ...]:
-        """Return the questions that this guard is made of, each once, in order."""
+        """Return the atomic guards of this guard, each once, in order."""
         if self.operator == "atom":
             return (self,)
         found: dict[int, Guard[S_contra]] = {}
@@ -77,7 +77,7 @@ class Guard(Generic[S_contra]):
         return tuple(found.values())
 
     def subjects(self, snapshot: S_contra) -> tuple[Subject, ...]:
-        """Whom the guard's atoms asked, each once, in order."""
+        """Return the objects that the guard's atoms read, each once, in order."""
         return tuple(dict.fromkeys(s for atom in self.atoms() if atom.about is not None for s in atom.about(snapshot)))
 
     def under(self, values: Mapping[int, bool]) -> bool:
@@ -101,7 +101,7 @@ def _bracketed(part: Guard[Any], inner: str) -> str:
 
 
 OTHERWISE: Guard[Any] = Guard("otherwise", lambda _: True, "true")
-"""Holds always: the last row of a table that covers everything."""
+"""The guard that always holds, for the last row of a complete table."""
 
 
 @overload
@@ -109,7 +109,7 @@ def guard(text: str) -> Callable[[Callable[[S], bool]], Guard[S]]: ...
 @overload
 def guard(text: str, *, about: About[S]) -> Callable[[Callable[[S], bool]], Guard[S]]: ...
 def guard(text: str, *, about: Any = None) -> Any:
-    """Make a predicate over a snapshot a guard with the given wording, which asks the objects that `about` names."""
+    """Make a predicate over a snapshot a guard with the given wording; `about` returns the objects that it reads."""
 
     def make(test: Callable[[S], bool]) -> Guard[S]:
         return Guard(text, test, about=about)
@@ -133,5 +133,5 @@ class Message(Generic[S_contra]):
 
 
 def message(text: str) -> Callable[[Callable[[S], str]], Message[S]]:
-    """Make a function of a snapshot a message whose form is `text`."""
+    """Make a function of a snapshot a message with the form `text`."""
     return lambda make: Message(text, make)

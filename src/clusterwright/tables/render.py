@@ -85,7 +85,7 @@ def _line_json(row: Collect[S], line: Because[S]) -> Json:
 
 
 def explanation_as_json(explanation: Explanation) -> Json:
-    """Return which row fired and why, as plain data."""
+    """Return the row that fired and why, as plain data."""
     outcome = explanation.decision.outcome
     answer: Json = {"table": explanation.table, "row": explanation.decision.row, "rows": []}
     if outcome is not None:

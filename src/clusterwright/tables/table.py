@@ -1,4 +1,4 @@
-"""Rows, collecting rows, and the table that decides by the first that matches."""
+"""Rows, collecting rows, and tables, in which the first matching row decides."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _observer: ContextVar[Observer | None] = ContextVar("table_observer", default=No
 
 @contextmanager
 def observing(observer: Observer) -> Iterator[None]:
-    """While the context lasts, `observer` is told of every table that decides, and of the snapshot that it decided on.
+    """Within the context, call `observer` for every table that decides, with its snapshot.
 
-    For explanations: no controller has to know that it is watched. Other tasks and threads are not concerned.
+    This is for explanations: controllers need no code for it. Other tasks and threads are not affected.
     """
     token = _observer.set(observer)
     try:
@@ -35,7 +35,7 @@ def observing(observer: Observer) -> Iterator[None]:
 
 
 class NoRowMatches(Exception):
-    """A table has a gap that a snapshot fell into; `check.gaps` finds such tables before that."""
+    """No row of a table matches a snapshot; `check.gaps` finds such tables in advance."""
 
     def __init__(self, table: str) -> None:
         super().__init__(f"no row of table {table} matches")
@@ -43,7 +43,7 @@ class NoRowMatches(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The new state of a condition. `severity` is for v1beta1 conditions; only mirrored conditions give a transition time."""
+    """The new state of a condition. `severity` is for v1beta1 conditions; only mirrored conditions set a transition time."""
 
     status: str
     reason: str
@@ -54,7 +54,7 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Transition(Generic[S_contra]):
-    """How a row changes its condition: to a fixed or computed outcome, or (`KEEP`) not at all.
+    """The change of a row's condition: to a fixed or computed outcome, or (`KEEP`) none.
 
     `status`, `reason`, `message` describe the outcome, for documents and comparison with the seeds; `make` gives it.
     """
@@ -81,32 +81,32 @@ class Transition(Generic[S_contra]):
 
 
 KEEP: Transition[Any] = Transition("", "")
-"""The condition stays exactly as it is, observedGeneration included; a condition that is absent stays absent."""
+"""The condition stays exactly as it is, including observedGeneration; an absent condition stays absent."""
 
 
 def true(reason: str, message: str | Message[S] = "", severity: str = "") -> Transition[S]:
-    """Return the condition becomes True."""
+    """Return the transition to True."""
     return Transition("True", reason, message, severity)
 
 
 def false(reason: str, message: str | Message[S] = "", severity: str = "") -> Transition[S]:
-    """Return the condition becomes False."""
+    """Return the transition to False."""
     return Transition("False", reason, message, severity)
 
 
 def unknown(reason: str, message: str | Message[S] = "", severity: str = "") -> Transition[S]:
-    """Return the condition becomes Unknown."""
+    """Return the transition to Unknown."""
     return Transition("Unknown", reason, message, severity)
 
 
 def computed(make: Callable[[S], Outcome], *, status: str, reason: str, message: str = "") -> Transition[S]:
-    """Return the condition becomes what `make` answers (a mirror or an aggregate); the texts describe it in documents."""
+    """Return the transition to the result of `make` (a mirror or an aggregate); the texts describe it in documents."""
     return Transition(status, reason, message, make=make)
 
 
 @dataclass(frozen=True, eq=False)
 class Later(Generic[S_contra]):
-    """A requeue vote that depends on the snapshot, and what it means in words."""
+    """A requeue vote that depends on the snapshot, and its description."""
 
     text: str
     make: Callable[[S_contra], timedelta]
@@ -114,7 +114,7 @@ class Later(Generic[S_contra]):
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """The decision of a row in a phase table: the word in `status.phase`. A phase is not a condition's status."""
+    """The decision of a row in a phase table: the value of `status.phase`. A phase is not a condition's status."""
 
     name: str
 
@@ -126,33 +126,33 @@ class Decision:
     table: str
     row: str
     outcome: Outcome | None = None
-    """None: keep the condition as it is."""
+    """The outcome; None: keep the condition as it is."""
     requeue: timedelta | None = None
     act: Enum | None = None
-    """The action that the row asks for; read it with `chosen`, which checks the type."""
+    """The action of the row; read it with `chosen`, which checks the type."""
     phase: str = ""
-    """Of a phase table; empty: the phase stays as it is."""
+    """The phase, in a phase table; empty: the phase stays as it is."""
     v1beta1: Outcome | None = None
     """The new state of the deprecated condition of the same type; None: it stays as it is."""
     error: str = ""
-    """The pass ends in this error, after all that can be done was done."""
+    """The error in which the pass ends, after its remaining steps."""
     lines: tuple[str, ...] = ()
-    """The names of the lines of a collecting row that held."""
+    """The names of the matching lines of a collecting row."""
 
     def chosen(self, acts: type[A]) -> A | None:
-        """Return the act of the row, to be matched to the last member (`assert_never`); None where the row wants nothing done."""
+        """Return the act of the row, to be matched to the last member (`assert_never`); None if the row has no act."""
         if self.act is not None and not isinstance(self.act, acts):
-            raise TypeError(f"row {self.row} of table {self.table} acts by {self.act!r}, which is no {acts.__name__}")
+            raise TypeError(f"row {self.row} of table {self.table} has the act {self.act!r}, which is not a {acts.__name__}")
         return self.act
 
 
 @dataclass(frozen=True, eq=False)
 class Row(Generic[S_contra]):
-    """One line of a table: if the guard holds, this is so.
+    """One line of a table: a guard and its consequences.
 
-    `name` is a stable slug (test id, log field, metric label); no code branches on it. `act` is the consequence: a member of the
-    table's own enum, whose value says it in words. `ensure` adds words only. `requeue` is a vote: the soonest of a pass wins.
-    `error` ends the pass. `v1beta1` is what becomes of the deprecated condition of the same type.
+    `name` is a stable slug (test id, log field, metric label); no code branches on it. `act` is the action: a member of the table's own
+    enum, whose value describes it. `ensure` adds words only. `requeue` is a vote: the soonest of a pass wins. `error` ends the pass.
+    `v1beta1` is what becomes of the deprecated condition of the same type.
     """
 
     name: str
@@ -185,7 +185,7 @@ class Row(Generic[S_contra]):
         return self.guard.under(values)
 
     def guards(self) -> tuple[Guard[S_contra], ...]:
-        """Return the atoms that the row asks."""
+        """Return the atoms of the row."""
         return self.guard.atoms()
 
     @property
@@ -240,7 +240,7 @@ class Collect(Generic[S_contra]):
         return any(line.guard.under(values) for line in self.lines)
 
     def guards(self) -> tuple[Guard[S_contra], ...]:
-        """Return the atoms that the lines ask."""
+        """Return the atoms of the lines."""
         return tuple({id(a): a for line in self.lines for a in line.guard.atoms()}.values())
 
     @property
@@ -251,7 +251,7 @@ class Collect(Generic[S_contra]):
 
 @dataclass(frozen=True, slots=True)
 class RowExplanation:
-    """A row judged on a snapshot: did it match, did it fire, and the values of its guards."""
+    """A row evaluated on a snapshot: whether it matched, whether it fired, and the values of its guards."""
 
     name: str
     guard: str
@@ -260,12 +260,12 @@ class RowExplanation:
     guards: tuple[tuple[str, bool], ...]
     transition: str
     about: tuple[Subject, ...] = ()
-    """The other objects that the row's guards asked."""
+    """The other objects that the row's guards read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A table judged on a snapshot."""
+    """A table evaluated on a snapshot."""
 
     table: str
     decision: Decision
@@ -297,9 +297,9 @@ class Table(Generic[S_contra]):
         at_most_one: Sequence[Sequence[Guard[S_contra]]] = (),
         assuming: Sequence[Guard[S_contra]] = (),
     ) -> None:
-        """Make a table.
+        """Create a table.
 
-        `exactly_one`, `at_most_one` and `assuming` say which truth assignments are possible, for the checks only: groups of
+        `exactly_one`, `at_most_one` and `assuming` declare which truth assignments are possible, for the checks only: groups of
         guards of which exactly or at most one holds (the members of a union), and composed guards that always hold.
         """
         names = [n for row in rows for n in row.names]
@@ -318,7 +318,7 @@ class Table(Generic[S_contra]):
             object.__setattr__(self, attribute, value)
 
     def decide(self, snapshot: S_contra) -> Decision:
-        """Return the decision of the first row that matches; NoRowMatches if the table has a gap here."""
+        """Return the decision of the first matching row; raises NoRowMatches if the table has a gap here."""
         decision = self._first(snapshot)
         observer = _observer.get()
         if observer is not None:
@@ -345,16 +345,16 @@ class Table(Generic[S_contra]):
         return Explanation(self.name, decision, tuple(rows))
 
     def subjects(self, snapshot: S_contra) -> tuple[Subject, ...]:
-        """Return the other objects that the row which fires for this snapshot asked, each once: where its cause may lie."""
+        """Return the other objects that the firing row reads, each once: its cause may be among them."""
         return tuple(dict.fromkeys(s for row in self.explain(snapshot).rows if row.fired for s in row.about))
 
     @property
     def row_names(self) -> tuple[str, ...]:
-        """Every name that a test must cover."""
+        """The names that tests must cover."""
         return tuple(n for row in self.rows for n in row.names)
 
     def row(self, name: str) -> Row[S_contra] | Collect[S_contra]:
-        """Return the row of that name, or the collecting row that has a line of that name."""
+        """Return the row of that name, or the collecting row with a line of that name."""
         for row in self.rows:
             if row.name == name or name in row.names:
                 return row

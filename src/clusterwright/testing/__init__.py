@@ -1,4 +1,4 @@
-"""For the tests of providers, runtime extensions and automation: a management plane in a function, in virtual time.
+"""For tests of providers, runtime extensions and automation: a management plane in a function, in virtual time.
 
     @with_plane()
     async def test_a_cluster_comes_up(plane: Plane) -> None:

@@ -30,11 +30,11 @@ async def virtual_plane(
     setup: Callable[[Manager], None] | None = None,
     extensions: Extensions | None = None,
 ) -> AsyncIterator[Plane]:
-    """A plane at `START`, to be used inside `run_virtual`.
+    """Yield a plane at `START`, for use inside `run_virtual`.
 
-    `seed`: what is random follows from it, so that a test takes the same steps every time. `features`: gates that differ from
-    those of `up`. `crds`: definitions of further kinds, served from the start. `setup` gets the manager before it runs, to add
-    controllers. `extensions`: what answers the calls of runtime hooks; by default nobody is registered.
+    `seed`: the seed of all randomness, so that a test takes the same steps every time. `features`: gates that differ from those of `up`.
+    `crds`: definitions of further kinds, served from the start. `setup` gets the manager before it runs, to add controllers. `extensions`:
+    answers calls of runtime hooks; by default none is registered.
     """
     clock, random = LoopClock(START), Random(seed)
     gates = {**EMBEDDED_FEATURES, **(features or {})}
@@ -55,9 +55,9 @@ def with_plane(
     setup: Callable[[Manager], None] | None = None,
     extensions: Extensions | None = None,
 ) -> Callable[[Callable[Concatenate[Plane, P], Coroutine[Any, Any, None]]], Callable[P, None]]:
-    """Make a test of a coroutine function whose first parameter is the plane: it runs in virtual time. Options as `virtual_plane` has them.
+    """Make a test from a coroutine function whose first parameter is the plane: it runs in virtual time. Options as for `virtual_plane`.
 
-    What follows the plane among its parameters stays the test's own: fixtures of pytest, parameters, drawn examples.
+    Its other parameters stay the test's own: pytest fixtures, parameters, drawn examples.
     """
     options: dict[str, Any] = {"seed": seed, "features": features, "crds": tuple(crds), "setup": setup, "extensions": extensions}
 

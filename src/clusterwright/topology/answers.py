@@ -1,4 +1,4 @@
-"""Answers of hooks, and which of them are still valid."""
+"""Answers of hooks, and their validity."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ class Answer:
 
     @property
     def is_blocking(self) -> bool:
-        """Whether to wait."""
+        """Whether the hook blocks."""
         return self.retry_after != 0
 
 
 class StandingAnswers:
-    """Blocking answers until their time is over; a hook is not called again before."""
+    """Blocking answers that are still valid; a hook is not called again before they expire."""
 
     def __init__(self) -> None:
         self._until: dict[Hashable, tuple[datetime, str]] = {}
 
     def of(self, key: Hashable, now: datetime) -> Answer | None:
-        """Return the answer with the time that is left of it; None: ask."""
+        """Return the answer with its remaining time; None: call the hook."""
         kept = self._until.get(key)
         if kept is None or kept[0] <= now:
             return None
         return Answer(max(1, round((kept[0] - now).total_seconds())), kept[1])
 
     def keep(self, key: Hashable, answer: Answer, now: datetime) -> None:
-        """Let an answer stand, if it blocks."""
+        """Keep an answer, if it blocks."""
         if answer.is_blocking:
             self._until = {k: v for k, v in self._until.items() if v[0] > now}
             self._until[key] = (now + timedelta(seconds=answer.retry_after), answer.message)

@@ -1,6 +1,6 @@
-"""The desired state of a topology: a pure function of the class, of what there is, and of what extensions answer.
+"""The desired state of a topology: a pure function of the class, the current state, and the answers of extensions.
 
-It asks and writes nothing itself; see `hooks.Computing`. So it also tells what would change, without changing anything.
+It calls and writes nothing itself; see `hooks.Computing`. So it also computes changes as a dry run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class DesiredStateError(Exception):
-    """The desired state cannot be computed. `patch` names the patch at fault, if there is one; `progress` is the part that was computed."""
+    """The desired state cannot be computed. `patch` names the patch at fault, if any; `progress` is the computed part."""
 
     def __init__(self, text: str, *, patch: str = "") -> None:
         super().__init__(text)
@@ -46,14 +46,14 @@ class DesiredStateError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """The desired state, and how far the upgrade is that it belongs to."""
+    """The desired state, and the progress of its upgrade."""
 
     desired: Desired
     progress: Progress
 
 
 def _wrapped(context: str, computing: Computing[T]) -> Computing[T]:
-    """Yield a computation whose errors tell where they come from."""
+    """Yield a computation; its errors get a context."""
     try:
         return (yield from computing)
     except (PlanError, UpgradeError, ExtensionError, names.BadName, _Problem) as error:
@@ -61,11 +61,11 @@ def _wrapped(context: str, computing: Computing[T]) -> Computing[T]:
 
 
 class _Problem(Exception):
-    """Something that keeps an object from being computed."""
+    """An object cannot be computed."""
 
 
 def desired_state(blueprint: Blueprint, current: Current, *, runtime_sdk: bool) -> Computing[Computed]:
-    """Yield what every object of the topology should be. Raises DesiredStateError."""
+    """Yield the desired state of every object of the topology. Raises DesiredStateError."""
     current = replace(current, cluster=copied(current.cluster))
     progress = Progress(pending_hooks=hooks.pending_hooks(current.cluster))
     progress.machine_deployments.upgrading = set(current.upgrading_deployments)
@@ -128,7 +128,10 @@ def _cluster_name(present: str | None, cluster: Json, naming: str, made_from: Js
 
 
 def _named(present: str | None, what: str, template: str, default: str, data: Mapping[str, Any], cluster: Json, slot: str) -> str:
-    """What is there keeps its name. A template without a name is an error all the same: the next object could not be named."""
+    """Return the object with the name of the current one.
+
+    A template without a name is still an error, because a new object would have none.
+    """
     if present and not template:
         return present
     try:
@@ -147,12 +150,12 @@ def _control_plane_machine(blueprint: Blueprint, current: Current) -> Json | Non
 
 
 def machine_prefix(cluster: Json) -> str:
-    """With what the names of the control plane's machine templates begin."""
+    """Return the name prefix of the control plane's machine templates."""
     return f"{cluster['metadata']['name']}-"
 
 
 def worker_prefix(cluster: Json, topology_name: str) -> str:
-    """With what the names of a worker's templates and objects begin."""
+    """Return the name prefix of a worker's templates and objects."""
     return f"{cluster['metadata']['name']}-{topology_name}-"
 
 
@@ -212,7 +215,7 @@ def _control_plane_health_check(blueprint: Blueprint, cluster: Json, plane: Json
 
 
 def _step(progress: Progress, plane: Json, *, runtime_sdk: bool) -> str:
-    """Return the version that the upgrade is at; empty if there is none."""
+    """Return the present version of the upgrade; empty if there is none."""
     if runtime_sdk:
         is_under_way = hooks.AFTER_CLUSTER_UPGRADE in progress.pending_hooks
     else:
@@ -240,7 +243,7 @@ def _workers(blueprint: Blueprint, current: Current, progress: Progress, desired
 
 
 def _check_names(kind: str, workers: Mapping[str, DesiredWorker]) -> None:
-    """No two workers may have one name: they would be one object, which each makes its own in every pass."""
+    """Refuse two workers with one name: they would be one object that alternates between both."""
     seen: dict[str, str] = {}
     for topology_name, worker in workers.items():
         name = worker.object["metadata"]["name"]
@@ -298,7 +301,7 @@ def _machine_pool(entry: Json, topology: Json, blueprint: Blueprint, current: Cu
 
 
 def _pair(make: Callable[[Json, Json | None, str], Json], of: WorkerTemplates, present: CurrentWorker | None) -> tuple[Json, Json]:
-    """Return what bootstraps a worker, and its infrastructure, each made of its template and after the one that is there."""
+    """Return bootstrap and infrastructure object of a worker, each from its template and the current object."""
     return (
         make(of.bootstrap, present.bootstrap if present else None, "bootstrap"),
         make(of.infrastructure, present.infrastructure if present else None, "infrastructure"),

@@ -1,8 +1,8 @@
 """The calls of runtime extensions that a topology makes.
 
-Nothing here calls anything. A computation that needs an answer is a generator: it yields a question and is sent the answer, or an
-`ExtensionError` is thrown into it. `ask` drives one with an `Extensions`, which is implemented over HTTPS, from canned answers offline, or
-by what a plan may assume.
+Nothing here calls anything. A computation that needs an answer is a generator: it yields a question and receives the answer, or an
+`ExtensionError`. `ask` runs one with an `Extensions`, which is implemented over HTTPS, from recorded answers offline, or from assumptions
+in a plan.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ HOOKS_API_VERSION: Final = "hooks.runtime.cluster.x-k8s.io/v1alpha1"
 
 
 class ExtensionError(Exception):
-    """A call failed, or a handler answered that it did. The text is fit for a condition."""
+    """A call failed, or a handler reported a failure. The text is suitable for a condition."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallHandler:
-    """Ask one handler by its name, `<handler>.<ExtensionConfig>`. Answered with the response.
+    """Call one handler by its name, `<handler>.<ExtensionConfig>`. The answer is the response.
 
-    `request` has neither apiVersion nor kind; `settings` go over those of the registration; `subject` is the object for whose namespace
-    the handler must be meant. `cached`: an answer of the last ten minutes to the same handler, registration and settings will do.
+    `request` has neither apiVersion nor kind; `settings` override those of the registration; the handler must serve the namespace of
+    `subject`. `cached`: an answer of the last ten minutes with the same handler, registration and settings is sufficient.
     """
 
     hook: str
@@ -40,7 +40,7 @@ class CallHandler:
 
 @dataclass(frozen=True, slots=True)
 class CallAll:
-    """Ask all handlers of a hook. Answered with one response: messages joined, the smallest `retryAfterSeconds` that is not 0."""
+    """Call all handlers of a hook. The answer is one response: joined messages, and the smallest `retryAfterSeconds` that is not 0."""
 
     hook: str
     subject: Json
@@ -49,7 +49,7 @@ class CallAll:
 
 @dataclass(frozen=True, slots=True)
 class ListHandlers:
-    """Which handlers a hook has for an object. Answered with their names."""
+    """List the handlers of a hook for an object. The answer has their names."""
 
     hook: str
     subject: Json
@@ -57,16 +57,16 @@ class ListHandlers:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Let others have their turn: the computation has worked for a while. Answered with nothing."""
+    """Let other tasks run: the computation has worked for a while. There is no answer."""
 
 
 Question = CallHandler | CallAll | ListHandlers | Turn
 Asking = Generator[Question, Any, T]
-"""A computation that may ask, and its result."""
+"""A computation with questions, and its result."""
 
 
 class Extensions(Protocol):
-    """Runtime extensions, as far as they are registered. Every method raises ExtensionError."""
+    """The registered runtime extensions. Every method raises ExtensionError."""
 
     async def call(self, question: CallHandler) -> Json:
         """Return the response of one handler; its `status` is Success."""
@@ -79,7 +79,7 @@ class Extensions(Protocol):
 
 
 async def ask(extensions: Extensions, asking: Asking[T]) -> T:
-    """Return the result of a computation whose questions the extensions answer."""
+    """Return the result of a computation, with answers from the extensions."""
     answer: Any = None
     try:
         question = next(asking)
@@ -108,10 +108,10 @@ async def _answer(extensions: Extensions, question: Question) -> Any:
 
 
 class NoExtensions:
-    """None is registered: hooks are done without being called, and a handler that is named does not exist."""
+    """No registered extensions: hooks need no calls, and a named handler does not exist."""
 
     async def call(self, question: CallHandler) -> Json:
-        """The handler does not exist."""
+        """Raise ExtensionError: the handler does not exist."""
         name = question.handler
         raise ExtensionError(
             f'failed to call extension handler "{name}": failed to get extension handler "{name}" from registry: '
@@ -119,11 +119,11 @@ class NoExtensions:
         )
 
     async def call_all(self, question: CallAll) -> Json:
-        """Nobody is asked."""
+        """Return an empty response."""
         return {"status": "Success"}
 
     async def handlers(self, question: ListHandlers) -> Sequence[str]:
-        """None."""
+        """Return no names."""
         return ()
 
 

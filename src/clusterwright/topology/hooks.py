@@ -1,4 +1,4 @@
-"""Lifecycle hooks: which there are, which are pending, and what asking one means for the pass."""
+"""Lifecycle hooks: their names, the pending ones, and the effect of their answers on the pass."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ LIFECYCLE: Final = (
     AFTER_CLUSTER_UPGRADE,
     BEFORE_CLUSTER_DELETE,
 )
-"""All of them, in the order of a cluster's life."""
+"""All lifecycle hooks, in the order of a cluster's life."""
 
 ANNOTATION_RETRY: Final = 1200
 
 
 @dataclass(frozen=True, slots=True)
 class AskHook:
-    """Ask all handlers of a hook, unless a blocking answer of theirs still stands. Answered with an `Answer`.
+    """Call all handlers of a hook, unless a blocking answer is still valid. The result is an `Answer`.
 
-    `version` is what the answer is about: one for another version does not stand.
+    `version` is the subject of the answer: an answer about another version is not valid.
     """
 
     hook: str
@@ -54,36 +54,36 @@ class AskHook:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Write down which hooks are pending now, together with the step of the upgrade if there is one. Answered with None."""
+    """Record which hooks are pending now, and the step of the upgrade if there is one. The result is None."""
 
     pending: frozenset[str]
     step: str | None = None
 
 
 Computing = Generator[Question | AskHook | Mark, Any, T]
-"""A computation that asks extensions, and writes down which hooks are pending."""
+"""A computation that calls extensions, and records pending hooks."""
 
 
 def pending_hooks(cluster: Mapping[str, Any]) -> frozenset[str]:
-    """Return the hooks that are to be called yet."""
+    """Return the hooks that are still to be called."""
     annotations = (cluster.get("metadata") or {}).get("annotations") or {}
     return frozenset(filter(None, (annotations.get(PENDING_HOOKS_ANNOTATION) or "").split(",")))
 
 
 def as_annotation(pending: Iterable[str]) -> str | None:
-    """Return the annotation's value; None: it goes."""
+    """Return the annotation's value; None removes it."""
     return ",".join(sorted(pending)) or None
 
 
 def note_pending(cluster: Json, pending: Iterable[str]) -> None:
-    """Let a Cluster say which hooks are pending, in place."""
+    """Record the pending hooks on a Cluster, in place."""
     annotations = {k: v for k, v in (cluster["metadata"].get("annotations") or {}).items() if k != PENDING_HOOKS_ANNOTATION}
     value = as_annotation(pending)
     cluster["metadata"]["annotations"] = annotations if value is None else {**annotations, PENDING_HOOKS_ANNOTATION: value}
 
 
 def clean_cluster(cluster: Json) -> Json:
-    """Return the Cluster as extensions see it."""
+    """Return the Cluster in the form for extensions."""
     metadata = {k: v for k, v in cluster["metadata"].items() if k != "managedFields"}
     if metadata.get("annotations"):
         metadata["annotations"] = {k: v for k, v in metadata["annotations"].items() if k not in HIDDEN_ANNOTATIONS}
@@ -91,7 +91,7 @@ def clean_cluster(cluster: Json) -> Json:
 
 
 def blocked_by_annotations(cluster: Json) -> Answer:
-    """Return what annotations on the Cluster say instead of a handler of BeforeClusterUpgrade."""
+    """Return the blocking answer in the Cluster's annotations, which replaces a handler of BeforeClusterUpgrade."""
     names = sorted(k for k in cluster["metadata"].get("annotations") or {} if k.startswith(BEFORE_UPGRADE_HOOK_PREFIX))
     if not names:
         return Answer()
@@ -100,7 +100,7 @@ def blocked_by_annotations(cluster: Json) -> Answer:
 
 
 def steps(plan: Sequence[str]) -> list[Json]:
-    """Return a plan as requests carry it."""
+    """Return a plan in the form of requests."""
     return [{"version": version} for version in plan]
 
 

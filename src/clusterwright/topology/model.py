@@ -1,4 +1,4 @@
-"""The states that a topology pass compares: what the class says, what there is, what there should be. Objects are plain JSON."""
+"""The states that a topology pass compares: the class, the current objects, the desired objects. Objects are plain JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class WorkerTemplates:
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """A ClusterClass with all templates that it names, and the contract that its control plane follows."""
+    """A ClusterClass with all its templates, and the contract of its control plane."""
 
     cluster_class: Json
     infrastructure_cluster: Json
@@ -29,7 +29,7 @@ class Blueprint:
     machine_deployments: Mapping[str, WorkerTemplates]
     machine_pools: Mapping[str, WorkerTemplates]
     contract: ContractVersion | None
-    """None: the CRD of the control plane names none; `contract_problem` says so."""
+    """The contract; None: the CRD of the control plane names none; `contract_problem` says so."""
     contract_problem: str = ""
 
     @property
@@ -45,7 +45,7 @@ class Blueprint:
 
 @dataclass(frozen=True, slots=True)
 class CurrentWorker:
-    """A MachineDeployment or MachinePool as it is. What it refers to is not read while it is being deleted."""
+    """A MachineDeployment or MachinePool as it is. Its references are not read while it is being deleted."""
 
     object: Json
     bootstrap: Json | None = None
@@ -66,7 +66,7 @@ class CurrentWorker:
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """Everything that there is of a topology. Workers by their topology names, also those that no entry names any more."""
+    """All existing objects of a topology. Workers by their topology names, including those no longer in the topology."""
 
     cluster: Json
     infrastructure_cluster: Json | None = None
@@ -78,12 +78,12 @@ class Current:
     upgrading_deployments: frozenset[str] = frozenset()
     upgrading_pools: frozenset[str] = frozenset()
     upgrading_problem: str = ""
-    """Why it is not known which workers are upgrading; empty: it is."""
+    """Why the upgrading workers are unknown; empty: they are known."""
 
 
 @dataclass(slots=True)
 class ControlPlaneProgress:
-    """Where the control plane stands in an upgrade."""
+    """The state of the control plane in an upgrade."""
 
     plan: list[str] = field(default_factory=list)
     is_provisioning: bool = False
@@ -94,18 +94,18 @@ class ControlPlaneProgress:
 
     @property
     def is_stable(self) -> bool:
-        """It neither moves nor is about to."""
+        """Whether it is neither changing nor about to change."""
         return not (self.is_provisioning or self.is_upgrading or self.is_starting or self.is_pending)
 
     @property
     def is_stable_or_waiting(self) -> bool:
-        """Workers may move: it does not, if only because it waits for them."""
+        """Whether workers may change: it is stable, or waits only for them."""
         return self.is_stable or (self.is_waiting_for_workers and not (self.is_provisioning or self.is_upgrading or self.is_starting))
 
 
 @dataclass(slots=True)
 class WorkersProgress:
-    """Where MachineDeployments or MachinePools stand in an upgrade: names of objects, of `pending_create` topology names."""
+    """The state of MachineDeployments or MachinePools in an upgrade: names of objects, in `pending_create` topology names."""
 
     plan: list[str] = field(default_factory=list)
     upgrading: set[str] = field(default_factory=set)
@@ -115,13 +115,13 @@ class WorkersProgress:
 
     @property
     def is_settled(self) -> bool:
-        """None of them has anything before it."""
+        """Whether none of them has anything left to do."""
         return not (self.upgrading or self.pending or self.deferred or self.pending_create)
 
 
 @dataclass(slots=True)
 class Progress:
-    """An upgrade as a pass found it and goes on with it."""
+    """The state of an upgrade before and during a pass."""
 
     control_plane: ControlPlaneProgress = field(default_factory=ControlPlaneProgress)
     machine_deployments: WorkersProgress = field(default_factory=WorkersProgress)
@@ -134,13 +134,13 @@ class Progress:
 
     @property
     def worker_plan(self) -> list[str]:
-        """The steps of the workers, of whatever kind."""
+        """The steps of the workers, of both kinds."""
         return self.machine_deployments.plan or self.machine_pools.plan
 
 
 @dataclass(slots=True)
 class DesiredWorker:
-    """A MachineDeployment or MachinePool as it should be, with what it refers to."""
+    """A desired MachineDeployment or MachinePool, with its templates or objects."""
 
     object: Json
     bootstrap: Json
@@ -150,7 +150,7 @@ class DesiredWorker:
 
 @dataclass(slots=True)
 class Desired:
-    """Everything that a topology should be. Workers by their topology names, in topology order."""
+    """The desired state of a topology. Workers by their topology names, in topology order."""
 
     cluster: Json
     infrastructure_cluster: Json

@@ -1,4 +1,4 @@
-"""Names of what a topology makes: from templates, with a part that is the same whenever the situation is the same."""
+"""Names of a topology's objects: from templates, with a part that depends only on the situation."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _RANDOM_LENGTH: Final = 5
 
 
 class BadName(ValueError):
-    """A naming template gives no name."""
+    """A naming template yields no valid name."""
 
 
 def templated(template: str, data: Mapping[str, Any], uid: str, slot: str) -> str:
-    """Return the name that a naming template gives; raises BadName."""
+    """Return the name from a naming template; raises BadName."""
     try:
         parsed = gotemplate.parse(template)
     except gotemplate.TemplateError as error:
@@ -36,11 +36,11 @@ def templated(template: str, data: Mapping[str, Any], uid: str, slot: str) -> st
 
 
 def prefixed(prefix: str, uid: str, slot: str) -> str:
-    """Return a prefix, cut to what a name may be long, and the part that tells it apart."""
+    """Return a prefix, cut to the longest allowed name, and the distinguishing suffix."""
     return prefix[: MAX_LENGTH - _RANDOM_LENGTH] + suffix(uid, slot)
 
 
 def rotated(prefix: str, uid: str, slot: str, current: str, spec: Any) -> str:
-    """Return the name of the template that takes the place of `current`: the same as long as that and the wanted spec are."""
+    """Return the name of the template that replaces `current`: it depends only on that and the wanted spec."""
     digest = hashlib.sha256(msgspec.json.encode(spec, order="sorted")).hexdigest()
     return prefixed(prefix, uid, f"{slot}/{current}/{digest}")

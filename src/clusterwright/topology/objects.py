@@ -1,4 +1,4 @@
-"""The objects of a topology, field by field: clones of the class's templates, and what the topology itself says about them."""
+"""The objects of a topology, field by field: clones of the class's templates, and the fields that the topology sets."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def owner_reference(obj: Json) -> Json:
 
 
 def shim_name(cluster: Json) -> str:
-    """Return the name of the Secret that owns what the Cluster does not refer to yet."""
+    """Return the name of the Secret that owns objects to which the Cluster does not refer yet."""
     return f"{cluster['metadata']['name']}-shim"
 
 
 def shim_owners(cluster: Json, current: Json | None) -> list[Json]:
-    """Return the owner references of an object to the shim: kept until garbage collection takes them away."""
+    """Return the owner references of an object to the shim: kept until garbage collection removes them."""
     owners = at(current, "metadata", "ownerReferences") or ()
     kept = [o for o in owners if o.get("kind") == "Secret" and o.get("name") == shim_name(cluster)]
     return [{k: o[k] for k in ("apiVersion", "kind", "name", "uid") if k in o} for o in kept]
@@ -67,7 +67,7 @@ def shim_owners(cluster: Json, current: Json | None) -> list[Json]:
 
 
 def own_labels(cluster: Json) -> dict[str, str]:
-    """Return the labels of everything that belongs to a topology."""
+    """Return the labels of all objects of a topology."""
     return {CLUSTER_NAME_LABEL: cluster["metadata"]["name"], TOPOLOGY_OWNED_LABEL: ""}
 
 
@@ -87,7 +87,7 @@ def object_from_template(
     annotations: Mapping[str, str] | None = None,
     owners: Sequence[Json] = (),
 ) -> Json:
-    """Return an object as a class's template describes it."""
+    """Return an object made from a class's template."""
     content = copied(at(template, "spec", "template") or {})
     given = content.pop("metadata", None) or {}
     metadata: Json = {
@@ -123,7 +123,7 @@ def template_from_template(template: Json, cluster: Json, name: str, labels: Map
 
 
 def merged(topology: Mapping[str, Any] | None, of_class: Mapping[str, Any] | None, part: str) -> dict[str, str]:
-    """Labels or annotations of a topology over those of its class."""
+    """Return labels or annotations of a topology, merged over those of its class."""
     return {**(((of_class or {}).get("metadata") or {}).get(part) or {}), **(((topology or {}).get("metadata") or {}).get(part) or {})}
 
 
@@ -141,7 +141,7 @@ def control_plane(
     current: Json | None,
     version: str,
 ) -> Json:
-    """Return the control plane, without what patches change."""
+    """Return the control plane, before patches."""
     entry = cluster["spec"]["topology"].get("controlPlane") or {}
     of_class = (cluster_class.get("spec") or {}).get("controlPlane") or {}
     labels = {**merged(entry, of_class, "labels"), **own_labels(cluster)}
@@ -197,7 +197,7 @@ def _utc(moment: str) -> str:
 
 
 def go_duration(seconds: int) -> str:
-    """Return seconds as Go prints a duration: `1m0s`."""
+    """Return seconds in Go's duration format: `1m0s`."""
     minutes, rest = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
     return (f"{hours}h" if hours else "") + (f"{minutes}m" if hours or minutes else "") + f"{rest}s"
@@ -252,7 +252,7 @@ def machine_pool(entry: Json, of_class: Json, cluster: Json, name: str, version:
 def _worker_object(
     kind: str, entry: Json, of_class: Json, cluster: Json, name: str, version: str, worker: tuple[Json, Json], own: Mapping[str, str]
 ) -> Json:
-    """Return what MachineDeployments and MachinePools have in common."""
+    """Return the common parts of MachineDeployments and MachinePools."""
     labels = {**merged(entry, of_class, "labels"), **own}
     annotations = {k: v for k, v in merged(entry, of_class, "annotations").items() if k not in _NOT_ON_OBJECTS}
     metadata: Json = {"labels": labels, **({"annotations": annotations} if annotations else {})}
@@ -283,7 +283,7 @@ def _worker_object(
 
 
 def _without_empty(value: Any) -> Any:
-    """Return an object without members that say nothing."""
+    """Return an object without empty members."""
     if not isinstance(value, dict):
         return value
     cleaned = {k: _without_empty(v) for k, v in value.items()}
@@ -294,14 +294,14 @@ def _without_empty(value: Any) -> Any:
 
 
 def is_defined(check: Json | None) -> bool:
-    """Return whether a health check says anything to check; the limit of concurrent remediations is not a check."""
+    """Return whether a health check has any check; the limit of concurrent remediations is not a check."""
     given = check or {}
     remediation = {k: v for k, v in (given.get("remediation") or {}).items() if k != "maxInFlight"}
     return bool(_without_empty(given.get("checks") or {}) or _without_empty(remediation))
 
 
 def health_check(topology: Json | None, of_class: Json | None, cluster: Json, name: str, selected: Mapping[str, str]) -> Json | None:
-    """Return the MachineHealthCheck of a control plane or MachineDeployment; None: none is wanted."""
+    """Return the MachineHealthCheck of a control plane or MachineDeployment; None if none is wanted."""
     if (topology or {}).get("enabled") is False:
         return None
     chosen = topology if is_defined(topology) else of_class if is_defined(of_class) else None
@@ -335,7 +335,7 @@ CONTROL_PLANE_SELECTION: Final = {CONTROL_PLANE_LABEL: ""}
 
 
 def cluster_object(cluster: Json, infrastructure: Json, control_plane: Json, step: str) -> Json:
-    """Return the Cluster as it should be: the rest of it stays as it is."""
+    """Return the desired Cluster: fields outside the topology stay as they are."""
     made: Json = copied(cluster)
     metadata = made["metadata"]
     metadata["labels"] = {**(metadata.get("labels") or {}), **own_labels(cluster)}

@@ -1,4 +1,4 @@
-"""Reading and writing plain JSON by paths."""
+"""Read and write plain JSON by paths."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from clusterwright.api.meta import Json
 
 
 def at(json: Mapping[str, Any] | None, *path: str) -> Any:
-    """Return the value at a path; None where there is none."""
+    """Return the value at a path; None if there is none."""
     value: Any = json
     for step in path:
         if not isinstance(value, Mapping):
@@ -19,13 +19,13 @@ def at(json: Mapping[str, Any] | None, *path: str) -> Any:
 
 
 def has(json: Mapping[str, Any], *path: str) -> bool:
-    """Return whether there is a value at a path, be it null."""
+    """Return whether there is a value at a path, even null."""
     parent = at(json, *path[:-1])
     return isinstance(parent, Mapping) and path[-1] in parent
 
 
 def put(json: Json, value: Any, *path: str) -> None:
-    """Set the value at a path, making the objects on the way, in place."""
+    """Set the value at a path, creating the objects on the way, in place."""
     for step in path[:-1]:
         child = json.get(step)
         if not isinstance(child, dict):
@@ -36,7 +36,7 @@ def put(json: Json, value: Any, *path: str) -> None:
 
 
 def drop(json: Json, *path: str) -> None:
-    """Take out the value at a path, and the objects on the way that become empty, in place."""
+    """Remove the value at a path, and objects on the way that become empty, in place."""
     if len(path) == 1:
         json.pop(path[0], None)
         return

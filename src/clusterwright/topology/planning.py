@@ -1,4 +1,4 @@
-"""Upgrade plans: through which versions control plane and workers go."""
+"""Upgrade plans: the versions that control plane and workers go through."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from clusterwright.topology.extensions import Asking, CallHandler, ExtensionErro
 from clusterwright.topology.versions import UNKNOWN, Version, compare, equal, parse
 
 _LARGEST_SKEW = 3
-"""Minors that workers may be behind their control plane."""
+"""How many minor versions workers may be behind their control plane."""
 
 
 class PlanError(Exception):
-    """A valid plan does not exist. The text says why."""
+    """There is no valid plan. The text says why."""
 
 
 def _parsed(text: str, context: str) -> Version:
@@ -25,14 +25,14 @@ def _parsed(text: str, context: str) -> Version:
 
 
 def check_target(version: str) -> Version:
-    """Return the version that a topology wants. Raises PlanError."""
+    """Return the target version of a topology. Raises PlanError."""
     return _parsed(version, f"failed to parse Cluster version {version}")
 
 
 def lowest(versions: Iterable[tuple[str, str]], control_plane: str) -> str:
-    """Return the lowest version of workers, each given with what it is the version of, as `v1.2.3`; empty if there is none.
+    """Return the lowest version of workers, given with their names, as `v1.2.3`; empty if there is none.
 
-    Of two that have no order, the one that the control plane does not have is lower.
+    Of two without an order, the one that differs from the control plane's is lower.
     """
     own = _parsed(control_plane, f"failed to parse ControlPlane version {control_plane}")
     found: Version | None = None
@@ -50,7 +50,10 @@ def lowest(versions: Iterable[tuple[str, str]], control_plane: str) -> str:
 def upgrade_plan(
     cluster: Json, cluster_class: Json, control_plane: str, workers: str, *, runtime_sdk: bool
 ) -> Asking[tuple[list[str], list[str]]]:
-    """The steps of the control plane and of the workers, whose lowest version is `workers` (empty: there are none). Raises PlanError."""
+    """Return the steps of the control plane and of the workers, whose lowest version is `workers` (empty: there are none).
+
+    Raises PlanError.
+    """
     target = cluster["spec"]["topology"]["version"]
     wanted = check_target(target)
     own = _parsed(control_plane, f"failed to parse ControlPlane version {control_plane}")
@@ -95,7 +98,7 @@ def _next_minor(control_plane: str, target: str, own: Version, wanted: Version) 
 
 
 def _from_list(versions: Sequence[str], own: Version, wanted: Version) -> list[str]:
-    """Of the versions of a class, in their order, the last of each minor; in the control plane's own minor only if it stays there."""
+    """Return, from the versions of a class in order, the last of each minor; in the control plane's own minor only if it stays there."""
     if equal(own, wanted):
         return []
     parsed = [(text, _parsed(text, f"failed to parse version {text}")) for text in versions]
@@ -115,7 +118,7 @@ def _from_list(versions: Sequence[str], own: Version, wanted: Version) -> list[s
 
 
 def checked(target: str, control_plane: str, workers: str, steps: Sequence[str], worker_steps: Sequence[str]) -> list[str]:
-    """Return the steps of the workers, made if none are given; raises PlanError if one of the plans is not valid."""
+    """Return the steps of the workers, computed if not given; raises PlanError if a plan is invalid."""
     wanted = check_target(target)
     own = _parsed(control_plane, f"failed to parse ControlPlane version {control_plane}")
     minors = {own.minor: control_plane}

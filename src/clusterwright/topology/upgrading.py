@@ -1,4 +1,4 @@
-"""Which version each part of a topology gets in this pass: one step at a time, control plane first, workers when it allows."""
+"""The version of each part of a topology in this pass: one step at a time, control plane first, workers when it allows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WORKER_HOOKS: Final = (hooks.BEFORE_WORKERS_UPGRADE, hooks.AFTER_WORKERS_UPGRAD
 
 
 class UpgradeError(Exception):
-    """A version cannot be decided on. The text says why."""
+    """A version cannot be determined. The text says why."""
 
 
 def concurrency(cluster: Json) -> int:
@@ -44,7 +44,7 @@ def _observed(version: str) -> Version:
 
 
 def control_plane_version(current: Current, progress: Progress, *, runtime_sdk: bool) -> Computing[str]:
-    """Yield the version that the control plane gets. Raises UpgradeError, ExtensionError."""
+    """Yield the control plane's version for this pass. Raises UpgradeError, ExtensionError."""
     topology: str = current.cluster["spec"]["topology"]["version"]
     if current.control_plane is None:
         return topology
@@ -91,7 +91,7 @@ def control_plane_version(current: Current, progress: Progress, *, runtime_sdk: 
 
 
 class _Talk:
-    """The hooks around the steps of a control plane. Every method answers whether to go on."""
+    """The hooks around the steps of a control plane. Every method returns whether to continue."""
 
     def __init__(self, current: Current, progress: Progress, own: str) -> None:
         self._cluster = current.cluster
@@ -121,7 +121,7 @@ class _Talk:
             hooks.note_pending(self._cluster, pending)
 
     def _tracked(self, hook: str, request: Json, version: str) -> Computing[bool]:
-        """Yield a hook that is asked as long as it is pending."""
+        """Yield a hook that is called as long as it is pending."""
         if hook not in self._progress.pending_hooks or not self._is_step_taken:
             return True
         if not (yield from self._ask(hook, request, version)):
@@ -130,20 +130,20 @@ class _Talk:
         return True
 
     def after_control_plane_upgrade(self) -> Computing[bool]:
-        """The control plane has arrived at a version."""
+        """Handle the hook after the control plane has reached a version."""
         return (yield from self._tracked(hooks.AFTER_CONTROL_PLANE_UPGRADE, self._request(kubernetesVersion=self._own), self._own))
 
     def before_workers_upgrade(self) -> Computing[bool]:
-        """Workers are about to follow."""
+        """Handle the hook before workers are upgraded."""
         request = self._request(fromKubernetesVersion=self._progress.lowest_worker, toKubernetesVersion=self._own)
         return (yield from self._tracked(hooks.BEFORE_WORKERS_UPGRADE, request, self._own))
 
     def after_workers_upgrade(self) -> Computing[bool]:
-        """Workers have arrived."""
+        """Handle the hook after workers were upgraded."""
         return (yield from self._tracked(hooks.AFTER_WORKERS_UPGRADE, self._request(kubernetesVersion=self._own), self._own))
 
     def before_cluster_upgrade(self, target: str) -> Computing[bool]:
-        """An upgrade is about to begin; asked once for all its steps."""
+        """Handle the hook before an upgrade; it is called once for all its steps."""
         if hooks.AFTER_CLUSTER_UPGRADE in self._progress.pending_hooks:
             return True
         answer = hooks.blocked_by_annotations(self._cluster)
@@ -157,7 +157,7 @@ class _Talk:
         return True
 
     def before_control_plane_upgrade(self, following: str) -> Computing[bool]:
-        """The control plane is about to take a step; what is to follow it is written down together with it."""
+        """Handle the hook before a step of the control plane, and record the hooks to follow."""
         request = self._request(fromKubernetesVersion=self._own, toKubernetesVersion=following)
         if not (yield from self._ask(hooks.BEFORE_CONTROL_PLANE_UPGRADE, request, following)):
             return False
@@ -177,7 +177,7 @@ class _Talk:
 
 
 def is_deferred(entry: Json, entries: list[Json]) -> bool:
-    """Return whether an entry of the topology, or one before it in its list, puts off its upgrade."""
+    """Return whether an entry of the topology, or one before it in its list, defers its upgrade."""
     annotations = (entry.get("metadata") or {}).get("annotations") or {}
     if DEFER_UPGRADE_ANNOTATION in annotations:
         return True
@@ -199,7 +199,7 @@ def worker_version(
     limit: int,
     noun: str,
 ) -> str:
-    """Return the version that a worker gets, and its marks in `workers`. Raises UpgradeError."""
+    """Return the version of a worker for this pass, and record it in `workers`. Raises UpgradeError."""
     is_held = any(
         h in progress.answers and progress.answers[h].is_blocking for h in (hooks.AFTER_CONTROL_PLANE_UPGRADE, hooks.BEFORE_WORKERS_UPGRADE)
     )

@@ -1,4 +1,4 @@
-"""Kubernetes versions of clusters: how they compare, build tags included."""
+"""Kubernetes versions of clusters: their order, with build tags."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from clusterwright.kubeadm import versions
 from clusterwright.kubeadm.versions import Version, parse_version
 
 UNKNOWN: Final = 2
-"""Two versions differ, and nobody can say which is newer: their build tags have no order."""
+"""The result for two different versions without an order: their build tags cannot be compared."""
 
 __all__ = ["UNKNOWN", "Version", "compare", "equal", "parse"]
 
 
 def parse(text: str) -> Version:
-    """Return a version as people write it; raises ValueError."""
+    """Return a version from its usual text; raises ValueError."""
     return parse_version(text)
 
 
 def compare(a: Version, b: Version) -> int:
-    """-1, 0 or 1; UNKNOWN where only build tags differ that have no order."""
+    """Return -1, 0 or 1; UNKNOWN if only build tags differ that have no order."""
     order = versions.compare(a, b, build=True)
     return UNKNOWN if order is None else order
 

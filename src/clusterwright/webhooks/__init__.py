@@ -1,5 +1,5 @@
-"""Our admission and conversion, served to a real API server as webhooks: the same rules, over HTTPS.
+"""Our admission and conversion as webhooks for a real API server: the same rules, over HTTPS.
 
-`reviews` answers the API server's questions; `server` listens; `certificates` makes, keeps and renews what it listens with;
+`reviews` answers the API server's requests; `server` listens; `certificates` creates, stores and renews its certificates;
 `configurations` registers the webhooks with the API server, and keeps the registration current.
 """

@@ -1,4 +1,4 @@
-"""The serving certificates of the webhooks: made by us and kept in a Secret that all replicas share, or mounted by others."""
+"""The serving certificates of the webhooks: our own, in a Secret that all replicas share, or mounted ones."""
 
 from __future__ import annotations
 
@@ -21,47 +21,47 @@ from clusterwright.runtime.errors import AlreadyExists, Conflict
 SERVING_VALIDITY: Final = timedelta(days=90)
 AUTHORITY_VALIDITY: Final = timedelta(days=3650)
 RENEWED_BEFORE_END: Final = 1 / 3
-"""The share of its life that is left when a certificate is renewed."""
+"""The remaining share of its life at which a certificate is renewed."""
 
 
 class CertificateMissing(Exception):
-    """There is nothing to listen with."""
+    """There is no serving certificate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A serving certificate with its key, and the authorities that clients must trust (PEM); empty: others decide that."""
+    """A serving certificate with its key, and the authorities that clients must trust (PEM); empty: configured elsewhere."""
 
     serving: KeyPair
     bundle: bytes
 
 
 class Certificates(Protocol):
-    """Where the serving certificate comes from."""
+    """The source of the serving certificate."""
 
     async def current(self) -> Identity:
-        """Return the certificate to be used now, renewed if it is time; raises CertificateMissing."""
+        """Return the current certificate, renewed if it is due; raises CertificateMissing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mounted:
-    """A directory with `tls.crt` and `tls.key`, as a Secret is mounted; with `ca.crt`, we tell the API server of it."""
+    """A directory with `tls.crt` and `tls.key`, as a Secret is mounted; with `ca.crt`, we configure the API server to trust it."""
 
     folder: Path
 
     async def current(self) -> Identity:
-        """Return what is in the files now."""
+        """Return the current content of the files."""
         try:
             serving = KeyPair((self.folder / "tls.crt").read_bytes(), (self.folder / "tls.key").read_bytes())
         except OSError as error:
-            raise CertificateMissing(f"no certificate to serve webhooks with: {error}") from None
+            raise CertificateMissing(f"no serving certificate for webhooks: {error}") from None
         authority = self.folder / "ca.crt"
         return Identity(serving, authority.read_bytes() if authority.exists() else b"")
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Certificates that we make and keep in a Secret. The first replica that renews them wins; the others use the result."""
+    """Certificates that we create and store in a Secret. The first replica renews them; the others use the result."""
 
     client: Client
     secret: ObjectKey
@@ -69,7 +69,7 @@ class Made:
     now: Callable[[], datetime]
 
     async def current(self) -> Identity:
-        """Return what the Secret has, made or renewed if need be."""
+        """Return the content of the Secret, created or renewed if necessary."""
         for _ in range(5):
             found = await self.client.live.find(Secret, self.secret)
             data = dict(found.data) if found is not None else {}
@@ -80,7 +80,7 @@ class Made:
                 await self._write(found, renewed)
             except (AlreadyExists, Conflict):
                 continue  # another replica was faster
-        raise CertificateMissing(f"Secret {self.secret} cannot be written: it changes all the time")
+        raise CertificateMissing(f"Secret {self.secret} cannot be written: other processes keep changing it")
 
     async def _write(self, found: Secret | None, data: dict[str, bytes]) -> None:
         if found is not None:
@@ -93,9 +93,9 @@ class Made:
 
 
 def renew(data: dict[str, bytes], hosts: Sequence[str], now: datetime) -> dict[str, bytes]:
-    """Return the content of the Secret as it should be: unchanged while everything is good for long enough.
+    """Return the desired content of the Secret: unchanged while everything is valid for long enough.
 
-    A new authority is trusted together with the old one, so that nobody is shut out while it becomes known.
+    A new authority is trusted together with the old one, so that no client fails during the change.
     """
     wanted = dict(data)
     authority = KeyPair(wanted.get("ca.crt", b""), wanted.get("ca.key", b""))

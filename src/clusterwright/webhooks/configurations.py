@@ -1,4 +1,4 @@
-"""Webhook configurations: which webhook judges which writes, and which certificates the API server trusts."""
+"""Webhook configurations: which webhook handles which writes, and which certificates the API server trusts."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from clusterwright.runtime.errors import AlreadyExists, ApiError
 log = logging.getLogger(__name__)
 SERVICE: Final = ObjectKey(*WEBHOOK_SERVICE)
 NAME: Final = "clusterwright"
-"""Of both configurations."""
+"""The name of both configurations."""
 _GROUP: Final = "admissionregistration.k8s.io/v1"
 _CRD: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """How the API server reaches us: by URL, or by a Service of its cluster."""
+    """The way from the API server to us: a URL, or a Service of its cluster."""
 
     url: str = ""
     service: ObjectKey = SERVICE
@@ -34,13 +34,13 @@ class Target:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The names that the serving certificate must have."""
+        """The names in the serving certificate."""
         if self.url:
             return (urlsplit(self.url).hostname or "",)
         return tuple(f"{self.service.name}.{self.service.namespace}.svc{tail}" for tail in ("", ".cluster.local"))
 
     def client(self, path: str, bundle: bytes) -> Json:
-        """`clientConfig` of a webhook; without a bundle, `caBundle` is left to whoever mounted the certificate."""
+        """Return the `clientConfig` of a webhook; without a bundle, `caBundle` is left to whatever mounted the certificate."""
         trusted = {"caBundle": base64.b64encode(bundle).decode()} if bundle else {}
         if self.url:
             return {"url": self.url.rstrip("/") + path, **trusted}
@@ -82,7 +82,7 @@ def _webhook(hook: Hook, target: Target, bundle: bytes, *, mutating: bool) -> Js
 
 
 async def install(client: Client, target: Target, bundle: bytes) -> None:
-    """Make the API server serve our kinds and ask us about them; what is there and differs is brought up to date."""
+    """Make the API server serve our kinds and call our webhooks; update existing objects that differ."""
     for crd in definitions(target, bundle):
         patch = {"metadata": {"labels": crd["metadata"]["labels"]}, "spec": _replacing(crd["spec"])}
         await _ensure(client, crd, patch, _definition_fits)
@@ -91,7 +91,7 @@ async def install(client: Client, target: Target, bundle: bytes) -> None:
 
 
 def _replacing(spec: Json) -> Json:
-    """Return a merge patch of a CRD's spec after which nothing is left of another way to reach its converter."""
+    """Return a merge patch of a CRD's spec that removes any other way to its converter."""
     webhook = spec["conversion"].get("webhook")
     if webhook is None:
         return {**spec, "conversion": {**spec["conversion"], "webhook": None}}
@@ -100,7 +100,7 @@ def _replacing(spec: Json) -> Json:
 
 
 def definitions(target: Target, bundle: bytes) -> Iterable[Json]:
-    """Our CRDs, converted by us."""
+    """Return our CRDs, with our conversion webhook."""
     for crd in crds():
         if len(crd["spec"]["versions"]) > 1:
             crd["spec"]["conversion"] = webhook_conversion(**target.client(CONVERT_PATH, bundle))
@@ -131,7 +131,7 @@ def _configuration_fits(found: Json, wanted: Json) -> bool:
 
 
 def contains(found: Any, wanted: Any) -> bool:
-    """Return whether everything that is wanted is there; additions of the API server do not count as differences."""
+    """Return whether every wanted field is there; additions of the API server do not count as differences."""
     if isinstance(wanted, dict):
         return isinstance(found, dict) and all(contains(found.get(key), value) for key, value in wanted.items())
     if isinstance(wanted, list):
@@ -140,7 +140,7 @@ def contains(found: Any, wanted: Any) -> bool:
 
 
 async def trust(client: Client, target: Target, bundle: bytes) -> None:
-    """Have the API server trust our certificate wherever it was told, by somebody else, to ask us; nothing else is touched."""
+    """Set the trusted authority in configurations of others that call us; change nothing else."""
     if not bundle:
         return
     for crd in crds():
@@ -163,7 +163,7 @@ async def trust(client: Client, target: Target, bundle: bytes) -> None:
 
 
 def _is_untrusting(asked: Any, target: Target, bundle: bytes) -> bool:
-    """Return whether a client configuration leads to us and trusts something else than our certificate."""
+    """Return whether a client configuration calls us without trusting our certificate."""
     if not isinstance(asked, dict):
         return False
     path = urlsplit(asked.get("url") or "").path if target.url else (asked.get("service") or {}).get("path") or ""
@@ -175,10 +175,10 @@ Tell = Callable[[Client, Target, bytes], Awaitable[None]]
 
 
 async def check(tell: Tell, client: Client, target: Target, bundle: bytes) -> str:
-    """Tell the API server again; a failure is only said: it is tried again."""
+    """Update the API server again; a failure is only logged, because it is retried."""
     try:
         await tell(client, target, bundle)
     except ApiError as error:
-        log.warning("webhook configurations could not be brought up to date: %s", error)
+        log.warning("webhook configurations could not be updated: %s", error)
         return str(error)
     return ""

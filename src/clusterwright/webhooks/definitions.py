@@ -1,4 +1,4 @@
-"""Contract labels of CustomResourceDefinitions, as conversions need them: at hand, and not for long."""
+"""Cache the contract labels of CustomResourceDefinitions for conversions, for a short time."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError
 
 FRESH: Final = 30.0
-"""Seconds for which labels that were read are believed."""
+"""How many seconds labels are cached."""
 
 
 class CustomResourceDefinitionMeta(Object):
-    """A CustomResourceDefinition of which only the metadata is read."""
+    """The metadata of a CustomResourceDefinition."""
 
     api_version: str = "apiextensions.k8s.io/v1"
     kind: str = "CustomResourceDefinition"
 
 
 class NotKnownYet(Exception):
-    """The definition must be learned first."""
+    """The definition must be read first."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -30,7 +30,7 @@ class NotKnownYet(Exception):
 
 
 class Definitions:
-    """Reads definitions when they are asked for. One that is not there is asked for again each time."""
+    """Reads definitions on demand. A missing one is read again each time."""
 
     def __init__(self, reader: Reader, time: Callable[[], float]) -> None:
         self._reader = reader
@@ -47,7 +47,7 @@ class Definitions:
         return metadata
 
     async def learn(self, name: str) -> None:
-        """Read a definition; raises ConversionFailed where that fails."""
+        """Read a definition; raises ConversionFailed if that fails."""
         try:
             found = await self._reader.find(CustomResourceDefinitionMeta, ObjectKey("", name))
         except ApiError as error:

@@ -1,4 +1,4 @@
-"""Our conversion inside the embedded API server: without the way over a network."""
+"""Our conversion inside the embedded API server, without a network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clusterwright.apiserver.system.definitions import TABLE
 
 
 def converters(server: Core, group: str, kind: str) -> Converter | None:
-    """Return the converter of one of our kinds; None: it is not ours."""
+    """Return the converter of one of our kinds; None for others."""
     if not conversion.convertible(group, kind):
         return None
 

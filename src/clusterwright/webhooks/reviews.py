@@ -21,7 +21,7 @@ CONVERSION: Final = "apiextensions.k8s.io/v1"
 
 
 class BadReview(ValueError):
-    """A body that is not a review: 400."""
+    """A body is not a review: 400."""
 
 
 def read(body: bytes, api_version: str, kind: str) -> Json:
@@ -80,13 +80,13 @@ def _request(request: Json) -> Request:
 
 
 def _bare(status: Json) -> Json:
-    """Return a refusal without the words that the API server puts before it."""
+    """Return a refusal without the prefix that the API server adds."""
     _, mark, text = str(status.get("message", "")).partition(" denied the request: ")
     return {**status, "message": text if mark else status.get("message", "")}
 
 
 def difference(before: Any, after: Any, path: str = "") -> list[Json]:
-    """Return the JSON patch that makes `after` of `before`; lists are replaced whole."""
+    """Return the JSON patch from `before` to `after`; lists are replaced whole."""
     if before == after and type(before) is type(after):
         return []
     if not (isinstance(before, dict) and isinstance(after, dict)):

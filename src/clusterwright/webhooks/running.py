@@ -1,4 +1,4 @@
-"""Webhooks as a part of a process: up before the API server is told of them, renewed and kept true while it runs."""
+"""Webhooks as a part of a process: started before their registration, then renewed and kept up to date."""
 
 from __future__ import annotations
 
@@ -22,39 +22,39 @@ from clusterwright.webhooks.server import WebhookServer
 
 log = logging.getLogger(__name__)
 INTERVAL: Final = 60.0
-"""Seconds between two looks at certificates and configurations, if nobody says that something changed."""
+"""Seconds between two checks of certificates and configurations, if no change is reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookOptions:
-    """Where webhooks listen, and how the API server finds them."""
+    """The listening address of webhooks, and their registration."""
 
     host: str = "0.0.0.0"  # noqa: S104 - the API server asks from elsewhere
     port: int = 9443
     url: str = ""
-    """How the API server reaches us; empty: through the Service `service`."""
+    """The URL for the API server; empty: the Service `service`."""
     service: ObjectKey = SERVICE
     certificates: Path | None = None
-    """A mounted directory; None: we make our own, in a Secret."""
+    """A mounted directory; None: our own certificates, in a Secret."""
     interval: float = INTERVAL
     install: bool = True
-    """Whether CRDs and configurations are made and kept as we want them; else only trust is kept where they already point to us."""
+    """Whether to create and maintain CRDs and configurations; otherwise only trust is set in configurations that already call us."""
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """Webhooks that are served."""
+    """Running webhooks."""
 
     server: WebhookServer
     changed: asyncio.Event
-    """Set it when what the API server is told of us may have changed: it is looked at at once, not only once in a while."""
+    """Set this when our registration may be out of date: it is then checked at once."""
 
 
 @asynccontextmanager
 async def serving(
     client: Client, clock: Clock, options: WebhookOptions, gates: Mapping[str, bool], workloads: Workloads | None = None
 ) -> AsyncIterator[Running]:
-    """Serve webhooks as long as the block runs. The API server knows of them when it begins."""
+    """Serve webhooks within the block. They are registered when it begins."""
     target = Target(options.url, options.service)
     secret = ObjectKey(options.service.namespace, f"{options.service.name}-certificate")
     certificates: Certificates = (
@@ -95,9 +95,9 @@ async def _keep(
             running.server.use(identity)
             await check(tell, client, target, identity.bundle)
         except (ApiError, CertificateMissing, OSError) as error:  # the certificate in use is still good: try again
-            log.warning("the certificate of the webhooks could not be looked at: %s", error)
+            log.warning("the certificate of the webhooks could not be checked: %s", error)
         except Exception:  # an error of ours: giving up here would leave webhooks with expired certificates
-            log.exception("webhooks could not be kept up to date")
+            log.exception("webhook configurations could not be maintained")
 
 
 async def _changed_or_after(changed: asyncio.Event, clock: Clock, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Listens for the API server's questions."""
+"""Listen for the API server's requests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from clusterwright.webhooks.definitions import Definitions
 
 log = logging.getLogger(__name__)
 LARGEST_BODY: Final = 128 * 1024 * 1024
-"""A list is converted in one review."""
+"""The largest body: a list is converted in one review."""
 
 
 class WebhookServer:
@@ -58,7 +58,7 @@ class WebhookServer:
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=5.0)
 
     def use(self, identity: Identity) -> None:
-        """Serve new connections with this certificate."""
+        """Use this certificate for new connections."""
         if self._identity is not None and identity.serving == self._identity.serving:
             return
         use_certificate(self._context, identity.serving.certificate, identity.serving.key)
@@ -66,7 +66,7 @@ class WebhookServer:
 
     @property
     def port(self) -> int:
-        """The port that is listened on, also where 0 was asked for."""
+        """The listening port, also if 0 was requested."""
         return int(self._runner.addresses[0][1])
 
     async def __aenter__(self) -> WebhookServer:
@@ -97,7 +97,7 @@ class WebhookServer:
         parts = request.match_info
         hook = hook_for(parts["group"], parts["kind"], parts.get("subresource", ""))
         if hook is None:
-            raise web.HTTPNotFound(text="nobody here knows this kind")
+            raise web.HTTPNotFound(text="unknown kind")
         asked = reviews.read(body, reviews.ADMISSION, "AdmissionReview")
         mutating = request.path.startswith("/mutate/")
         return await reviews.admit(asked, hook, mutating=mutating, gates=self._gates, access=self._access)

@@ -1,1 +1,1 @@
-"""Reaching into workload clusters: connections and their health, remote objects, etcd."""
+"""Connections to workload clusters: their health, remote objects, etcd."""

@@ -13,7 +13,7 @@ from clusterwright.runtime.errors import ConnectionFailed
 
 
 class NotConnected(ConnectionFailed):
-    """The workload cluster is not connected now; a connect or disconnect wakes everything that asked for it."""
+    """The workload cluster is not connected now; a connect or disconnect requeues all keys that asked for it."""
 
     is_expected = True
 
@@ -22,25 +22,25 @@ class NotConnected(ConnectionFailed):
 
 
 class PortRefused(ConnectionFailed):
-    """Nothing listens at a port of a Pod; while a machine comes up or goes, that is how it is."""
+    """Nothing listens at a port of a Pod; this is normal while a machine comes up or goes."""
 
     is_expected = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """The results of the connection probe. Kept across disconnects."""
+    """The results of the connection probe, kept across disconnects."""
 
     connected: bool = False
     last_probe: datetime | None = None
     last_probe_success: datetime | None = None
     consecutive_failures: int = 0
     refusal: str = ""
-    """Why the kubeconfig in the Secret is not used, with the field to blame; empty: it is, or there is none."""
+    """Why the kubeconfig in the Secret is not used, with the field at fault; empty: it is used, or there is none."""
     untried: bool = False
-    """Nobody has tried to connect since this process began, or came to be in charge: soon somebody will."""
+    """Whether no connection was tried since this process began, or took over; one will be tried soon."""
     inspected: bool = False
-    """A record instead of a cluster: the conditions of the Machines already contain the findings about Pods and etcd."""
+    """Whether this is a record instead of a cluster: the conditions of the Machines already contain the findings about Pods and etcd."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +69,10 @@ class EtcdClient(Protocol):
     status: EtcdStatus
 
     async def members(self) -> Sequence[EtcdMember]:
-        """Return the member list (alarms not filled in)."""
+        """Return the members (without alarms)."""
 
     async def alarms(self) -> Sequence[tuple[str, str]]:
-        """(member id, alarm type) of every active alarm."""
+        """Return (member id, alarm type) of every active alarm."""
 
     async def remove_member(self, member_id: str) -> None:
         """Remove a member for good."""
@@ -92,16 +92,16 @@ class WorkloadClusters(Protocol):
     """The workload clusters that this process is connected to, by key of their Cluster."""
 
     async def client(self, cluster: ObjectKey) -> Client:
-        """Return a client of the workload cluster (Nodes cached); raises NotConnected."""
+        """Return a client of the workload cluster (with cached Nodes); raises NotConnected."""
 
     def health(self, cluster: ObjectKey) -> Health:
-        """Return what the connection probe found; the default Health for a Cluster never seen."""
+        """Return the result of the connection probe; the default Health for an unknown Cluster."""
 
     async def etcd(self, cluster: ObjectKey, nodes: Sequence[str]) -> EtcdClient:
         """Return a client of the first etcd member, in the order of `nodes`, that answers a status call."""
 
     async def serving_certificate_expiry(self, cluster: ObjectKey, node: str, port: int = 6443) -> datetime:
-        """NotAfter of the certificate that the API server on `node` serves at `port`; raises ApiError."""
+        """Return NotAfter of the certificate that the API server on `node` serves at `port`; raises ApiError."""
 
     async def watch(
         self,
@@ -113,10 +113,10 @@ class WorkloadClusters(Protocol):
         namespace: str = "",
         labels: str = "",
     ) -> None:
-        """Call `notify` for what is there and every change, of a namespace and with labels where given.
+        """Call `notify` for existing objects and every change, of a namespace and with labels if given.
 
-        Once per watcher name, selection and connection; raises NotConnected.
+        Only once per watcher name, selection and connection; raises NotConnected.
         """
 
     def unwatch(self, cluster: ObjectKey, watcher: str, kind: type[Object]) -> None:
-        """End the watches of this name and kind; what was kept for them alone is dropped. Having none is not an error."""
+        """End the watches of this name and kind; caches only for them are dropped. It is not an error if there are none."""

@@ -1,4 +1,4 @@
-"""A transport that waits for an answer only so long: a workload cluster that hangs must not hold up anybody."""
+"""A transport with a time limit for answers: a workload cluster that hangs must not block anything else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from clusterwright.runtime.transports import Around
 
 
 class Bounded(Around):
-    """Gives every request `seconds` to be answered; a write that was cut off may have taken effect. Watches are not bounded."""
+    """Limits every request to `seconds`; a write that was cut off may have taken effect. Watches have no limit."""
 
     def __init__(self, inner: Transport, seconds: float) -> None:
         super().__init__(inner)

@@ -1,4 +1,4 @@
-"""The cluster cache: one connection per Cluster, kept alive by a probe; a new connection wakes those that wait for it.
+"""The cluster cache: one connection per Cluster, monitored by a probe; a new connection requeues the keys that wait for it.
 
 It is a reconciler of Clusters that never writes: connect when the infrastructure is there, probe every ten seconds, back off
 and try again, disconnect after five failures in a row. Its health state outlives disconnects. Everything that reaches into a
@@ -48,21 +48,21 @@ SECRET = GroupVersionKind("", "v1", "Secret")
 _log = get_logger("clustercache")
 
 Reach = Callable[[bytes], Awaitable[Transport]]
-"""Makes a transport to the cluster that a kubeconfig describes."""
+"""Returns a transport to the cluster that a kubeconfig describes."""
 Connect = Callable[[ObjectKey, bytes], Awaitable[Transport]]
-"""A transport to the cluster that a kubeconfig describes; raises ApiError or ValueError."""
+"""Returns a transport to the cluster that a kubeconfig describes; raises ApiError or ValueError."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Someone who wants to know when a Cluster's connection changes, or its probe has failed for `failing_for`."""
+    """A subscriber to changes of a Cluster's connection, and to failures of its probe for `failing_for`."""
 
     tell: Callable[[Cluster, str], Awaitable[None]]
     failing_for: timedelta | None = None
 
 
 def mapped_source(reader: Reader, map: Mapper, enqueue: Callable[[ObjectKey, str], None], failing_for: timedelta | None) -> Source:
-    """Return a source that wakes the keys that `map` names for the Cluster."""
+    """Return a source that requeues the keys that `map` returns for the Cluster."""
 
     async def tell(cluster: Cluster, reason: str) -> None:
         for key in await map(cluster, reader):
@@ -72,7 +72,7 @@ def mapped_source(reader: Reader, map: Mapper, enqueue: Callable[[ObjectKey, str
 
 
 async def secret_to_cluster(secret: Secret, _reader: Reader) -> Sequence[ObjectKey]:
-    """Return the Cluster whose kubeconfig a Secret is: a connection is tried as soon as there is one."""
+    """Return the Cluster of a kubeconfig Secret, so that a connection is tried as soon as the Secret exists."""
     name = secret.metadata.labels.get(CLUSTER_NAME_LABEL, "")
     if not name or secret.metadata.name != name + KUBECONFIG_SUFFIX:
         return []
@@ -80,7 +80,7 @@ async def secret_to_cluster(secret: Secret, _reader: Reader) -> Sequence[ObjectK
 
 
 def connection_matters(old: Cluster | None, new: Cluster | None) -> bool:
-    """Return whether a change of a Cluster may change what becomes of its connection: it comes, goes, is provisioned, or is relabelled."""
+    """Return whether a change of a Cluster may affect its connection: it appears, goes, is provisioned, or is relabelled."""
     return old is None or new is None or _facts(old) != _facts(new)
 
 
@@ -99,9 +99,9 @@ class _Accessor:
     last_probe_success: datetime | None = None
     failures: int = 0
     tried: str = ""
-    """Which kubeconfig the last attempt to connect was made with; empty: there was none."""
+    """The digest of the kubeconfig of the last attempt to connect; empty: there was none."""
     refusal: str = ""
-    """Why that kubeconfig was not used at all."""
+    """Why that kubeconfig was not used."""
     retry_now: bool = False
     probe_now: bool = False
     told: dict[int, datetime] = field(default_factory=dict)
@@ -117,7 +117,7 @@ class _Accessor:
 
 
 class ClusterCache:
-    """`WorkloadClusters` of this process, and the reconciler that keeps them connected."""
+    """The `WorkloadClusters` of this process, and the reconciler that keeps them connected."""
 
     def __init__(
         self,
@@ -152,29 +152,29 @@ class ClusterCache:
     # Wiring.
 
     def bind(self, enqueue: Callable[[ObjectKey, str], None]) -> None:
-        """How to wake this reconciler."""
+        """Set the function that requeues keys of this reconciler."""
         self._enqueue = enqueue
 
     def add_source(self, source: Source) -> None:
-        """Tell `source` of connections from now on."""
+        """Notify `source` of connections from now on."""
         self._sources.append(source)
 
     def wake(self, cluster: ObjectKey) -> None:
-        """The cluster is said to have changed: try to connect, or probe, without waiting for the next turn."""
+        """Connect or probe now, because the cluster may have changed."""
         accessor = self._accessors.get(cluster)
         if accessor is not None:
             accessor.retry_now = accessor.probe_now = True
         self._enqueue(cluster, "workload cluster changed")
 
     async def run(self) -> None:
-        """Nothing, until cancelled; then every connection is closed."""
+        """Wait until cancelled; then close every connection."""
         try:
             await asyncio.Event().wait()
         finally:
             await self.close()
 
     async def forget(self, is_lost: Callable[[ObjectKey], bool]) -> None:
-        """Close the connections to Clusters that are another process's business now."""
+        """Close the connections to Clusters that another process handles now."""
         for key in [key for key in self._accessors if is_lost(key)]:
             await self._drop(key)
 
@@ -188,7 +188,7 @@ class ClusterCache:
     # Keeping connections.
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """Run one pass: connect or probe when it is time, and wake everything that waits. Never fails."""
+        """Run one pass: connect or probe when it is due, and requeue waiting keys. Never fails."""
         try:
             cluster = await self._client.find(Cluster, key)
         except ApiError:
@@ -229,14 +229,14 @@ class ClusterCache:
         return await self._probe(key, accessor, connection)
 
     async def _is_outdated(self, key: ObjectKey, connection: Connection) -> bool:
-        """Return whether the kubeconfig in the Secret is another one by now; one that cannot be read changes nothing."""
+        """Return whether the kubeconfig in the Secret has changed; an unreadable one counts as unchanged."""
         try:
             return digest(await self._kubeconfig(key)) != connection.digest
         except ApiError:
             return False
 
     async def _has_news(self, key: ObjectKey, accessor: _Accessor) -> bool:
-        """Return whether there is another kubeconfig than the one that failed: then there is nothing to wait for."""
+        """Return whether the kubeconfig differs from the one that failed: then connect without waiting."""
         try:
             return digest(await self._kubeconfig(key)) != accessor.tried
         except ApiError:
@@ -310,7 +310,7 @@ class ClusterCache:
         return PROBE_INTERVAL
 
     def _lost(self, key: ObjectKey, accessor: _Accessor) -> None:
-        """A background part of the connection ended: look at once."""
+        """Reconcile now, because a background part of the connection ended."""
         accessor.probe_now = True
         self._enqueue(key, "connection part ended")
 
@@ -331,7 +331,7 @@ class ClusterCache:
                 self._checks.remove(key.name, key.namespace, status)
 
     async def _tell(self, cluster: Cluster, accessor: _Accessor, was: tuple[bool, bool], success: datetime | None, news: str) -> None:
-        """Tell the sources of a connect, a disconnect, the fifth failure in a row, failures that last or end, and other news."""
+        """Notify the sources of a connect, a disconnect, the fifth failure in a row, failures that last or end, and other news."""
         now = self._clock.now()
         is_now = (accessor.connection is not None, accessor.failures >= FAILURE_THRESHOLD)
         for number, source in enumerate(self._sources):
@@ -346,7 +346,7 @@ class ClusterCache:
                 _log.warning("Source failed", cluster=str(cluster.key), error=str(error))
 
     def _deadlines(self, accessor: _Accessor) -> list[timedelta]:
-        """Return how long until the probe will have failed for as long as some source cares about."""
+        """Return the time until the probe will have failed for as long as some source specifies."""
         success, now = accessor.last_probe_success, self._clock.now()
         if success is None or not accessor.failures:
             return []
@@ -366,11 +366,11 @@ class ClusterCache:
         return accessor.connection
 
     async def client(self, cluster: ObjectKey) -> Client:
-        """Return a client of the workload cluster (Nodes cached); raises NotConnected."""
+        """Return a client of the workload cluster (with cached Nodes); raises NotConnected."""
         return self._connection(cluster).client
 
     def health(self, cluster: ObjectKey) -> Health:
-        """Return what the probe found; for a Cluster never seen, that nobody has tried."""
+        """Return the result of the probe; for an unknown Cluster, that no connection was tried."""
         accessor = self._accessors.get(cluster)
         if accessor is None:
             return Health(untried=not self._watch_filter)  # a Cluster that the filter leaves out is never tried
@@ -389,7 +389,7 @@ class ClusterCache:
         return await connection.etcd(list(nodes), await self._etcd_access.context(cluster))
 
     async def serving_certificate_expiry(self, cluster: ObjectKey, node: str, port: int = 6443) -> datetime:
-        """NotAfter of the certificate that the API server on `node` serves; raises NotConnected, ApiError."""
+        """Return NotAfter of the certificate that the API server on `node` serves; raises NotConnected, ApiError."""
         return await self._connection(cluster).serving_certificate_expiry(node, port)
 
     async def watch(
@@ -402,13 +402,16 @@ class ClusterCache:
         namespace: str = "",
         labels: str = "",
     ) -> None:
-        """Call `notify` for what is there and for every change. Once per watcher name, selection and connection; raises NotConnected."""
+        """Call `notify` for existing objects and for every change.
+
+        Only once per watcher name, selection and connection; raises NotConnected.
+        """
         if not watcher:
             raise ValueError("a watch needs a name")
         await self._connection(cluster, "error creating watch").watch(watcher, kind, notify, namespace=namespace, labels=labels)
 
     def unwatch(self, cluster: ObjectKey, watcher: str, kind: type[Object]) -> None:
-        """End the watches of this name and kind; a connection that is gone took them with it."""
+        """End the watches of this name and kind; those of a closed connection have ended already."""
         accessor = self._accessors.get(cluster)
         if accessor is not None and accessor.connection is not None:
             accessor.connection.unwatch(watcher, kind)
@@ -421,9 +424,9 @@ def _reason(was: tuple[bool, bool], is_now: tuple[bool, bool]) -> str:
 
 
 def _answers_again(source: Source, accessor: _Accessor, before: datetime | None) -> str:
-    """Return whether the probe succeeded after `before` had grown too old for the source: a reader in between saw a lost connection.
+    """Return whether the probe succeeded after `before` had become too old for the source: its readers saw a lost connection.
 
-    It need not have failed for that: probes of a busy process come late.
+    The probe need not have failed: probes of a busy process are late.
     """
     success = accessor.last_probe_success
     if source.failing_for is None or before is None or success is None:
@@ -432,7 +435,7 @@ def _answers_again(source: Source, accessor: _Accessor, before: datetime | None)
 
 
 def _failing(source: Source, accessor: _Accessor, told: datetime | None, now: datetime) -> str:
-    """Return whether the probe has now failed for as long as the source cares about, and it has not heard of it."""
+    """Return whether the probe has now failed for as long as the source specifies, and it was not notified yet."""
     success = accessor.last_probe_success
     if source.failing_for is None or success is None:
         return ""

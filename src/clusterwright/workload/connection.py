@@ -42,7 +42,7 @@ _Selection = tuple[GroupVersionKind, str, str]
 
 
 class Connection:
-    """A workload cluster that answered. `closed` is called once if a background part of it fails."""
+    """A connection to an answering workload cluster. `closed` is called once if a background part of it fails."""
 
     def __init__(self, transport: Transport, kubeconfig: bytes, *, clock: Clock, random: Random, failed: Callable[[], None]) -> None:
         self._transport = transport
@@ -60,7 +60,7 @@ class Connection:
         self._is_closing = False
 
     async def open(self) -> None:
-        """Reach the API server and bring its Nodes into memory; raises ApiError."""
+        """Connect to the API server and cache its Nodes; raises ApiError."""
         await self.probe()
         try:
             await self._cache.informer(Node)
@@ -71,11 +71,11 @@ class Connection:
             raise ConnectionFailed(f"Nodes were not listed within {SYNC_TIMEOUT:g} s") from error
 
     async def probe(self) -> None:
-        """Ask for `/`; raises ApiError."""
+        """Send GET to `/`; raises ApiError."""
         await self.rest.raw_get("/", timeout=PROBE_TIMEOUT)
 
     async def watch(self, watcher: str, kind: type[Object], notify: Notify, *, namespace: str, labels: str) -> None:
-        """Call `notify` for every object that is there or changes, once per watcher; raises ApiError."""
+        """Call `notify` for every existing object and every change, once per watcher; raises ApiError."""
         selection = (gvk_of(kind), namespace, labels)
         if (watcher, selection) in self._watchers:
             return
@@ -95,7 +95,7 @@ class Connection:
         informer.subscribe(handle)
 
     def unwatch(self, watcher: str, kind: type[Object]) -> None:
-        """End the watches of this name and kind; a selection that nobody watches any more is let go."""
+        """End the watches of this name and kind; a selection without watchers is dropped."""
         for name, selection in [w for w in self._watchers if w[0] == watcher and w[1][0] == gvk_of(kind)]:
             self._watchers.discard((name, selection))
             if not any(other == selection for _, other in self._watchers) and (task := self._watching.pop(selection, None)) is not None:
@@ -125,7 +125,7 @@ class Connection:
         return await forward(self._transport, KUBE_SYSTEM, f"etcd-{node}", CLIENT_PORT)
 
     async def serving_certificate_expiry(self, node: str, port: int) -> datetime:
-        """NotAfter of the certificate that the API server on `node` shows; raises ConnectionFailed or another ApiError."""
+        """Return NotAfter of the certificate that the API server on `node` presents; raises ConnectionFailed or another ApiError."""
         pod = f"kube-apiserver-{node}"
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         # whoever answers in the tunnel, only the date on the certificate is looked at
@@ -177,19 +177,19 @@ async def forward(transport: Transport, namespace: str, pod: str, port: int) -> 
 
 
 def _gone(obj: Any, now: datetime) -> Any:
-    """Return the last state of an object that is gone: always with a deletion time, so that it can be told."""
+    """Return the last state of a deleted object: always with a deletion time, so that handlers can recognise it."""
     if obj.metadata.deletion_timestamp is not None:
         return obj
     return replace(obj, metadata=replace(obj.metadata, deletion_timestamp=now))
 
 
 def digest(kubeconfig: bytes) -> str:
-    """Tells kubeconfigs apart without keeping them."""
+    """Return a digest that identifies a kubeconfig, which need not be kept then."""
     return hashlib.sha256(kubeconfig).hexdigest()
 
 
 def certificate_expiry(der: bytes) -> datetime:
-    """NotAfter of an API server's certificate; raises ValueError for anybody else's."""
+    """Return NotAfter of an API server's certificate; raises ValueError for any other certificate."""
     certificate = load_certificate(der)
     names = [str(a.value) for a in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     if "kube-apiserver" not in names:

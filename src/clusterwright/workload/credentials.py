@@ -34,7 +34,7 @@ class _Kept:
 
 
 class EtcdAccess:
-    """TLS contexts for etcd, one per cluster; made again after a day, or when the CA is another one."""
+    """TLS contexts for etcd, one per cluster; renewed after a day, or when the CA changes."""
 
     def __init__(self, reader: Reader, *, clock: Clock, random: Random, keys: KeySource) -> None:
         self._reader = reader
@@ -44,11 +44,11 @@ class EtcdAccess:
         self._kept: dict[ObjectKey, _Kept] = {}
 
     def forget(self, cluster: ObjectKey) -> None:
-        """Drop what is kept for a cluster."""
+        """Drop the context of a cluster."""
         self._kept.pop(cluster, None)
 
     async def context(self, cluster: ObjectKey) -> ssl.SSLContext:
-        """Return a context that etcd of the cluster accepts; raises EtcdError."""
+        """Return a context for etcd of the cluster; raises EtcdError."""
         try:
             authority = await self._pair(cluster, Purpose.ETCD_CA)
             source = hashlib.sha256(authority.certificate + b"\0" + authority.key).hexdigest()

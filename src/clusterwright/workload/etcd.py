@@ -1,6 +1,6 @@
-"""An etcd client that speaks gRPC through a tunnel to one member.
+"""An etcd client with gRPC through a tunnel to one member.
 
-The tunnel is a port-forward through the workload cluster's API server; the dialler decides where it leads. Member ids are decimal
+The tunnel is a port-forward through the workload cluster's API server; the dialler chooses its target. Member ids are decimal
 text.
 """
 
@@ -28,7 +28,7 @@ CALL_TIMEOUT = 15.0
 CLIENT_PORT = 2379
 
 _SESSIONS: Final[WeakKeyDictionary[ssl.SSLContext, dict[str, ssl.SSLSession]]] = WeakKeyDictionary()
-"""By endpoint, what shortens the next handshake, for as long as the context is used: every pass asks members, and signatures are dear."""
+"""TLS sessions by endpoint, as long as the context is used: every pass calls members, and signatures are expensive."""
 
 Dial = Callable[[str], Awaitable[Duplex]]
 """Opens a tunnel to the etcd client port of the member on a Node."""
@@ -36,7 +36,7 @@ Dial = Callable[[str], Awaitable[Duplex]]
 
 @dataclass(frozen=True, slots=True)
 class EtcdCredentials:
-    """Credentials for etcd: its CA's certificate, and a client certificate with its key, PEM."""
+    """Credentials for etcd: its CA's certificate, and a client certificate with its key, in PEM."""
 
     authority: bytes
     certificate: bytes
@@ -47,9 +47,9 @@ class EtcdCredentials:
 
 
 def client_context(credentials: EtcdCredentials) -> ssl.SSLContext:
-    """Return a TLS context that shows the client certificate and trusts only etcd's CA.
+    """Return a TLS context with the client certificate that trusts only etcd's CA.
 
-    Which member is spoken to is decided by the tunnel, not by a host name in its certificate.
+    The tunnel determines the member, not a host name in its certificate.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -62,7 +62,7 @@ def client_context(credentials: EtcdCredentials) -> ssl.SSLContext:
 
 
 class MemberClient:
-    """An `EtcdClient`: made by `connect`, which has already asked for the status."""
+    """An `EtcdClient` from `connect`, which has already called the status."""
 
     def __init__(self, stream: TlsStream, endpoint: str) -> None:
         self._stream = stream
@@ -95,7 +95,7 @@ class MemberClient:
         return client
 
     async def members(self) -> Sequence[EtcdMember]:
-        """Return the member list (alarms not filled in)."""
+        """Return the members (without alarms)."""
         answer = await self._call("MemberList", linearizable=True)
         leader = self.status.leader_id
         return [
@@ -110,7 +110,7 @@ class MemberClient:
         ]
 
     async def alarms(self) -> Sequence[tuple[str, str]]:
-        """(member id, alarm type) of every active alarm."""
+        """Return (member id, alarm type) of every active alarm."""
         answer = await self._call("Alarm", action="GET")
         return [(str(a.get("memberID", "0")), str(a.get("alarm", "NONE"))) for a in answer.get("alarms") or ()]
 
@@ -151,7 +151,7 @@ def _text(error: BaseException) -> str:
 async def first_available(dial: Dial, nodes: Sequence[str], context: ssl.SSLContext) -> MemberClient:
     """Return a client of the first member, in the order of `nodes`, that answers; raises EtcdError naming every failure."""
     if not nodes:
-        raise EtcdError("could not establish a connection to any etcd member: no Nodes to try")
+        raise EtcdError("could not establish a connection to any etcd member: there are no Nodes")
     failures: list[str] = []
     for node in nodes:
         try:

@@ -249,7 +249,7 @@ class ClusterStatus(Struct):
 
 
 class Cluster(Object):
-    """A Kubernetes cluster that is managed from here."""
+    """A managed Kubernetes cluster."""
 
     api_version: str = "cluster.x-k8s.io/v1beta2"
     kind: str = "Cluster"

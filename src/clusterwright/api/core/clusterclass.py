@@ -41,7 +41,7 @@ from clusterwright.api.meta import KEEP_EMPTY, Conditions, Object, ObservedGener
 
 
 class ClassNamingSpec(Struct):
-    """Unlike MachineNamingSpec, `.random` is not mandatory."""
+    """The naming template of a class. Unlike in MachineNamingSpec, `.random` is not mandatory."""
 
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
@@ -82,7 +82,7 @@ class VariableSchemaMetadata(Struct):
 
 
 class JSONSchemaProps(Struct):
-    """Schema of a ClusterClass variable; schemas nested in it are plain JSON."""
+    """The schema of a ClusterClass variable; nested schemas are plain JSON."""
 
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
@@ -375,7 +375,7 @@ class ClusterClassStatus(Struct):
 
 
 class ClusterClass(Object):
-    """A reusable shape of Clusters."""
+    """A reusable template of Clusters."""
 
     api_version: str = "cluster.x-k8s.io/v1beta2"
     kind: str = "ClusterClass"

@@ -49,7 +49,7 @@ class MachineHealthCheckStatus(Struct):
 
 
 class MachineHealthCheck(Object):
-    """Says which Machines are unhealthy and hands them over for remediation."""
+    """Marks unhealthy Machines and requests their remediation."""
 
     api_version: str = "cluster.x-k8s.io/v1beta2"
     kind: str = "MachineHealthCheck"

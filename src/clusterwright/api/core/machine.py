@@ -30,7 +30,7 @@ class Bootstrap(Struct):
 
 
 class MachineSpec(Struct):
-    """The Machine spec; also the body of Machine templates."""
+    """The spec of Machines and of Machine templates."""
 
     bootstrap: Annotated[Bootstrap, REQUIRED, Doc("one of configRef / dataSecretName needed (MachinePool-owned Machines exempt)")] = (
         Bootstrap()

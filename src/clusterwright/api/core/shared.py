@@ -32,7 +32,7 @@ from clusterwright.api.rules import UNHEALTHY_MACHINE_CONDITION
 
 
 class TemplateObjectMeta(Struct):
-    """Labels and annotations that a template gives to what is made from it."""
+    """The labels and annotations of objects made from a template."""
 
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
@@ -41,7 +41,7 @@ class TemplateObjectMeta(Struct):
 
 
 class ContractVersionedObjectReference(Struct):
-    """Reference without version and namespace. Namespace is that of the referrer; version is chosen from CRD labels (section 9.1)."""
+    """A reference without version and namespace. The namespace is that of the referrer; CRD labels determine the version (section 9.1)."""
 
     api_group: Annotated[str, REQUIRED, Len(1, 253), DNS_SUBDOMAIN, Doc("group only; version comes from CRD contract labels")] = ""
     kind: Annotated[str, REQUIRED, Len(1, 63), KIND, Doc("kind of the object")] = ""
@@ -49,7 +49,7 @@ class ContractVersionedObjectReference(Struct):
 
 
 class ClusterClassTemplateReference(Struct):
-    """Reference with a full apiVersion; no namespace (same namespace as the referrer)."""
+    """A reference with a full apiVersion; no namespace (same namespace as the referrer)."""
 
     api_version: Annotated[str, REQUIRED, Len(1, 317), GROUP_VERSION, Doc("full group/version")] = ""
     kind: Annotated[str, REQUIRED, Len(1, 63), KIND, Doc("kind of the template")] = ""
@@ -57,7 +57,7 @@ class ClusterClassTemplateReference(Struct):
 
 
 class MachineReadinessGate(Struct):
-    """Also used for Cluster/ClusterClass availabilityGates."""
+    """A readiness gate, also for availabilityGates of Cluster and ClusterClass."""
 
     condition_type: Annotated[str, REQUIRED, Len(1, 316), COND_TYPE, Doc("condition to read; missing counts as Unknown")] = ""
     polarity: Annotated[str, OneOf("Positive", "Negative"), Doc("absent = Positive")] = ""
@@ -83,7 +83,7 @@ class MachineDeletionSpec(Struct):
 
 
 class MachineDeletionSpecWithOrder(Struct):
-    """MachineDeletionSpec plus scale-down order; only in MachineDeployment topology and class."""
+    """A MachineDeletionSpec with a scale-down order; only in MachineDeployment topology and class."""
 
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
@@ -94,7 +94,7 @@ class MachineDeletionSpecWithOrder(Struct):
 
 
 class MachineNamingSpec(Struct):
-    """Names over 63 characters are cut to 58 and get a 5-character random suffix."""
+    """A naming template; names over 63 characters are cut to 58 and get a 5-character random suffix."""
 
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
@@ -182,14 +182,14 @@ class MachineAddress(Struct):
 
 
 class StatusVersion(Struct):
-    """Used at `status.versions` of everything that has Machines, oldest version first."""
+    """An entry of `status.versions` of all owners of Machines, oldest version first."""
 
     replicas: Annotated[Int32 | None, Range(1), Doc("Machines, or Nodes of a pool without Machines, that have this version")] = None
     version: Annotated[str, REQUIRED, Len(1, 256), Doc("Kubernetes version, as the kubelet reports it where that is known")] = ""
 
 
 class UpgradePlanVersion(Struct):
-    """Used at `upgradePlan` of Cluster `status.controlPlane` and `status.workers`."""
+    """An entry of `upgradePlan` in Cluster `status.controlPlane` and `status.workers`."""
 
     version: Annotated[str, REQUIRED, Len(1, 256), Doc("Kubernetes version of one step of the upgrade")] = ""
 
@@ -200,7 +200,7 @@ StatusVersions = Annotated[
 
 
 class ReplicaCounters(Struct):
-    """Used at Cluster `status.controlPlane` and `status.workers`."""
+    """The counters in Cluster `status.controlPlane` and `status.workers`."""
 
     available_replicas: Annotated[Int32 | None, Doc("Machines with Available=True")] = None
     desired_replicas: Annotated[Int32 | None, Doc("sum of desired replicas")] = None

@@ -1,4 +1,4 @@
-"""Every version of our kinds that the models do not describe, as data: the schemas of old versions, how each field is written.
+"""The versions of our kinds without models, as data: the schemas of old versions, and the presence class of each field.
 
 One file per API group: CRD name to scope, names, labels and versions. Two keys of a schema are ours and no part of it:
 `x-ser` is the presence class of a field (`P`, `V`, `Z`, `A`, as in `api/meta.py`), `x-type` what a string or a field
@@ -17,13 +17,13 @@ import msgspec
 from clusterwright.api.meta import Json
 
 HUB: Final = "v1beta2"
-"""The version that is stored, and that every other one is converted into and from."""
+"""The stored version, which all others are converted to and from."""
 _OURS: Final = frozenset({"x-ser", "x-type"})
 
 
 @cache
 def definitions() -> Mapping[str, Json]:
-    """CRD name to what is known of it; not to be changed."""
+    """Return the data of each CRD by its name; the caller must not change them."""
     found: Json = {}
     for file in sorted(files(__package__).iterdir(), key=lambda file: file.name):
         if file.name.endswith(".json"):
@@ -37,7 +37,7 @@ def spokes(crd_name: str) -> tuple[str, ...]:
 
 
 def plain_schema(schema: Any) -> Any:
-    """Return a copy of a schema without the keys that are ours."""
+    """Return a copy of a schema without our own keys."""
     if isinstance(schema, dict):
         return {key: plain_schema(value) for key, value in schema.items() if key not in _OURS}
     return [plain_schema(item) for item in schema] if isinstance(schema, list) else schema

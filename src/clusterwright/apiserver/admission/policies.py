@@ -265,7 +265,7 @@ def _conditions_hold(bound: Bound, variables: _Variables) -> bool:
 
 
 def _violations(bound: Bound, variables: _Variables) -> list[tuple[str, str]]:
-    """Return what the write violates: the text and the reason of each."""
+    """Return the violations of the write: text and reason of each."""
     found: list[tuple[str, str]] = []
     for validation in bound.spec.get("validations") or ():
         expression = validation.get("expression") or ""

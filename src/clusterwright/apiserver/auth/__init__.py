@@ -1,1 +1,1 @@
-"""Who asks, and who may do what: authentication, RBAC, tokens."""
+"""Authentication, RBAC and tokens."""

@@ -1,4 +1,4 @@
-"""Nobody grants permissions that they do not have; roles and bindings stay small enough to be compared."""
+"""Refuse grants of permissions that the user does not have; limit the size of roles and bindings so that they can be compared."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.status import ErrorType, FieldError, forbidden_error, invalid_error, not_found, too_many
 
 SUBJECTS: Final = 1000
-"""Subjects that a binding may have."""
+"""The most subjects that a binding may have."""
 ENTRIES: Final = 10_000
-"""Entries that all lists of a role's rules may have together."""
+"""The most entries that all lists of a role's rules may have together."""
 _LISTS: Final = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
 _EVERYTHING: Final = (Rule(verbs=("*",), api_groups=("*",), resources=("*",)), Rule(verbs=("*",), non_resource_urls=("*",)))
 _COLLECTED: Final = frozenset({"finalizers", "ownerReferences", "managedFields", "resourceVersion", "generation"})
 
 
 def check_size(kind: str, obj: Json, old: Json | None) -> None:
-    """Refuse roles and bindings that are too large; those that are stored may stay as they are. Raises StatusError (422)."""
+    """Refuse roles and bindings that are too large; stored ones may stay as they are. Raises StatusError (422)."""
     errors: list[FieldError] = []
     subjects = len(obj.get("subjects") or ())
     if subjects > SUBJECTS and subjects > len((old or {}).get("subjects") or ()):
@@ -42,7 +42,7 @@ def _entries(obj: Json) -> int:
 
 
 def check_grants(server: Core, user: User, plural: str, namespace: str, obj: Json, old: Json | None) -> None:
-    """Refuse a role or binding that grants what the user does not have and may not `escalate` or `bind`. Raises StatusError (403)."""
+    """Refuse a role or binding that grants permissions that the user lacks, without `escalate` or `bind`. Raises StatusError (403)."""
     authorizer = server.authorizer
     if not isinstance(authorizer, RbacAuthorizer) or "system:masters" in user.groups:
         return
@@ -89,7 +89,7 @@ def check_grants(server: Core, user: User, plural: str, namespace: str, obj: Jso
 
 
 def _only_collected(obj: Json, old: Json | None) -> bool:
-    """Return whether nothing changes but what the garbage collector needs to change."""
+    """Return whether only fields change that the garbage collector may change."""
     if old is None:
         return False
     kept = ({k: v for k, v in o["metadata"].items() if k not in _COLLECTED} for o in (obj, old))

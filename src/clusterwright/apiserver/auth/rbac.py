@@ -1,4 +1,4 @@
-"""RBAC: decide by the roles and bindings in the server's store; the roles that every cluster starts with."""
+"""RBAC: decide by the roles and bindings in the server's store; define the initial roles of a cluster."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from clusterwright.apiserver.storage.store import Entry, Gone, Table
 GROUP: Final = "rbac.authorization.k8s.io"
 _TABLES: Final = tuple(f"{plural}.{GROUP}" for plural in ("clusterroles", "roles", "clusterrolebindings", "rolebindings"))
 _KEPT: Final = 1000
-"""Users whose rules are kept."""
+"""The number of users whose rules are cached."""
 _FEW: Final = 100
-"""Rules that are looked through for every request."""
+"""The number of rules that are scanned for every request without an index."""
 
 
 class _Subject(msgspec.Struct):
@@ -48,7 +48,7 @@ class _Binding(msgspec.Struct, rename="camel"):
     metadata: _Named = msgspec.field(default_factory=_Named)
 
     def describe(self, kind: str, subject: _Subject) -> str:
-        """Return which binding gives which role to which subject."""
+        """Return a description of a binding: it gives a role to a subject."""
         name = f"{self.metadata.name}/{self.metadata.namespace}" if self.metadata.namespace else self.metadata.name
         who = subject.name
         if subject.kind == "ServiceAccount":
@@ -71,7 +71,7 @@ def _who(subject: _Subject, namespace: str) -> _Who:
 
 
 class _Changes:
-    """Follows one table: tells which objects changed since it was last asked."""
+    """Follows one table: returns the objects that changed since the last call."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -79,7 +79,7 @@ class _Changes:
         self._seen = 0
 
     def take(self, server: Core) -> tuple[Iterable[tuple[str, Entry | None]], bool] | None:
-        """Return the changed keys with their entries, and whether these are all objects there are; None: nothing changed."""
+        """Return the changed keys with their entries, and whether these are all objects; None if nothing changed."""
         table = server.store.table(self.name)
         if table is self._table and table.rv == self._seen:
             return None
@@ -102,7 +102,7 @@ class _Bound:
     def __init__(self, binding: _Binding, number: int, namespace: str) -> None:
         self.binding = binding
         self.number = number
-        """Bindings count in the order in which they were made."""
+        """Bindings count in the order of their creation."""
         self.subjects: dict[_Who, int] = {}
         """The index of the first subject that names this user or group."""
         for index, subject in enumerate(binding.subjects or ()):
@@ -110,7 +110,7 @@ class _Bound:
 
 
 class _Bindings:
-    """All bindings of one kind by namespace and subject. Only those that changed are decoded."""
+    """All bindings of one kind by namespace and subject. Only changed ones are decoded."""
 
     def __init__(self, kind: str, plural: str) -> None:
         self.kind = kind
@@ -120,7 +120,7 @@ class _Bindings:
         self._made = 0
 
     def of(self, server: Core, user: User, namespace: str) -> list[tuple[_Bound, _Subject]]:
-        """Return the bindings that name the user, in the order in which they were made, with the first subject that does."""
+        """Return the bindings that name the user, in the order of their creation, with the first matching subject."""
         if (changes := self._changes.take(server)) is not None:
             self._follow(*changes)
         found: dict[str, _Bound] = {}
@@ -159,7 +159,7 @@ class _Bindings:
 
 
 class _Roles:
-    """The rules of all roles of one kind; decoded when they are first needed."""
+    """The rules of all roles of one kind, decoded on first use."""
 
     def __init__(self, plural: str) -> None:
         self._changes = _Changes(f"{plural}.{GROUP}")
@@ -183,7 +183,7 @@ class _Roles:
 
 
 def decoded_rules(entry: Entry) -> tuple[Rule, ...]:
-    """Return the rules of a stored role; none if it has another shape."""
+    """Return the rules of a stored role; none if it is malformed."""
     try:
         return _role.decode(entry.raw).rules or ()
     except msgspec.DecodeError:
@@ -198,9 +198,9 @@ class RbacAuthorizer:
         self._namespaced = _Bindings("RoleBinding", "rolebindings")
         self._cluster_roles, self._roles = _Roles("clusterroles"), _Roles("roles")
         self._kept: dict[tuple[str, tuple[str, ...], str], tuple[Rule, ...]] = {}
-        """The rules of users in namespaces, while no role or binding changes."""
+        """The rules of users in namespaces, valid until a role or binding changes."""
         self._matching: dict[tuple[str, ...], tuple[Rule, ...]] = {}
-        """Those of them that may allow a verb for a resource."""
+        """The cached rules that may allow a verb for a resource."""
         self._kept_at: tuple[object, ...] = ()
 
     def allows(self, server: Core, user: User, info: RequestInfo) -> bool:
@@ -210,7 +210,7 @@ class RbacAuthorizer:
         return any(rule.allows(info) for rule in self._candidates(server, user, info))
 
     def _candidates(self, server: Core, user: User, info: RequestInfo) -> Sequence[Rule]:
-        """Return the user's rules that may allow the request. A user of many rules does not pay for all of them each time."""
+        """Return the user's rules that may allow the request. An index keeps this fast for users with many rules."""
         rules = self.rules(server, user, info.namespace)
         if len(rules) <= _FEW:
             return rules
@@ -224,7 +224,7 @@ class RbacAuthorizer:
         return found
 
     def reason(self, server: Core, user: User, info: RequestInfo) -> str:
-        """Say why it is allowed, in upstream's words; empty if no rule allows it (or none is needed)."""
+        """Return why the request is allowed, in upstream's words; empty if no rule allows it (or none is needed)."""
         if "system:masters" in user.groups:
             return ""
         for bindings, bound, subject, rules in self._granted(server, user, info.namespace):
@@ -233,7 +233,7 @@ class RbacAuthorizer:
         return ""
 
     def rules(self, server: Core, user: User, namespace: str) -> Sequence[Rule]:
-        """Return the rules that apply to the user in a namespace (empty: cluster scope); those of a role once."""
+        """Return the rules that apply to the user in a namespace (empty: cluster scope); those of each role once."""
         table = server.store.table
         now = (server.store, *(table(name).rv for name in _TABLES))
         if now != self._kept_at or len(self._kept) >= _KEPT:
@@ -286,7 +286,7 @@ ISSUER_PATHS: Final = (
     "/openid/v1/jwks",
     "/openid/v1/jwks/",
 )
-"""Paths with which others check our tokens."""
+"""Public paths with which other programs verify our tokens."""
 _READ: Final = ["get", "list", "watch"]
 _WRITE: Final = ["create", "delete", "deletecollection", "patch", "update"]
 _NAMESPACED: Final = ["configmaps", "endpoints", "persistentvolumeclaims", "pods", "services", "serviceaccounts", "events"]

@@ -1,4 +1,4 @@
-"""PolicyRules of RBAC: what a rule allows, and what of some rules no other rule covers. Pure."""
+"""PolicyRules of RBAC: what a rule allows, and which permissions no held rule covers. Pure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import msgspec
 from clusterwright.apiserver.requestinfo import RequestInfo
 
 COMPARISONS: Final = 20_000
-"""Steps that one comparison of rules may take."""
+"""The most steps of one comparison of rules."""
 HELD: Final = 200_000
-"""Verbs, groups, resources, names and URLs that the rules of one user may have together to be compared."""
+"""The most verbs, groups, resources, names and URLs in all rules of one user that can be compared."""
 SHOWN: Final = 1000
-"""Single permissions that a refusal names."""
+"""The most single permissions that a refusal names."""
 _TEXT: Final = 100_000
-"""Characters of the permissions that a refusal names, about."""
+"""The approximate length of the permissions in a refusal, in characters."""
 
 
 class Rule(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True, gc=False):
@@ -55,7 +55,7 @@ def _url_matches(pattern: str, path: str) -> bool:
 
 
 class Uncomparable(Exception):
-    """The rules are too many, or too entangled, to be compared."""
+    """The rules are too many, or too complex, to be compared."""
 
 
 _Values = list[str | None]
@@ -64,7 +64,7 @@ _Dimension = list[tuple[int, _Values]]
 
 
 class Held:
-    """The rules that a user has, prepared to tell what of other rules they cover.
+    """The rules of a user, indexed to find which other permissions they cover.
 
     A rule is a box: verbs x groups x resources x names. Each value is looked up once and gives the held rules that cover it,
     as the bits of a number. Values with the same bits are alike, so the product of the lists is not built.
@@ -177,7 +177,7 @@ def _alike(values: Iterable[str | None], covering: Callable[[str | None], int]) 
 
 
 def _take(parts: list[Rule], box: list[_Values], make: Callable[..., Rule], room: tuple[int, int]) -> tuple[int, int]:
-    """Add single permissions of a box while there is room. Return the room that is left."""
+    """Add single permissions of a box while there is room. Return the remaining room."""
     number, text = room
     for one in product(*box):
         if number <= 0 or text <= 0:
@@ -197,7 +197,7 @@ def _url_part(verb: str | None, url: str | None, _: str | None) -> Rule:
 
 
 def shown(rules: Iterable[Rule]) -> str:
-    """Print rules as Go does, one a line; rules that differ in their verbs only become one."""
+    """Print rules as Go does, one per line; rules that differ only in their verbs are merged."""
     verbs: dict[tuple[tuple[str, ...], ...], dict[str, None]] = {}
     for rule in rules:
         key = (rule.api_groups, rule.resources, rule.non_resource_urls, rule.resource_names)

@@ -53,10 +53,10 @@ def new_token_key(random: Random) -> bytes:
 
 
 class ServiceAccountTokens:
-    """Issues and checks JSON Web Tokens, signed with ES256: checking needs the public key only."""
+    """Issues and checks JSON Web Tokens, signed with ES256: checking needs only the public key."""
 
     def __init__(self, server: Core, key: bytes) -> None:
-        """Make an issuer; `key` is PEM, as of `new_token_key`."""
+        """Create an issuer; `key` is PEM, as from `new_token_key`."""
         loaded = serialization.load_pem_private_key(key, None)
         if not isinstance(loaded, ec.EllipticCurvePrivateKey) or not isinstance(loaded.curve, ec.SECP256R1):
             raise ValueError("tokens are signed with a P-256 key")
@@ -67,7 +67,7 @@ class ServiceAccountTokens:
         self._id = _b64(hashlib.sha256(der).digest())
         self._header = _b64(msgspec.json.encode({"alg": "ES256", "kid": self._id}))
         self._genuine: OrderedDict[str, Any] = OrderedDict()
-        """Claims of tokens whose signature was valid: this does not change."""
+        """The claims of tokens with a verified signature; they never change."""
         server.tokens = self
         server.token_sources.append(self.user)
 
@@ -101,12 +101,12 @@ class ServiceAccountTokens:
         return f"{text}.{_b64(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}", end
 
     def user(self, token: str) -> User | None:
-        """Return the service account of a token that is for this API server; None if it is not valid."""
+        """Return the service account of a token for this API server; None if it is invalid."""
         found = self.review(token, (AUDIENCE,))
         return None if found is None or not found[1] else found[0]
 
     def review(self, token: str, audiences: Sequence[str]) -> tuple[User, list[str]] | None:
-        """Return the service account of a valid token and those of the audiences that it is for; None if it is not valid.
+        """Return the service account of a valid token and its matching audiences; None if it is invalid.
 
         A token is valid if it is genuine and not expired, its account and its bound object exist, and it is for an audience.
         """
@@ -165,7 +165,7 @@ class ServiceAccountTokens:
 
 
 def bootstrap_token_source(server: Core) -> Callable[[str], User | None]:
-    """Users of bootstrap tokens (`id.secret`), which are Secrets in kube-system."""
+    """Return a function that finds the users of bootstrap tokens (`id.secret`), which are Secrets in kube-system."""
 
     def user(token: str) -> User | None:
         identity, dot, secret = token.partition(".")

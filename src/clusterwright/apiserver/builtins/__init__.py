@@ -1,1 +1,1 @@
-"""The built-in kinds that are served: their rules, defaults and columns."""
+"""The built-in kinds: their rules, defaults and columns."""

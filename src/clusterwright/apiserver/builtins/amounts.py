@@ -1,4 +1,4 @@
-"""Rules of values that several built-in kinds have: label selectors, counts that may be shares, addresses."""
+"""Rules for values that several built-in kinds have: label selectors, counts or percentages, addresses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WITHOUT_VALUES: Final = ("Exists", "DoesNotExist")
 
 
 def count_or_share(value: Any, path: str) -> Iterator[FieldError]:
-    """Yield a count, or a share as a percentage."""
+    """Check a count, or a share as a percentage."""
     if isinstance(value, int) and value < 0:
         yield invalid(path, value, AT_LEAST_ZERO)
     elif isinstance(value, str) and re.fullmatch(r"[0-9]+%", value) is None:
@@ -31,13 +31,13 @@ def count_or_share(value: Any, path: str) -> Iterator[FieldError]:
 
 
 def at_most_all(value: Any, path: str) -> Iterator[FieldError]:
-    """Yield a share of at most all."""
+    """Check that a share is at most 100 %."""
     if isinstance(value, str) and re.fullmatch(r"[0-9]+%", value) and int(value[:-1]) > 100:
         yield invalid(path, value, "must not be greater than 100%")
 
 
 def label_selector(selector: Json, path: str) -> Iterator[FieldError]:
-    """Yield a LabelSelector: labels, and expressions whose values suit their operators."""
+    """Check a LabelSelector: its labels, and whether the values of expressions fit their operators."""
     yield from validate_labels(selector.get("matchLabels") or {}, f"{path}.matchLabels")
     for i, expression in enumerate(selector.get("matchExpressions") or ()):
         here = f"{path}.matchExpressions[{i}]"
@@ -56,7 +56,7 @@ def label_selector(selector: Json, path: str) -> Iterator[FieldError]:
 
 
 def ip_address(value: str, path: str) -> Iterator[FieldError]:
-    """Yield an address of either family."""
+    """Check an IP address of either family."""
     try:
         ipaddress.ip_address(value)
     except ValueError:
@@ -64,7 +64,7 @@ def ip_address(value: str, path: str) -> Iterator[FieldError]:
 
 
 def network(value: str, path: str) -> Iterator[FieldError]:
-    """Yield a range of addresses."""
+    """Check an IP network."""
     try:
         ipaddress.ip_network(value if "/" in value else "", strict=False)
     except ValueError:

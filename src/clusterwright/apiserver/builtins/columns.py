@@ -21,17 +21,17 @@ def _name(obj: Json) -> str:
 
 
 def cell_age(obj: Json, now: datetime) -> str:
-    """Return how old an object is."""
+    """Return the age of an object."""
     return age((obj.get("metadata") or {}).get("creationTimestamp"), now)
 
 
 def column(name: str, description: str = "", *, kind: str = "string", priority: int = 0) -> Column:
-    """A column of text, unless it is said to be of another kind."""
+    """Return a column, of text by default."""
     return Column(name, kind, "", description or f"{name} of the object", priority)
 
 
 def _simple(columns: Sequence[Column], *values: Any) -> Table:
-    """Return a row of what the functions find, with the age last."""
+    """Return a row with the values of these functions, and the age last."""
 
     def cells(obj: Json, now: datetime) -> list[Any]:
         return [_name(obj), *(v(obj) for v in values), cell_age(obj, now)]
@@ -371,4 +371,4 @@ EVENT: Final[Table] = (
     ),
     _event_cells,
 )
-"""Events have no Name column of their own in front: it is the last."""
+"""The columns of Events. They have no Name column in front: it is the last."""

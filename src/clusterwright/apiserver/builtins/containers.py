@@ -28,7 +28,7 @@ _COUNTS: Final = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "suc
 
 
 def container(container: Json, path: str, names: set[str]) -> list[FieldError]:
-    """Return what a container must say; `names` are those of the containers before it."""
+    """Return the errors of a container; `names` are those of the containers before it."""
     errors: list[FieldError] = []
     name = container.get("name") or ""
     if not name:
@@ -62,7 +62,7 @@ _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
 def _life(container: Json, path: str) -> Iterator[FieldError]:
-    """Yield what is asked and done while it runs: not of init containers, which end, unless they stay."""
+    """Check probes and lifecycle hooks, which only containers that keep running may have."""
     if "initContainers[" in path and container.get("restartPolicy") != "Always":
         text = "may not be set for init containers without restartPolicy=Always"
         yield from (forbidden(f"{path}.{kind}", text) for kind in ("lifecycle", *_PROBES) if container.get(kind) is not None)
@@ -76,7 +76,7 @@ def _life(container: Json, path: str) -> Iterator[FieldError]:
 
 
 def identities(context: Json, path: str) -> list[FieldError]:
-    """Users and groups of a security context are not negative."""
+    """Check that users and groups of a security context are not negative."""
     found = [(field, context[field]) for field in ("runAsUser", "runAsGroup", "fsGroup") if context.get(field) is not None]
     found.extend((f"supplementalGroups[{i}]", group) for i, group in enumerate(context.get("supplementalGroups") or ()))
     text = "must be between 0 and 2147483647, inclusive"
@@ -108,7 +108,7 @@ def _ports(ports: Any, path: str) -> list[FieldError]:
 
 
 def port_name(name: str) -> list[str]:
-    """Return what is wrong with the name of a port."""
+    """Return the errors in the name of a port."""
     problems = []
     if len(name.encode()) > 15:
         problems.append("must be no more than 15 characters")
@@ -230,14 +230,14 @@ def _handler(handler: Json, path: str) -> list[FieldError]:
 
 
 def pod_warnings(obj: Json, old: Json | None) -> list[str]:
-    """Return what a new Pod is warned about; changes of Pods are not."""
+    """Return the warnings about a new Pod; changes of Pods have none."""
     if old is not None:
         return []
     return [*_name_warnings(obj, "the Pod's hostname"), *_template_warnings(obj, "")]
 
 
 def workload_warnings(obj: Json, old: Json | None) -> list[str]:
-    """Return what a kind with a Pod template is warned about when its spec changes."""
+    """Return the warnings about a kind with a Pod template when its spec changes."""
     if old is not None and obj.get("spec") == old.get("spec"):
         return []
     template = (obj.get("spec") or {}).get("template") or {}

@@ -28,13 +28,13 @@ from clusterwright.cel.formats import format_check
 from clusterwright.golang.quoting import quote
 
 VERSIONS: Final = 100
-"""Versions that a CRD may have: discovery, OpenAPI and conversions are made for each of them."""
+"""The most versions of a CRD: each needs discovery, OpenAPI and conversions."""
 _SHARED: Final = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
 _NO_SETS: Final = "is not supported by server-side apply or CEL validation rules"
 
 
 def validate(obj: Json) -> list[FieldError]:
-    """Return all that is wrong with a CRD."""
+    """Return all errors in a CRD."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     names = spec.get("names") or {}
     errors: list[FieldError] = []
@@ -70,7 +70,7 @@ def _approval(obj: Json) -> list[FieldError]:
 
 
 def validate_update(obj: Json, old: Json) -> list[FieldError]:
-    """Return what may not change, besides the rules."""
+    """Return forbidden changes, besides the errors of `validate`."""
     spec, before = obj.get("spec") or {}, old.get("spec") or {}
     names, names_before = spec.get("names") or {}, before.get("names") or {}
     errors: list[FieldError] = []
@@ -88,12 +88,12 @@ def validate_update(obj: Json, old: Json) -> list[FieldError]:
 
 
 def validate_status(obj: Json, old: Json) -> list[FieldError]:
-    """Accepted names must be names."""
+    """Check that accepted names are valid."""
     return check_names((obj.get("status") or {}).get("acceptedNames") or {}, "status.acceptedNames")
 
 
 def warnings(obj: Json, old: Json | None) -> list[str]:
-    """Formats that nobody knows, and sets whose items apply cannot tell apart; not again for what was there before."""
+    """Return warnings about unknown formats, and sets whose items apply cannot distinguish; not about unchanged ones."""
     before = set(_schema_warnings(old)) if old is not None else set()
     return [w for w in _schema_warnings(obj) if w not in before]
 
@@ -126,7 +126,7 @@ def _is_known_format(kind: str, name: str) -> bool:
 
 
 def record_storage_version(obj: Json) -> None:
-    """status.storedVersions has the storage version."""
+    """Add the storage version to status.storedVersions."""
     status = obj.setdefault("status", {})
     stored = list(status.get("storedVersions") or [])
     first = next((v.get("name") for v in (obj.get("spec") or {}).get("versions") or () if v.get("storage")), None)
@@ -177,7 +177,7 @@ def _spec(spec: Json) -> list[FieldError]:
 
 
 def _shared(versions: list[Json], key: str) -> Any:
-    """Return what all versions have in common under a key, or None."""
+    """Return the value of a key that all versions share, or None."""
     first = versions[0].get(key) if versions else None
     return first if first and all(v.get(key) == first for v in versions) else None
 
@@ -203,7 +203,7 @@ def _unwanted_defaults(spec: Json, versions: list[Json]) -> list[FieldError]:
 
 
 def _version(version: Json, index: int, versions: list[Json], shared: Json) -> Iterator[FieldError]:
-    """Yield what is wrong with one version, without the parts that all versions share."""
+    """Yield the errors of one version, without the parts that all versions share."""
     path, name = f"spec.versions[{index}]", version.get("name") or ""
     if problems := dns_label_1035(name):
         yield invalid(f"{path}.name", name, ",".join(problems))
@@ -227,7 +227,7 @@ def _version(version: Json, index: int, versions: list[Json], shared: Json) -> I
 
 
 def _version_set(spec: Json, versions: list[Json], shared: Json) -> Iterator[FieldError]:
-    """Yield what is wrong with the versions together."""
+    """Yield the errors of the set of versions."""
     found = [key for key in _SHARED if shared[key]]
     if len({version.get("name") or "" for version in versions}) != len(versions):
         yield invalid("spec.versions", shown_versions(spec.get("versions"), found), "must contain unique version names")

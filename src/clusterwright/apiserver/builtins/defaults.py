@@ -1,4 +1,4 @@
-"""Defaults of the built-in kinds. Each function changes the object in place; a value that is there is kept."""
+"""Defaults of the built-in kinds. Each function changes the object in place and keeps existing values."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from clusterwright.api.meta import Json
 
 
 def fill(target: Json, **values: Any) -> None:
-    """Set what is absent (absent, null and empty text are one)."""
+    """Set absent fields (null and empty text count as absent)."""
     for key, value in values.items():
         if target.get(key) in (None, ""):
             target[key] = value
 
 
 def namespace(obj: Json) -> None:
-    """Every namespace is labelled with its name."""
+    """Set the label with the namespace's name."""
     meta = obj.setdefault("metadata", {})
     name = meta.get("name")
     if name:
@@ -25,17 +25,17 @@ def namespace(obj: Json) -> None:
 
 
 def secret(obj: Json) -> None:
-    """Opaque."""
+    """Set the type Opaque."""
     fill(obj, type="Opaque")
 
 
 def pod(obj: Json) -> None:
-    """A Pod's spec."""
+    """Set the defaults of a Pod."""
     pod_spec(obj.setdefault("spec", {}), pod=True)
 
 
 def pod_spec(spec: Json, *, pod: bool = False) -> None:
-    """Defaults of the spec of a Pod or Pod template."""
+    """Set the defaults of the spec of a Pod or Pod template."""
     fill(
         spec,
         restartPolicy="Always",
@@ -111,7 +111,7 @@ def _volume(volume: Json) -> None:
 
 
 def service(obj: Json) -> None:
-    """ClusterIP services on TCP."""
+    """Set ClusterIP and TCP."""
     spec = obj.setdefault("spec", {})
     fill(spec, type="ClusterIP", sessionAffinity="None")
     if spec["sessionAffinity"] == "None":
@@ -131,7 +131,7 @@ def service(obj: Json) -> None:
 
 
 def deployment(obj: Json) -> None:
-    """One replica, rolling updates by a quarter."""
+    """Set one replica, and rolling updates by a quarter."""
     spec = obj.setdefault("spec", {})
     fill(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
     strategy = spec.setdefault("strategy", {})
@@ -148,7 +148,7 @@ def _template(spec: Json) -> None:
 
 
 def daemon_set(obj: Json) -> None:
-    """Rolling updates one by one."""
+    """Set rolling updates one by one."""
     annotations = obj.setdefault("metadata", {}).setdefault("annotations", {})
     annotations.setdefault("deprecated.daemonset.template.generation", "1")
     spec = obj.setdefault("spec", {})
@@ -164,14 +164,14 @@ def daemon_set(obj: Json) -> None:
 
 
 def replica_set(obj: Json) -> None:
-    """One replica."""
+    """Set one replica."""
     spec = obj.setdefault("spec", {})
     fill(spec, replicas=1)
     _template(spec)
 
 
 def stateful_set(obj: Json) -> None:
-    """One replica, ordered, rolling updates."""
+    """Set one replica, ordered Pods, rolling updates."""
     spec = obj.setdefault("spec", {})
     fill(spec, replicas=1, revisionHistoryLimit=10, podManagementPolicy="OrderedReady")
     fill(spec.setdefault("persistentVolumeClaimRetentionPolicy", {}), whenDeleted="Retain", whenScaled="Retain")
@@ -187,17 +187,17 @@ def stateful_set(obj: Json) -> None:
 
 
 def persistent_volume_claim(obj: Json) -> None:
-    """File systems, pending."""
+    """Set the file system mode, and the phase Pending."""
     fill(obj.setdefault("spec", {}), volumeMode="Filesystem")
 
 
 def persistent_volume(obj: Json) -> None:
-    """File systems, retained."""
+    """Set the file system mode, and the policy Retain."""
     fill(obj.setdefault("spec", {}), volumeMode="Filesystem", persistentVolumeReclaimPolicy="Retain")
 
 
 def role_binding(obj: Json) -> None:
-    """API groups of the role and of users and groups."""
+    """Set the API groups of the role and of users and groups."""
     group = "rbac.authorization.k8s.io"
     fill(obj.setdefault("roleRef", {}), apiGroup=group)
     for subject in obj.get("subjects") or ():
@@ -206,7 +206,7 @@ def role_binding(obj: Json) -> None:
 
 
 def webhook_configuration(obj: Json, *, mutating: bool) -> None:
-    """Fail, equivalent matches, everything, ten seconds."""
+    """Set failure policy Fail, equivalent matches, empty selectors, ten seconds."""
     for hook in obj.get("webhooks") or ():
         fill(hook, failurePolicy="Fail", matchPolicy="Equivalent", timeoutSeconds=10, namespaceSelector={}, objectSelector={})
         if mutating:
@@ -219,12 +219,12 @@ def webhook_configuration(obj: Json, *, mutating: bool) -> None:
 
 
 def storage_class(obj: Json) -> None:
-    """Deleted with the claim, bound at once."""
+    """Set reclaim policy Delete and immediate binding."""
     fill(obj, reclaimPolicy="Delete", volumeBindingMode="Immediate")
 
 
 def csi_driver(obj: Json) -> None:
-    """Drivers attach."""
+    """Set that the driver attaches volumes."""
     spec = obj.setdefault("spec", {})
     for key, value in (
         ("attachRequired", True),
@@ -239,7 +239,7 @@ def csi_driver(obj: Json) -> None:
 
 
 def custom_resource_definition(obj: Json) -> None:
-    """Names that follow from others, no conversion, and what is stored in the version to be stored."""
+    """Set derived names, no conversion, and the storage version in the status."""
     spec = obj.setdefault("spec", {})
     names = spec.setdefault("names", {})
     kind = names.get("kind") or ""

@@ -14,14 +14,14 @@ from clusterwright.apiserver.schema.structural import Node
 from clusterwright.apiserver.status import FieldError, duplicate, forbidden, invalid, not_supported, required, too_many
 
 COLUMNS: Final = 100
-"""Columns that a version may have: every row of a Table has a cell for each of them."""
+"""The most columns of a version: every row of a Table has a cell for each of them."""
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS: Final = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _MAXIMUM_SELECTABLE: Final = 8
 
 
 def check_one_of(path: str, value: str, accepted: tuple[str, ...]) -> list[FieldError]:
-    """Check that a value is one of those accepted."""
+    """Check that a value is one of the accepted ones."""
     if not value:
         return [required(path)]
     return [] if value in accepted else [not_supported(path, value, accepted)]
@@ -157,7 +157,7 @@ def check_selectable(fields: list[Json], schema: Json, path: str) -> list[FieldE
 
 
 def check_conversion(conversion: Any) -> list[FieldError]:
-    """Check how objects are converted between versions."""
+    """Check the conversion between versions."""
     if not conversion:
         return []
     path = "spec.conversion"

@@ -45,7 +45,7 @@ class EventHandler(Builtin):
     """The handler of both forms."""
 
     def convert(self, obj: Json, api_version: str) -> Json:
-        """Between the two forms."""
+        """Convert between the two forms."""
         return to_modern(obj) if api_version == MODERN else to_core(obj)
 
     @property
@@ -53,11 +53,11 @@ class EventHandler(Builtin):
         return self.gvk.group != ""
 
     def validate_create(self, obj: Json) -> Sequence[FieldError]:
-        """Events are validated in the core form, those of events.k8s.io more strictly."""
+        """Validate events in the core form, those of events.k8s.io more strictly."""
         return validation.event(to_core(dict(obj)), modern=self._modern)
 
     def validate_update(self, obj: Json, old: Json, *, subresource: str = "") -> Sequence[FieldError]:
-        """Of an event of events.k8s.io only the series may change."""
+        """Check that only the series of an event of events.k8s.io changes."""
         new, before = to_core(dict(obj)), to_core(dict(old))
         if not self._modern:
             return validation.event(new, modern=False)

@@ -25,7 +25,7 @@ def _fixed() -> dict[tuple[str, str], Json]:
 
 
 def validate_schema(obj: Json) -> list[FieldError]:
-    """Return the rules of a FlowSchema."""
+    """Return the errors of a FlowSchema."""
     name, spec = obj["metadata"].get("name") or "", obj.get("spec") or {}
     errors = list(_schema(name, spec))
     fixed = _fixed().get(("FlowSchema", name))
@@ -93,7 +93,7 @@ def _subject(subject: Json, at: str) -> Iterator[FieldError]:
 
 
 def _alone(values: list[Any], at: str, nothing: str, others: str) -> Iterator[FieldError]:
-    """A list must not be empty, and a wildcard stands alone."""
+    """Check that a list is not empty, and that a wildcard is its only item."""
     if not values:
         yield required(at, nothing)
     elif "*" in values and len(values) > 1:
@@ -140,7 +140,7 @@ def _url_problem(url: str) -> str:
 
 
 def validate_level(obj: Json) -> list[FieldError]:
-    """Return the rules of a PriorityLevelConfiguration."""
+    """Return the errors of a PriorityLevelConfiguration."""
     name, spec = obj["metadata"].get("name") or "", obj.get("spec") or {}
     errors = list(_level(name, spec))
     fixed = _fixed().get(("PriorityLevelConfiguration", name))

@@ -1,6 +1,6 @@
-"""The built-in kinds that nothing here acts on: they are kept, defaulted, validated where clients count on it, and shown.
+"""The built-in kinds without a controller here: they are stored, defaulted, shown, and validated where clients rely on it.
 
-One row a kind; defaults and columns are data. What cannot be said in data is in the functions above the table.
+There is one row per kind; defaults and columns are data. The functions above the table do what data cannot express.
 """
 
 from __future__ import annotations
@@ -119,14 +119,14 @@ _INGRESS: Final[columns.Table] = (
 _ANNOTATION: Final = "autoscaling.alpha.kubernetes.io/"
 _KEPT: Final = (("spec", "metrics", "metrics"), ("spec", "behavior", "behavior"), ("status", "currentMetrics", "current-metrics"),
                 ("status", "conditions", "conditions"))  # fmt: skip
-"""Annotations that keep values for which v1 has no fields."""
+"""The annotations that hold values for which v1 has no fields."""
 
 
 class AutoscalerHandler(Builtin):
-    """HorizontalPodAutoscalers: v1 knows one metric, the use of CPU."""
+    """The handler of HorizontalPodAutoscalers: v1 has one metric, the use of CPU."""
 
     def convert(self, obj: Json, api_version: str) -> Json:
-        """From v1 to v2 or back."""
+        """Convert from v1 to v2 or back."""
         old = obj.get("apiVersion")
         obj["apiVersion"] = api_version
         if api_version == "autoscaling/v1" and old != api_version:

@@ -21,7 +21,7 @@ Cells = Callable[[Json, datetime], list[Any]]
 
 
 class Builtin:
-    """A `KindHandler` of a built-in."""
+    """A `KindHandler` of a built-in kind."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Builtin:
         keeps_status: bool = False,
         status_keeps: Sequence[str] | None = (),
     ) -> None:
-        """`status_keeps`: what of metadata a write to the status leaves as it is; None: all of it."""
+        """Create a handler. `status_keeps`: the metadata that a write to the status leaves unchanged; None: all of it."""
         self.gvk = gvk
         self.go_type = go_type
         self.schema = KindSchema(go_type=go_type)
@@ -95,7 +95,7 @@ class Builtin:
             self._defaults(obj)
 
     def prepare_for_create(self, obj: Json) -> None:
-        """Status is reset, but for Nodes, which register themselves with it; then what the kind's strategy does."""
+        """Reset the status, except for Nodes, which register themselves with it; then run the kind's strategy."""
         if self.has_status and not self._keeps_status:
             zero = struct(self.go_type).zero().get("status")
             if zero is None:
@@ -106,7 +106,7 @@ class Builtin:
             self._on_create(obj)
 
     def prepare_for_update(self, obj: Json, old: Json, *, subresource: str = "") -> None:
-        """The main resource keeps status; the status subresource keeps all else."""
+        """Keep the status in writes to the main resource, and everything else in writes to the status."""
         if subresource in ("status", "approval"):
             self._keep_for_status(obj, old)
             if self._on_status is not None:
@@ -128,11 +128,11 @@ class Builtin:
             obj["metadata"] = {k: v for k, v in {**meta, **kept}.items() if v is not None}
 
     def validate_create(self, obj: Json) -> Sequence[FieldError]:
-        """Return what is wrong."""
+        """Return the errors."""
         return self._validate(obj) if self._validate is not None else ()
 
     def validate_update(self, obj: Json, old: Json, *, subresource: str = "") -> Sequence[FieldError]:
-        """Return what is wrong, and what may not change."""
+        """Return the errors, with forbidden changes."""
         if subresource in ("status", "approval"):
             return self._validate_status(obj, old) if self._validate_status is not None else ()
         if subresource == "finalize":
@@ -145,16 +145,16 @@ class Builtin:
         return errors
 
     def warnings(self, obj: Json, old: Json | None) -> Sequence[str]:
-        """Texts of Warning headers."""
+        """Return the texts of Warning headers."""
         return self._warn(obj, old) if self._warn is not None else ()
 
     def convert(self, obj: Json, api_version: str) -> Json:
-        """Built-ins are served in one version."""
+        """Return the object unchanged: built-ins have one version."""
         obj["apiVersion"] = api_version
         return obj
 
     def reset_fields(self, subresource: str = "") -> Sequence[tuple[str, ...]]:
-        """Return what writes through this (sub)resource never own."""
+        """Return the fields that writes through this (sub)resource never own."""
         if not self.has_status:
             return self._reset
         if subresource not in ("status", "approval"):
@@ -164,7 +164,7 @@ class Builtin:
 
 
 def namespace_finalizers(obj: Json, *, indexed: bool = False) -> list[FieldError]:
-    """Return what is wrong with a namespace's spec.finalizers."""
+    """Return the errors in a namespace's spec.finalizers."""
     return [
         invalid(f"spec.finalizers[{index}]" if indexed else "spec.finalizers", finalizer, problem)
         for index, finalizer in enumerate((obj.get("spec") or {}).get("finalizers") or ())

@@ -144,7 +144,7 @@ _VERSION: Final = _struct(
 
 
 def fields_set(schema: Mapping[str, Any]) -> list[str]:
-    """Return the names in Go of the fields that a schema sets, in Go's order; not those of what it contains."""
+    """Return the Go names of the fields that a schema sets itself, in Go's order."""
     return [name for name, key, form in _SCHEMA if (schema.get(key) if form in (_text, _flag) else schema.get(key) is not None)]
 
 
@@ -159,7 +159,7 @@ def shown_rule(rule: Mapping[str, Any]) -> Verbatim:
 
 
 def shown_versions(versions: Sequence[Json] | None, shared: Sequence[str]) -> Verbatim:
-    """Versions, without what all of them share: it stands at the top of the spec."""
+    """Return versions without the parts that all of them share, which are at the top of the spec."""
     if versions is None:
         return _shown(None)
     return _shown([_VERSION({key: value for key, value in version.items() if key not in shared}) for version in versions])

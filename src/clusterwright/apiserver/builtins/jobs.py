@@ -1,4 +1,4 @@
-"""Jobs and CronJobs: kept, defaulted, validated and shown; nobody runs them."""
+"""Jobs and CronJobs: stored, defaulted, validated and shown, but never run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clusterwright.apiserver.status import FieldError, invalid, not_supported, r
 
 
 def default(obj: Json) -> None:
-    """Counts, modes and what every Pod has."""
+    """Set counts, modes and the defaults of Pods."""
     spec = obj.setdefault("spec", {})
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec.update(completions=1, parallelism=1)
@@ -37,7 +37,7 @@ _DEFAULTS: Final = filled(
 
 
 def default_template(spec: Json) -> None:
-    """The Pod of a template."""
+    """Set the defaults of a template's Pod."""
     template = spec.get("template")
     if isinstance(template, dict):
         template.setdefault("metadata", {})
@@ -45,7 +45,7 @@ def default_template(spec: Json) -> None:
 
 
 def on_create(obj: Json) -> None:
-    """A Job chooses its Pods by its own uid, unless it says how it does."""
+    """Set the selector of a Job to its own UID, unless it is manual."""
     spec, meta = obj["spec"], obj["metadata"]
     if spec.get("manualSelector"):
         return
@@ -65,7 +65,7 @@ _COUNTED: Final = (
 
 
 def validate(obj: Json, path: str = "spec") -> list[FieldError]:
-    """Counts, and the Pod; `path`: of the spec, which is another in a CronJob."""
+    """Check counts and the Pod; `path` is that of the spec, which differs in a CronJob."""
     job = obj.get("spec") or {}
     errors = [invalid(f"{path}.{f}", job[f], "must be greater than or equal to 0") for f in _COUNTED if (job.get(f) or 0) < 0]
     spec = (job.get("template") or {}).get("spec") or {}
@@ -82,7 +82,7 @@ def validate(obj: Json, path: str = "spec") -> list[FieldError]:
 
 
 def validate_update(obj: Json, old: Json) -> list[FieldError]:
-    """Return what a Job was made for stays."""
+    """Return changes of the immutable fields of a Job."""
     new, before = obj.get("spec") or {}, old.get("spec") or {}
     fixed = ["selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex"] + ([] if before.get("suspend") else ["template"])
     if new.get("completionMode") != "Indexed" or new.get("completions") != new.get("parallelism"):  # else it is elastic
@@ -91,7 +91,7 @@ def validate_update(obj: Json, old: Json) -> list[FieldError]:
 
 
 def default_cron(obj: Json) -> None:
-    """Policies and limits, and what every Pod has."""
+    """Set policies, limits and the defaults of Pods."""
     _CRON_DEFAULTS(obj)
     template = obj["spec"].get("jobTemplate")
     if isinstance(template, dict):
@@ -109,7 +109,7 @@ _CRON_DEFAULTS: Final = filled(
 
 
 def validate_cron(obj: Json) -> list[FieldError]:
-    """Return the schedule, and the Job."""
+    """Check the schedule and the Job."""
     spec = obj.get("spec") or {}
     errors = [] if spec.get("schedule") else [required("spec.schedule")]
     return errors + validate(spec.get("jobTemplate") or {}, "spec.jobTemplate.spec")

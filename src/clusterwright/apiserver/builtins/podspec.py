@@ -26,7 +26,7 @@ _NUMBERS: Final = "must be between 1 and 2147483647, inclusive"
 
 
 def pod_spec(spec: Json, path: str, policies: tuple[str, ...] = POLICIES) -> list[FieldError]:
-    """Volumes, containers, placement; the usual enumerations."""
+    """Check volumes, containers, placement and the usual enumerations."""
     errors, volumes = _volumes(spec.get("volumes") or (), f"{path}.volumes")
     names: set[str] = set()
     if not spec.get("containers"):
@@ -69,7 +69,7 @@ def _sources() -> tuple[str, ...]:
 
 
 def _volumes(volumes: Any, path: str) -> tuple[list[FieldError], set[str]]:
-    """Return what is wrong with volumes, and the names of those that may be mounted."""
+    """Return the errors of volumes, and the names of those that can be mounted."""
     errors: list[FieldError] = []
     names: set[str] = set()
     for i, volume in enumerate(volumes):

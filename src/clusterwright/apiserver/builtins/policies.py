@@ -1,4 +1,4 @@
-"""Validation of admission policies: their expressions must compile, and what must be said must be said."""
+"""Validate admission policies: their expressions must compile, and required fields must be set."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VARIABLES: Final = ("object", "oldObject", "request", "namespaceObject", "params
 
 
 def validating(obj: Json) -> list[FieldError]:
-    """Return a ValidatingAdmissionPolicy."""
+    """Return the errors of a ValidatingAdmissionPolicy."""
     spec = obj.get("spec") or {}
     errors = _common(spec)
     rules = spec.get("validations") or []
@@ -28,7 +28,7 @@ def validating(obj: Json) -> list[FieldError]:
 
 
 def mutating(obj: Json) -> list[FieldError]:
-    """Return a MutatingAdmissionPolicy."""
+    """Return the errors of a MutatingAdmissionPolicy."""
     spec = obj.get("spec") or {}
     errors = _common(spec)
     if not spec.get("mutations"):
@@ -41,7 +41,7 @@ def mutating(obj: Json) -> list[FieldError]:
 
 
 def binding(obj: Json) -> list[FieldError]:
-    """Return a binding of either."""
+    """Return the errors of a binding of either."""
     spec = obj.get("spec") or {}
     errors = [] if spec.get("policyName") else [required("spec.policyName")]
     reference = spec.get("paramRef")
@@ -51,7 +51,7 @@ def binding(obj: Json) -> list[FieldError]:
 
 
 def validating_binding(obj: Json) -> list[FieldError]:
-    """Return a ValidatingAdmissionPolicyBinding."""
+    """Return the errors of a ValidatingAdmissionPolicyBinding."""
     errors = binding(obj)
     actions = (obj.get("spec") or {}).get("validationActions") or []
     if not actions:

@@ -1,4 +1,4 @@
-"""The parts of the rows in the table of built-in kinds."""
+"""The building blocks of rows in the table of built-in kinds."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _CHECKS: Final[Mapping[str, Checks]] = {
     "PodDisruptionBudget": Checks(changes=1, content=2, finalizers=0),
     "CustomResourceDefinition": Checks(finalizers=0),
 }  # fmt: skip
-"""Kinds whose metadata is looked at more or less often than that of others."""
+"""Kinds whose metadata is checked more or less often than usual."""
 _ABSENT: Final = (None, "")
 _ZERO: Final = (None, 0)
 
 
 def fields(*names: str) -> dict[str, tuple[str, ...]]:
-    """Field selectors whose labels are the paths themselves."""
+    """Return field selectors whose labels equal the paths."""
     return {n: tuple(n.split(".")) for n in names}
 
 
 _EXTENDING: Final = frozenset({"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io"})
-"""Groups whose kinds change what the API server serves or lets through."""
+"""Groups whose kinds extend the API server or change its admission."""
 
 
 def builtin(
@@ -58,7 +58,7 @@ def builtin(
     handler: type[Builtin] = Builtin,
     **rules: Any,
 ) -> Resource:
-    """Return one row of the table: how a built-in is served, and its handler with its `rules`."""
+    """Return one row of the table: the resource of a built-in kind, and its handler with its `rules`."""
     gvk = GroupVersionKind(group, version, kind)
     if table is not None:
         rules["columns"], rules["cells"] = table
@@ -82,9 +82,9 @@ def builtin(
 
 
 def filled(values: Mapping[str, Any], *, zero: Mapping[str, Any] | None = None) -> Change:
-    """Defaults as data: a path (`spec.ports[].protocol`) and the value that stands there if there is none (or, by `zero`, if it is 0).
+    """Return defaults from data: a path (`spec.ports[].protocol`) and the value for an absent field (or, with `zero`, for 0).
 
-    What a path leads through must be there, but for the first step.
+    The parents of a path must exist, except for the first.
     """
     steps = [
         (path.replace("[]", ".[]").split("."), value, empty)
@@ -115,7 +115,7 @@ def _fill(target: Any, path: list[str], value: Any, empty: tuple[Any, ...], *, f
 
 
 def shown(*cells: tuple[str, str] | tuple[str, str, str]) -> columns.Table:
-    """Columns as data: a name, a path (`a.b`; `len a.b` counts), and the type if it is not a text. Age is where it is named."""
+    """Return columns from data: a name, a path (`a.b`; `len a.b` counts), and the type if it is not text. Age is an own entry."""
 
     def value(obj: Json, path: str) -> Any:
         words = path.split()

@@ -1,4 +1,4 @@
-"""Services: their rules, and addresses as far as they do not have to be allocated, those of headless ones."""
+"""Services: their rules, and their addresses as far as those need no allocation, as in headless Services."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def on_create(obj: Json) -> None:
 def on_update(obj: Json, old: Json) -> None:
     """Keep addresses that an update leaves out; a new first address becomes the first of the list, too.
 
-    Who becomes a mere name loses those that it does not change.
+    A Service that becomes an ExternalName loses the addresses that the update does not change.
     """
     spec, before = obj.get("spec") or {}, old.get("spec") or {}
     _drop_dependent(spec, before)
@@ -59,7 +59,7 @@ _DEPENDENT: dict[str, Callable[[Json], bool]] = {
     "externalTrafficPolicy": lambda spec: spec.get("type") in _OUTSIDE or bool(spec.get("externalIPs")),
     "internalTrafficPolicy": lambda spec: spec.get("type") != "ExternalName",
 }
-"""Fields that only some Services have. An update to another type drops them unless it sets them to something else."""
+"""Fields that only some types of Services have. An update to another type drops them unless it changes them."""
 
 
 def _drop_dependent(spec: Json, before: Json) -> None:
@@ -75,7 +75,7 @@ def _drop_dependent(spec: Json, before: Json) -> None:
 
 
 def validate(obj: Json) -> list[FieldError]:
-    """Types, ports, and what they go together with."""
+    """Check types, ports, and the fields that depend on them."""
     spec = obj.get("spec") or {}
     errors: list[FieldError] = []
     kinds = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
@@ -139,7 +139,7 @@ def _target(target: Any, path: str) -> Iterator[FieldError]:
 
 
 def _repeated(ports: Sequence[Json]) -> Iterator[FieldError]:
-    """Two ports of one number and protocol: shown by nothing else."""
+    """Check for two ports with the same number and protocol, which no other check reports."""
     seen: set[tuple[Any, Any]] = set()
     for i, port in enumerate(ports):
         key = (port.get("protocol"), port.get("port"))
@@ -154,7 +154,7 @@ _FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
 
 
 def _addresses(spec: Json) -> Iterator[FieldError]:
-    """Yield what is wrong with the addresses and their families, as far as it can be told without the cluster's ranges."""
+    """Yield the errors of addresses and their families, as far as they can be found without the cluster's ranges."""
     if spec.get("type") == "ExternalName":
         return
     addresses, families = spec.get("clusterIPs") or [], spec.get("ipFamilies") or []
@@ -173,7 +173,7 @@ def _addresses(spec: Json) -> Iterator[FieldError]:
 
 
 def _reach(spec: Json) -> Iterator[FieldError]:
-    """Yield the addresses, and the policy for traffic from outside."""
+    """Yield the errors of the policies for external traffic."""
     for i, address in enumerate(spec.get("clusterIPs") or ()):
         if address != HEADLESS:
             yield from ip_address(address, f"spec.clusterIPs[{i}]")
@@ -187,7 +187,7 @@ def _reach(spec: Json) -> Iterator[FieldError]:
 
 
 def validate_update(obj: Json, old: Json) -> list[FieldError]:
-    """The first address may not change once it is set."""
+    """Check that the first address does not change once it is set."""
     spec, before = obj.get("spec") or {}, old.get("spec") or {}
     first, was = (spec.get("clusterIPs") or [""])[0], (before.get("clusterIPs") or [""])[0]
     if was and first != was and "ExternalName" not in (spec.get("type"), before.get("type")):

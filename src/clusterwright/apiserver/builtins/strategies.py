@@ -10,7 +10,7 @@ from clusterwright.apiserver.builtins import customresourcedefinitions, defaults
 
 
 def fit_secret(obj: Json) -> None:
-    """StringData is a way to write data, and is not kept."""
+    """Move stringData to data; it is not stored."""
     texts = obj.pop("stringData", None)
     if texts:
         data = dict(obj.get("data") or {})
@@ -19,7 +19,7 @@ def fit_secret(obj: Json) -> None:
 
 
 def new_namespace(obj: Json) -> None:
-    """Active, and held by its content."""
+    """Set the phase Active, and the finalizer for the content."""
     defaults.namespace(obj)  # a generated name is known by now
     obj["status"] = {"phase": "Active"}
     spec = obj.setdefault("spec", {})
@@ -29,12 +29,12 @@ def new_namespace(obj: Json) -> None:
 
 
 def kept_namespace(obj: Json, old: Json) -> None:
-    """spec.finalizers are written through the finalize subresource only."""
+    """Keep spec.finalizers, which only the finalize subresource may write."""
     obj["spec"] = old.get("spec") or {}
 
 
 def new_node(obj: Json) -> None:
-    """A new node is tainted until it is ready."""
+    """Taint a new node until it is ready."""
     spec = obj.setdefault("spec", {})
     taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
     taints = spec.get("taints") or []
@@ -44,14 +44,14 @@ def new_node(obj: Json) -> None:
 
 
 def node_status(obj: Json) -> None:
-    """All of a node can be allocated unless something else is said."""
+    """Set allocatable to the capacity unless it is set."""
     status = obj.get("status") or {}
     if status.get("capacity") and not status.get("allocatable"):
         status["allocatable"] = dict(status["capacity"])
 
 
 def fit_pod(obj: Json) -> None:
-    """PodIP is the first of podIPs, and decides where they differ."""
+    """Make podIP the first of podIPs; it decides if they differ."""
     status = obj.get("status") or {}
     address, addresses = status.get("podIP"), status.get("podIPs")
     if address and (not addresses or addresses[0].get("ip") != address):
@@ -64,7 +64,7 @@ _TOLERATIONS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unrea
 
 
 def new_pod(obj: Json) -> None:
-    """Pending; with the priority and tolerations that every Pod gets."""
+    """Set the phase Pending, and the priority and tolerations of every Pod."""
     spec = obj.setdefault("spec", {})
     spec.setdefault("priority", 0)
     spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
@@ -73,7 +73,7 @@ def new_pod(obj: Json) -> None:
 
 
 def _tolerate(spec: Json) -> None:
-    """A Pod stays five minutes on a node that is not ready or cannot be reached."""
+    """Add tolerations of five minutes for a node that is not ready or unreachable."""
     present = spec.get("tolerations") or []
     covered = {t.get("key") for t in present if t.get("effect") in (None, "", "NoExecute")}
     if None not in covered and "" not in covered:
@@ -87,13 +87,13 @@ def _tolerate(spec: Json) -> None:
 
 
 def changed_pod(obj: Json, old: Json) -> None:
-    """Tolerations are added again when the spec changes."""
+    """Add tolerations again when the spec changes."""
     if old.get("spec") != obj.get("spec"):
         _tolerate(obj["spec"])
 
 
 def qos_class(spec: Json) -> str:
-    """Guaranteed, Burstable or BestEffort, by the resources of all containers."""
+    """Return Guaranteed, Burstable or BestEffort, by the resources of all containers."""
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     requests = [c.get("resources", {}).get("requests") or {} for c in containers]
     limits = [c.get("resources", {}).get("limits") or {} for c in containers]
@@ -107,23 +107,23 @@ def qos_class(spec: Json) -> str:
 
 
 def new_claim(obj: Json) -> None:
-    """Pending."""
+    """Set the phase Pending."""
     obj["status"] = {"phase": "Pending"}
 
 
 def new_pv(obj: Json) -> None:
-    """Pending."""
+    """Set the phase Pending."""
     obj["status"] = {"phase": "Pending"}
 
 
 def new_crd(obj: Json) -> None:
-    """Nothing is accepted yet."""
+    """Clear the status."""
     obj["status"] = {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": None}
     customresourcedefinitions.record_storage_version(obj)
 
 
 def changed_crd(obj: Json, old: Json) -> None:
-    """Status is kept, a new storage version recorded."""
+    """Keep the status, and record a new storage version."""
     obj["status"] = {**(old.get("status") or {})}
     customresourcedefinitions.record_storage_version(obj)
 
@@ -137,5 +137,5 @@ def lease(obj: Json, old: Json | None = None) -> None:
 
 
 def role(obj: Json, old: Json | None = None) -> None:
-    """No rules are shown as null, as upstream shows what comes back from its storage."""
+    """Set missing rules to null, as upstream shows objects from its storage."""
     obj["rules"] = obj.get("rules") or None

@@ -1,4 +1,4 @@
-"""Whether an `openAPIV3Schema` is structural, whether its defaults fit it, and whether its rules compile."""
+"""Check that an `openAPIV3Schema` is structural, that its defaults fit it, and that its rules compile."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _AT_ROOT: Final = (
     "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems "
     "UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations"
 )
-"""The names, in Go, of what may stand at the root of a schema with a status subresource."""
+"""The Go names of the fields that the root of a schema with a status subresource may have."""
 _POINTERS: Final = frozenset({"additionalItems", "dependencies", "$ref"})
 """Fields that are written even if they are empty."""
 _COMPOSING: Final = frozenset({"anyOf", "allOf", "oneOf", "not"})
 Schema = Mapping[str, Any]
 _SOUND: Final[set[bytes]] = set()
-"""Digests of schemas without fault: every write of a CRD brings all of its schemas again, and few of them differ."""
+"""Digests of valid schemas: every write of a CRD contains all of its schemas, and few of them change."""
 _MOST_SOUND: Final = 1024
 
 
 def validate_schema(source: Schema, path: str, has_status: bool) -> list[FieldError]:
-    """Everything wrong with the schema of a CRD version."""
+    """Return all errors in the schema of a CRD version."""
     digest = sha256(msgspec.json.encode((source, has_status))).digest()
     if digest in _SOUND:
         return []
@@ -76,7 +76,7 @@ def _validate_schema(source: Schema, path: str, has_status: bool) -> list[FieldE
 
 
 def _root_with_status(source: Schema, path: str) -> Iterator[FieldError]:
-    """At most one error: that of the first field which status cannot be taken out of."""
+    """Return at most one error: the first field from which status cannot be separated."""
     for name in fields_set(source):
         if name == "Type":
             if source["type"] != "object":
@@ -90,7 +90,7 @@ def _root_with_status(source: Schema, path: str) -> Iterator[FieldError]:
 
 
 def _shapeless(s: Schema) -> str:
-    """Return what in a schema, not in those within it, has no place in a structural one."""
+    """Return the fields of a schema (without its inner schemas) that a structural schema may not have."""
     for key in ("id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions"):
         if s.get(key) or (key == "additionalItems" and s.get(key) is not None):
             return f"OpenAPIV3Schema '{'schema' if key == '$schema' else key}' is not supported"
@@ -116,7 +116,7 @@ def every_schema(s: Schema) -> Iterator[Schema]:
 
 
 def invariants(s: Schema, level: str, path: str) -> Iterator[FieldError]:
-    """Yield what keeps a schema from being structural. `level` is root, item or field."""
+    """Yield the reasons why a schema is not structural. `level` is root, item or field."""
     kind = s.get("type") or ""
     if kind == "array" and not isinstance(s.get("items"), Mapping):
         yield required(f"{path}.items", "must be specified")
@@ -184,7 +184,7 @@ _FORBIDDEN_NESTED: Final = (
     ("x-kubernetes-map-type", "undefined"),
     ("x-kubernetes-validations", "empty"),
 )
-"""Fields that must not be within alternatives, with the values that they must have there."""
+"""Fields that are forbidden within alternatives, with their neutral values."""
 
 
 def _nested_of(s: Schema) -> Iterator[tuple[str, Schema]]:
@@ -223,7 +223,7 @@ def _nested(s: Schema, path: str, *, skip_any_of: bool = False) -> Iterator[Fiel
 
 
 def _completeness(s: Schema, path: str) -> Iterator[FieldError]:
-    """Yield what alternatives at the root mention must be in the structure."""
+    """Yield fields that alternatives at the root mention and the structure lacks."""
     for name, sub in _nested_of(s):
         if name.startswith("anyOf") and s.get("anyOf") == _INT_OR_STRING:
             continue
@@ -250,7 +250,7 @@ def _mentioned(sub: Schema, structure: Schema, path: str, where: str) -> Iterato
 
 
 def default_errors(node: Node, path: str, *, inside_meta: bool = False, root: bool = False) -> Iterator[FieldError]:
-    """Yield what is wrong with the defaults of a schema; `root`: it is that of a resource."""
+    """Yield the errors of a schema's defaults; `root`: it is the schema of a resource."""
     if node.embedded:
         inside_meta = False
     if node.has_default:

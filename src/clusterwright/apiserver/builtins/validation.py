@@ -33,21 +33,21 @@ _MAXIMUM_DATA: Final = 1024 * 1024
 
 
 def internal(value: Json, fields: tuple[str, ...], empty: Any = "") -> Verbatim:
-    """Return a struct as kube-apiserver's errors show it: its internal form."""
+    """Return a struct as kube-apiserver's errors show it: in its internal form."""
     names = {"apiGroup": "APIGroup"}
     shown = {names.get(f, f"{f[:1].upper()}{f[1:]}"): value.get(f, empty) for f in fields}
     return Verbatim(json.dumps(shown, separators=(",", ":"), ensure_ascii=False))
 
 
 def immutable(new: Json, old: Json, field: str, path: str = "") -> list[FieldError]:
-    """Return a field that may not change."""
+    """Return the error for a changed immutable field."""
     if new.get(field) != old.get(field):
         return [invalid(path or field, new.get(field), IMMUTABLE)]
     return []
 
 
 def config_key(text: str) -> list[str]:
-    """Return a key of a Secret or ConfigMap."""
+    """Return the errors of a key in a Secret or ConfigMap."""
     problems = [] if len(text) <= 253 else ["must be no more than 253 characters"]
     if not _KEY.fullmatch(text):
         problems.append(_KEY_TEXT)
@@ -76,7 +76,7 @@ def _immutable_data(new: Json, old: Json, fields: tuple[str, ...]) -> list[Field
 
 
 def config_map(obj: Json) -> list[FieldError]:
-    """Keys, overlap, size."""
+    """Check keys, overlap and size."""
     data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
     errors: list[FieldError] = []
     for key in data:
@@ -91,7 +91,7 @@ def config_map(obj: Json) -> list[FieldError]:
 
 
 def config_map_update(obj: Json, old: Json) -> list[FieldError]:
-    """Immutable ones stay."""
+    """Check that an immutable one does not change."""
     return _immutable_data(obj, old, ("data", "binaryData"))
 
 
@@ -104,7 +104,7 @@ _SECRET_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def secret(obj: Json) -> list[FieldError]:
-    """Keys, size, and what the type demands."""
+    """Check keys, size, and the fields that the type requires."""
     data = obj.get("data") or {}
     errors = list(_keys(data, "data"))
     if sum(len(v) * 3 // 4 for v in data.values()) > _MAXIMUM_DATA:
@@ -133,12 +133,12 @@ def secret(obj: Json) -> list[FieldError]:
 
 
 def secret_update(obj: Json, old: Json) -> list[FieldError]:
-    """The type stays; immutable ones stay."""
+    """Check that the type does not change, nor an immutable one."""
     return immutable(obj, old, "type") + _immutable_data(obj, old, ("data",))
 
 
 def secret_warnings(obj: Json, old: Json | None) -> list[str]:
-    """Certificates that are none."""
+    """Return warnings about invalid certificates."""
     if obj.get("type") != "kubernetes.io/tls":
         return []
     data = obj.get("data") or {}
@@ -154,7 +154,7 @@ def secret_warnings(obj: Json, old: Json | None) -> list[str]:
 
 
 def lease(obj: Json) -> list[FieldError]:
-    """Positive durations, non-negative transitions."""
+    """Check that durations are positive and transitions are not negative."""
     spec = obj.get("spec") or {}
     errors = []
     duration, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
@@ -166,7 +166,7 @@ def lease(obj: Json) -> list[FieldError]:
 
 
 def event(obj: Json, *, modern: bool) -> list[FieldError]:
-    """The namespace is the object's; an event with a time must say who did what, and one of events.k8s.io must have one.
+    """Check that the namespace is the object's, that an event with a time names actor and action, and that events.k8s.io sets a time.
 
     `obj` is in the core form.
     """
@@ -219,7 +219,7 @@ _EVENT_FIXED: Final = (
 
 
 def event_update(obj: Json, old: Json) -> list[FieldError]:
-    """Of an event of events.k8s.io only the series moves."""
+    """Check that only the series of an event of events.k8s.io changes."""
     changed = [f for f in _EVENT_FIXED if (obj.get(f) or None) != (old.get(f) or None)]
     return [invalid(f, obj.get(f), IMMUTABLE) for f in changed]
 
@@ -228,7 +228,7 @@ def event_update(obj: Json, old: Json) -> list[FieldError]:
 
 
 def role(obj: Json, *, cluster: bool = False) -> list[FieldError]:
-    """Rules with verbs and resources."""
+    """Check that rules have verbs and resources."""
     errors = []
     for i, rule in enumerate(obj.get("rules") or ()):
         path = f"rules[{i}]"
@@ -251,7 +251,7 @@ def role(obj: Json, *, cluster: bool = False) -> list[FieldError]:
 
 
 def role_binding(obj: Json, *, cluster: bool = False) -> list[FieldError]:
-    """Return a role, and subjects with names."""
+    """Check the role, and that subjects have names."""
     errors = []
     reference = obj.get("roleRef") or {}
     if reference.get("apiGroup") != "rbac.authorization.k8s.io":
@@ -280,14 +280,14 @@ def role_binding(obj: Json, *, cluster: bool = False) -> list[FieldError]:
 
 
 def role_binding_update(obj: Json, old: Json) -> list[FieldError]:
-    """The role stays."""
+    """Check that the role does not change."""
     if obj.get("roleRef") != old.get("roleRef"):
         return [invalid("roleRef", internal(obj.get("roleRef") or {}, ("apiGroup", "kind", "name")), "cannot change roleRef")]
     return []
 
 
 def webhook_url(url: str, field: str) -> list[FieldError]:
-    """A webhook is asked over https, and by nothing but host and path."""
+    """Check that a webhook URL uses https, and consists only of host and path."""
     form = "; desired format: https://host[/path]"
     try:
         parts = urlsplit(url)
@@ -306,7 +306,7 @@ def webhook_url(url: str, field: str) -> list[FieldError]:
 
 
 def webhook_configuration(obj: Json) -> list[FieldError]:
-    """Return what a webhook must say of itself."""
+    """Return the errors of a webhook configuration."""
     errors = []
     names: set[str] = set()
     for i, hook in enumerate(obj.get("webhooks") or ()):
@@ -339,7 +339,7 @@ def webhook_configuration(obj: Json) -> list[FieldError]:
 
 
 def volume_attachment(obj: Json) -> list[FieldError]:
-    """Attacher, source, node."""
+    """Check attacher, source and node."""
     spec = obj.get("spec") or {}
     errors = [required(f"spec.{f}") for f in ("attacher", "nodeName") if not spec.get(f)]
     source = spec.get("source") or {}
@@ -349,12 +349,12 @@ def volume_attachment(obj: Json) -> list[FieldError]:
 
 
 def volume_attachment_update(obj: Json, old: Json) -> list[FieldError]:
-    """The spec stays."""
+    """Check that the spec does not change."""
     return [invalid("spec", None, IMMUTABLE)] if obj.get("spec") != old.get("spec") else []
 
 
 def namespace_status(obj: Json, old: Json) -> list[FieldError]:
-    """Return the phase follows the deletion timestamp."""
+    """Check that the phase matches the deletion timestamp."""
     phase = (obj.get("status") or {}).get("phase")
     deleting = bool(obj["metadata"].get("deletionTimestamp"))
     if deleting and phase != "Terminating":

@@ -1,4 +1,4 @@
-"""The rules of nodes, Pods and what makes Pods, in kube-apiserver's words."""
+"""The rules of nodes, Pods and kinds that create Pods, in kube-apiserver's words."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def node(obj: Json) -> list[FieldError]:
-    """Taints."""
+    """Check taints."""
     errors: list[FieldError] = []
     seen: set[tuple[Any, str]] = set()
     for i, taint in enumerate((obj.get("spec") or {}).get("taints") or ()):
@@ -61,7 +61,7 @@ def _shown_taint(taint: Json) -> Verbatim:
 
 
 def node_update(obj: Json, old: Json) -> list[FieldError]:
-    """Return the fields that can be set only once: the provider ID and the Pod CIDR."""
+    """Check that the provider ID and the Pod CIDR are set only once."""
     errors = []
     spec, before = obj.get("spec") or {}, old.get("spec") or {}
     if before.get("providerID") and spec.get("providerID") != before["providerID"]:
@@ -75,7 +75,7 @@ def node_update(obj: Json, old: Json) -> list[FieldError]:
 
 
 def pod(obj: Json) -> list[FieldError]:
-    """Return a Pod's spec."""
+    """Return the errors of a Pod's spec."""
     return pod_spec(obj.get("spec") or {}, "spec")
 
 
@@ -87,7 +87,7 @@ _POD_CHANGES: Final = (
 
 
 def pod_update(obj: Json, old: Json) -> list[FieldError]:
-    """Hardly anything of a Pod's spec may change."""
+    """Check that only the few mutable fields of a Pod's spec change."""
     errors = []
     spec, before = obj.get("spec") or {}, old.get("spec") or {}
     deadline, earlier = spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
@@ -139,7 +139,7 @@ def _selector(obj: Json, *, allow_empty: bool = False) -> list[FieldError]:
 
 
 def workload(obj: Json) -> list[FieldError]:
-    """Replicas, selector, template."""
+    """Check replicas, selector and template."""
     spec = obj.get("spec") or {}
     errors = []
     for field in ("replicas", "minReadySeconds", "revisionHistoryLimit"):
@@ -158,7 +158,7 @@ def workload(obj: Json) -> list[FieldError]:
 
 
 def _with_claims(template: Json, claims: Sequence[Json]) -> Json:
-    """Return a Pod template with the volumes that claim templates add, which take the place of volumes with the same names."""
+    """Return a Pod template with the volumes of claim templates, which replace volumes of the same names."""
     names = dict.fromkeys(str((claim.get("metadata") or {}).get("name") or "") for claim in claims)
     if not names:
         return template
@@ -170,7 +170,7 @@ _ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadW
 
 
 def claim_spec(spec: Json, path: str) -> list[FieldError]:
-    """Access modes, a size, a class."""
+    """Check access modes, size and class."""
     errors: list[FieldError] = []
     modes = spec.get("accessModes") or ()
     if not modes:
@@ -191,7 +191,7 @@ def claim_spec(spec: Json, path: str) -> list[FieldError]:
 
 
 def persistent_volume_claim(obj: Json) -> list[FieldError]:
-    """Return a claim's spec."""
+    """Return the errors of a claim's spec."""
     return claim_spec(obj.get("spec") or {}, "spec")
 
 
@@ -199,7 +199,7 @@ _CLAIM_CHANGES: Final = "spec is immutable after creation except resources.reque
 
 
 def persistent_volume_claim_update(obj: Json, old: Json) -> list[FieldError]:
-    """Only the volume is set once, and a bound claim may ask for more room."""
+    """Check that only the volume is set once, and that only a bound claim requests more storage."""
     spec, before = dict(obj.get("spec") or {}), dict(old.get("spec") or {})
     if (old.get("status") or {}).get("phase") == "Bound":
         for field in ("resources", "volumeAttributesClassName"):
@@ -210,7 +210,7 @@ def persistent_volume_claim_update(obj: Json, old: Json) -> list[FieldError]:
 
 
 def stateful_set(obj: Json) -> list[FieldError]:
-    """As other workloads, with an order of Pods and templates of claims."""
+    """Check a workload, and the order of Pods and templates of claims."""
     spec = obj.get("spec") or {}
     errors: list[FieldError] = []
     if spec.get("podManagementPolicy") not in ("OrderedReady", "Parallel"):
@@ -225,7 +225,7 @@ def stateful_set(obj: Json) -> list[FieldError]:
 
 
 def workload_update(obj: Json, old: Json) -> list[FieldError]:
-    """The selector stays."""
+    """Check that the selector does not change."""
     return immutable(obj.get("spec") or {}, old.get("spec") or {}, "selector", "spec.selector")
 
 
@@ -236,7 +236,7 @@ _STATEFUL: Final = (
 
 
 def stateful_set_update(obj: Json, old: Json) -> list[FieldError]:
-    """Little may change."""
+    """Check that only the few mutable fields change."""
     fixed = immutable(obj.get("spec") or {}, old.get("spec") or {}, "serviceName", "spec.serviceName")
     if fixed:
         return fixed
@@ -256,7 +256,7 @@ def stateful_set_update(obj: Json, old: Json) -> list[FieldError]:
 
 
 def deployment_status(obj: Json, old: Json) -> list[FieldError]:
-    """Counts are not negative, and none exceeds what it is a part of."""
+    """Check that counts are not negative, and that none exceeds the count that contains it."""
     status = obj.get("status") or {}
     counts = ("observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
     errors = [invalid(f"status.{field}", status[field], AT_LEAST_ZERO) for field in counts if (status.get(field) or 0) < 0]
@@ -271,7 +271,7 @@ def deployment_status(obj: Json, old: Json) -> list[FieldError]:
 
 
 def deployment(obj: Json) -> list[FieldError]:
-    """As other workloads, with a strategy that can make progress."""
+    """Check a workload, and that its strategy can make progress."""
     spec = obj.get("spec") or {}
     errors = workload(obj)
     deadline = spec.get("progressDeadlineSeconds")
@@ -308,7 +308,7 @@ _EVICTION_POLICIES: Final = ("AlwaysAllow", "IfHealthyBudget")
 
 
 def pod_disruption_budget(obj: Json) -> list[FieldError]:
-    """Return one of two limits."""
+    """Check that exactly one of two limits is set."""
     spec = obj.get("spec") or {}
     errors: list[FieldError] = []
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:

@@ -48,7 +48,7 @@ _STORED_AS: Final = {
     ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): "admissionregistration.k8s.io/v1beta1",
     ("events.k8s.io", "Event"): "/v1",
 }
-"""Kinds that kube-apiserver stores in another version than the served one, which shows in storage version hashes."""
+"""Kinds that kube-apiserver stores in another version than the served one; storage version hashes depend on it."""
 
 
 def _hash(resource: Resource) -> str:
@@ -103,7 +103,7 @@ def resource_list(served: Served, group: str, version: str) -> Json | None:
 
 
 def group_entry(served: Served, group: str) -> Json:
-    """Return a group as /apis lists it."""
+    """Return a group as it appears in /apis."""
     versions = [{"groupVersion": f"{group}/{v}", "version": v} for v in versions_of(served, group)]
     return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 

@@ -113,7 +113,7 @@ def _issuer() -> Json:
 
 
 def _paths(server: Core) -> list[str]:
-    """Return all served paths; kept, because clients probe connections with this request."""
+    """Return all served paths; cached, because clients probe connections with this request."""
     documents = server.registry.documents
     found: list[str] | None = documents.get("paths")
     if found is None:
@@ -145,7 +145,7 @@ def _version(server: Core) -> Json:
 
 
 async def _discovery(server: Core, parts: list[str], form: Form) -> Response:
-    """Answer with a discovery document. It is made by the worker when it is first asked for, and kept until other kinds are served."""
+    """Answer with a discovery document. The worker builds it on first use, and it is cached until the served kinds change."""
     served = server.registry.served()
     found = await _document(server, ("/".join(parts), form), lambda: _discovered(served, parts, form))
     if found is not None:
@@ -171,7 +171,10 @@ def _discovered(served: Served, parts: list[str], form: Form) -> Response | None
 
 
 async def _document(server: Core, key: Hashable, make: Callable[[], R]) -> R:
-    """Return a document about the served kinds. The worker makes it, because kinds may be many; it is kept while they are the same."""
+    """Return a document about the served kinds.
+
+    The worker builds it, because there may be many kinds; it is cached while they stay the same.
+    """
     documents = server.registry.documents
     if key not in documents:
         made = await in_worker(server.worker, make)
@@ -182,7 +185,7 @@ async def _document(server: Core, key: Hashable, make: Callable[[], R]) -> R:
 
 
 def _health(server: Core, kind: str, rest: list[str], query: Mapping[str, str]) -> Response:
-    """Answer a probe. A store that can no longer be written fails the checks by which kube-apiserver reports on its etcd."""
+    """Answer a probe. A store that is no longer writable fails the checks with which kube-apiserver reports on its etcd."""
     name = "/".join(rest)
     own = {check: problem() for check, problem in server.checks.items()} if kind == "readyz" else {}
     if name and name not in _CHECKS and name not in own:

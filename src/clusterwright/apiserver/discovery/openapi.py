@@ -1,4 +1,4 @@
-"""OpenAPI v3 documents: the schemas of all kinds and of their lists; `operations` has their paths."""
+"""OpenAPI v3 documents: the schemas of all kinds and of their lists; `operations` adds their paths."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAMED: Final[dict[str, str]] = {
     "intstr": "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
     "raw": "io.k8s.apimachinery.pkg.runtime.RawExtension",
 }
-"""Scalars that are components with names, which generated clients know."""
+"""Scalars with component names that generated clients use."""
 _SCALARS: Final[dict[str, Json]] = {
     "string": {"type": "string"},
     "bool": {"type": "boolean"},
@@ -177,7 +177,7 @@ def _field_schema(key: str, field: Mapping[str, Any], schemas: Json) -> Json:
 
 
 def _words(name: str) -> str:
-    """`restartPolicy` is `Restart policy.`."""
+    """Return a field name as words: `restartPolicy` becomes `Restart policy.`."""
     spaced = "".join(f" {c.lower()}" if c.isupper() and i else c for i, c in enumerate(name))
     return f"{spaced[:1].upper()}{spaced[1:]}."
 

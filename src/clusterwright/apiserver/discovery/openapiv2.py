@@ -1,4 +1,4 @@
-"""The OpenAPI v2 document: all kinds in one, made of the schemas of v3, as JSON or in gnostic's protobuf form.
+"""The OpenAPI v2 document: all kinds in one, derived from the schemas of v3, as JSON or in gnostic's protobuf form.
 
 Alternatives, negation and null are left out, because v2 does not have them. If a schema would then refuse values that the server
 accepts (nullable values, unknown fields that are kept), its inner schemas are left out, too.
@@ -111,7 +111,7 @@ def _response(source: Json) -> Json:
 
 
 def text(version: str, resources: Iterable[Resource]) -> bytes:
-    """Return the document as JSON. Its parts are encoded one by one: other threads wait while one is."""
+    """Return the document as JSON. Its parts are encoded one by one, because encoding blocks other threads."""
     made = document(version, resources)
     for part in ("paths", "definitions"):
         made[part] = {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in made[part].items()}

@@ -1,6 +1,6 @@
-"""The paths of OpenAPI documents: every operation that a resource has, with the ids by which generated clients call it.
+"""The paths of OpenAPI documents: every operation of a resource, with the ids that generated clients use.
 
-One row of `OPERATIONS` is one method at one kind of path. What a resource does not offer is left out.
+One row of `OPERATIONS` is one method at one kind of path. Operations that a resource does not offer are left out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WHOLE: Final = frozenset({_COLLECTION, _ONE, _EVERYWHERE})
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`where`: the kind of path, or the name of a subresource. `shape`: a type, if the object itself is neither sent nor answered."""
+    """`where`: the kind of path, or the name of a subresource. `shape`: the type sent or answered, if it is not the object."""
 
     where: str
     method: str
@@ -256,7 +256,7 @@ def _kind(row: Operation, resource: Resource) -> Json:
 
 
 def operation_id(row: Operation, resource: Resource) -> str:
-    """Return an operation id as kube-apiserver makes it: `listAppsV1NamespacedDeployment`, `replaceCoreV1NodeStatus`."""
+    """Return an operation id in kube-apiserver's form: `listAppsV1NamespacedDeployment`, `replaceCoreV1NodeStatus`."""
     words = [row.word, _capital(_group_word(resource.group)), _capital(resource.version)]
     if row.verb == "deletecollection":
         words.append("Collection")

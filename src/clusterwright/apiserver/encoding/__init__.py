@@ -1,1 +1,1 @@
-"""Bodies and answers: JSON, YAML, protobuf, tables, and which of them a client asked for."""
+"""Bodies and answers: JSON, YAML, protobuf, tables, and content negotiation."""

@@ -24,26 +24,26 @@ from clusterwright.golang import jsonerrors
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 DEPTH: Final = 200
-"""Nesting that JSON may have. kube-apiserver allows 10,000; recursion in Python fails long before."""
+"""The deepest nesting of JSON. kube-apiserver allows 10,000; recursion in Python fails long before."""
 VALUES: Final = 100_000
-"""Values that a body may hold. The largest CRDs in use have a third of it."""
+"""The most values in a body. The largest CRDs in use have a third of it."""
 YAML_VALUES: Final = 50_000
-"""Values that a YAML body may hold; each costs ten times as much as one of JSON."""
+"""The most values in a YAML body; each costs ten times as much as in JSON."""
 HEAVY: Final = 2_000
-"""Number of values from which on the worker does the work: about 20 ms."""
+"""The number of values from which the worker decodes: about 20 ms."""
 _OF_JSON: Final = frozenset({b"{", b"[", b""})
 REPEATS: Final = 100
-"""Repeated or unknown fields that are reported, as in kube-apiserver."""
+"""The most repeated or unknown fields that are reported, as in kube-apiserver."""
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # a string without an end matches, too: no byte is read twice
 _STRUCT: Final = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
 
 REPEATED_IN_YAML: Final = "yaml: unmarshal errors:\n  "
-"""Prefix of messages about repeated keys of a YAML body; warnings do not have it."""
+"""The prefix of messages about repeated keys of a YAML body; warnings do not have it."""
 
 
 class Malformed(Exception):
-    """Not JSON (or YAML); the text is that of Go's decoder, as far as it is known."""
+    """The body is not JSON (or YAML); the text is that of Go's decoder, as far as known."""
 
 
 def _free_number(text: str) -> int | float:
@@ -59,8 +59,8 @@ _decode_free = msgspec.json.Decoder(float_hook=_free_number).decode
 def decode_json(body: bytes, *, free: bool = False) -> Any:
     """Decode a JSON body. Raises Malformed.
 
-    `free`: the kind has no Go type, as custom resources. Whole numbers are integers then, even with a fraction or an exponent:
-    clients that expect an integer could not read them otherwise.
+    `free`: the kind has no Go type, like custom resources. Then whole numbers become integers, even with a fraction or an exponent, because
+    clients may expect an integer.
     """
     if len(body) > VALUES and weight(body) > VALUES and _has_too_many(body):
         raise Malformed(_TOO_MANY.format(VALUES))
@@ -102,7 +102,7 @@ def is_heavy(*texts: bytes) -> bool:
 
 
 def _cost(text: bytes) -> int:
-    """Return how much more a value of this text costs than one of JSON."""
+    """Return the cost of a value of this text relative to JSON."""
     return 1 if text[:1] in _OF_JSON else 10
 
 
@@ -221,7 +221,7 @@ def _key(key: Any) -> str:
 
 
 def _text(text: str) -> str:
-    """Join or replace surrogates: escapes of YAML can be halves of characters."""
+    """Join or replace surrogates: YAML escapes can be halves of characters."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

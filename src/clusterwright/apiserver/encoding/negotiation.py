@@ -1,4 +1,4 @@
-"""Which form an answer takes (Accept) and which form a body has (Content-Type)."""
+"""Content negotiation: the form of an answer (Accept) and of a body (Content-Type)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TRANSFORMS: Final = frozenset({"Table", "PartialObjectMetadata", "PartialObject
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The form of an answer: media type, and what it is rendered as (`Table`, `PartialObjectMetadata`, ...)."""
+    """The form of an answer: media type, and the kind of rendering (`Table`, `PartialObjectMetadata`, ...)."""
 
     media: str = JSON
     render: str = ""
@@ -67,7 +67,7 @@ def _clauses(header: str) -> list[tuple[str, dict[str, str], float]]:
 
 @lru_cache(maxsize=256)
 def accepted(header: str, *, custom: bool, discovery: bool = False, collection: bool = False) -> Form:
-    """Return the form that an Accept header asks for, of a `collection` too; raises StatusError (406)."""
+    """Return the form that an Accept header asks for, also for a `collection`; raises StatusError (406)."""
     if not header:
         return PLAIN
     clauses = _clauses(header)
@@ -97,7 +97,7 @@ def accepted(header: str, *, custom: bool, discovery: bool = False, collection: 
 
 @lru_cache(maxsize=256)
 def for_failures(header: str) -> Form:
-    """The form in which a Status is told to who sent this Accept header: the first clause that asks for no other shape, else JSON."""
+    """Return the form of a failure Status for this Accept header: the first clause without a special rendering, else JSON."""
     offers = (_offer(media) for media, parameters, _ in _clauses(header) if "as" not in parameters)
     return Form(next((offer for offer in offers if offer is not None), JSON))
 
@@ -116,7 +116,7 @@ def content_type(header: str) -> str:
 
 
 def body_media(header: str) -> str:
-    """JSON, YAML or PROTOBUF for the body of a create or update; raises StatusError (415)."""
+    """Return the format of a create or update body: JSON, YAML or PROTOBUF; raises StatusError (415)."""
     media = content_type(header) or JSON
     if media in {JSON, YAML, PROTOBUF}:
         return media
@@ -127,7 +127,7 @@ def body_media(header: str) -> str:
 
 
 def patch_media(header: str, *, custom: bool) -> str:
-    """Return which patch; raises StatusError (415)."""
+    """Return the type of patch; raises StatusError (415)."""
     media = content_type(header)
     known = [JSON_PATCH, MERGE_PATCH, APPLY_PATCH] if custom else [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH]
     if media in known:
@@ -138,7 +138,7 @@ def patch_media(header: str, *, custom: bool) -> str:
 
 
 def encode(value: Any, form: Form) -> bytes:
-    """Data written in a form (protobuf excepted)."""
+    """Return data encoded in a form (except protobuf)."""
     if form.media == YAML:
         return yaml.safe_dump(value, default_flow_style=False, allow_unicode=True).encode()
     return msgspec.json.encode(value)
@@ -152,7 +152,7 @@ def boolean(text: str | None, name: str) -> bool:
 
 
 def integer(text: str) -> int:
-    """Return an int64 query parameter; raises StatusError (400) in Go's words."""
+    """Return an int64 query parameter; raises StatusError (400) with Go's message."""
     try:
         return parse_int(text, 64)
     except ValueError as e:
@@ -160,6 +160,6 @@ def integer(text: str) -> int:
 
 
 def check_timeout(text: str) -> None:
-    """Whether `timeout` is a duration as Go writes it; raises StatusError (400)."""
+    """Check that `timeout` is a Go duration; raises StatusError (400)."""
     if text and parse_duration(text) is None:
         raise bad_request(f"invalid timeout specified in the request URL - time: invalid duration {quote(text)}")

@@ -1,4 +1,4 @@
-"""The order in which upstream writes the parts of an object."""
+"""The order in which upstream writes the fields of an object."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _HEAD: Final = frozenset({"kind", "apiVersion", "metadata"})
 
 
 def ordered_metadata(meta: Json) -> Json:
-    """Metadata in the order in which Go declares its fields."""
+    """Return metadata in the order in which Go declares its fields."""
     return {**{k: meta[k] for k in _META_ORDER if k in meta}, **meta}
 
 
 def ordered(obj: Json, *, custom: bool = True) -> Json:
-    """Return the object with its parts in the order upstream writes them: by name in custom resources, as declared in built-ins.
+    """Return the object with its fields in upstream's order: by name in custom resources, as declared in built-ins.
 
-    Lists of built-ins cut kind and apiVersion off, which therefore come first.
+    In lists of built-ins, kind and apiVersion were removed and added again, so they come first.
     """
     meta = obj["metadata"]
     if custom:

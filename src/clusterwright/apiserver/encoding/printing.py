@@ -1,4 +1,4 @@
-"""Tables and partial metadata: how `kubectl get` sees objects."""
+"""Tables and partial metadata: the output of `kubectl get`."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ NAME: Final = Column(
 
 
 def partial(obj: Json) -> Json:
-    """meta.k8s.io/v1 PartialObjectMetadata of an object."""
+    """Return the meta.k8s.io/v1 PartialObjectMetadata of an object."""
     return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj.get("metadata") or {}}
 
 
 def table(handler: KindHandler, items: Sequence[Json], *, now: datetime, include: str, list_metadata: Json, columns: bool = True) -> Json:
-    """Return a meta.k8s.io/v1 Table. `include` says what rows carry: Metadata, Object or None; `columns` whether to describe them."""
+    """Return a meta.k8s.io/v1 Table. `include` selects what rows contain: Metadata, Object or None; `columns`: describe the columns."""
     if include not in ("", "Metadata", "Object", "None"):
         raise bad_request(
             f"Unable to convert to Table as requested: includeObject: Invalid value: {quote(include)}: must be "
@@ -101,7 +101,7 @@ def _cell(column: Column, obj: Json, now: datetime) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Return a value as a string column shows it."""
+    """Return a value in the form of a string column."""
     if value is None:
         return ""
     if isinstance(value, (dict, list)):
@@ -112,7 +112,7 @@ def _text(value: Any) -> str:
 
 
 def age(timestamp: Any, now: datetime) -> str:
-    """Return how long ago, as kubectl says it: `5s`, `3m20s`, `2h`, `4d`."""
+    """Return an age in kubectl's form: `5s`, `3m20s`, `2h`, `4d`."""
     if not isinstance(timestamp, str):
         return "<unknown>"
     try:
@@ -160,7 +160,7 @@ def human_duration(seconds: int) -> str:
 
 
 class PathError(Exception):
-    """A path that cannot be followed or read."""
+    """A path cannot be parsed or followed."""
 
 
 _STEP: Final = re.compile(
@@ -175,7 +175,7 @@ _FILTER: Final = re.compile(r"""\s*@(?P<path>[^=!<>\s]*)\s*(?:(?P<op>==|!=|<=|>=
 
 @lru_cache(maxsize=1024)
 def json_path(path: str) -> Any:
-    """Return a function that finds all values at a JSONPath of kubectl's dialect; missing keys find nothing."""
+    """Return a function that finds all values at a JSONPath of kubectl's dialect; missing keys yield nothing."""
     steps: list[Any] = []
     at = 0
     text = path if path.startswith((".", "[")) else "." + path

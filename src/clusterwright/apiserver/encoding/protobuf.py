@@ -28,11 +28,11 @@ _SCHEMAS: Final = frozenset({"schema", "schemas", "schemaorbool", "schemaorstrin
 
 
 _OLDER: Final = {"policy.v1beta1.Eviction": "policy.v1.Eviction"}
-"""Versions that are not served any more but that kube-apiserver still reads, with the type that has the same fields."""
+"""Versions that are no longer served but still accepted, with a type that has the same fields."""
 
 
 def is_protobuf(body: bytes) -> bool:
-    """Return whether a body says that it is one."""
+    """Return whether a body starts with the protobuf prefix."""
     return body.startswith(PREFIX)
 
 
@@ -97,7 +97,7 @@ def _text(value: bytes) -> str:
 
 @cache
 def _numbers(name: str) -> dict[int, tuple[str, str, str]]:
-    """Field number to JSON name, type and how it stands there: `inline`, `message` (a list within a message of its own), or plainly."""
+    """Return field numbers with JSON name, type and encoding: `inline`, `message` (a list within its own message), or plain."""
     known = table()[name]["f"].items()
     return {f["n"]: (key, f["t"].lstrip("*"), next((h for h in ("inline", "message") if f.get(h)), "")) for key, f in known if "n" in f}
 
@@ -140,7 +140,7 @@ def _read_entry(value: int | bytes, kind: str, depth: int) -> tuple[str, Any]:
 
 
 def _read_items(value: int | bytes, kind: str, depth: int) -> list[Any]:
-    """Return a list that is a message {1: items}: values of maps (ExtraValue), and Verbs."""
+    """Return a list that is encoded as a message {1: items}: values of maps (ExtraValue), and Verbs."""
     items = [v for n, v in fields(value) if n == 1] if isinstance(value, bytes) else []
     return [_read(v, kind[2:], depth) for v in items]
 
@@ -213,7 +213,7 @@ def _read_duration(data: bytes) -> str:
 
 
 def _read_schema(data: bytes, kind: str, depth: int) -> Any:
-    """Return a JSONSchemaProps, or what may stand in its place: a list of them, a boolean, a list of texts."""
+    """Return a JSONSchemaProps, or its alternatives: a list of them, a boolean, a list of texts."""
     if kind == "schema":
         return _read_struct(data, _SCHEMA, depth + 1)
     schema: Any = None
@@ -327,6 +327,6 @@ def _write_schema(value: Any, kind: str) -> bytes:
 
 
 def watch_event(kind: str, enveloped: bytes) -> bytes:
-    """Return one event of a watch as it goes over the wire: its length, then a WatchEvent with an object that has its own envelope."""
+    """Return one watch event on the wire: its length, then a WatchEvent whose object has its own envelope."""
     event = tagged(1, kind.encode()) + tagged(2, tagged(1, enveloped))
     return binary.pack(">I", len(event)) + event

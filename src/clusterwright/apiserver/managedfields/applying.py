@@ -161,7 +161,7 @@ def _apply(
 
 
 def _prune(merged: Json, managers: Managers, last: Entry, api_version: str, handlers: Versions) -> Json:
-    """Remove fields that the applier owned, does not apply any more, and shares with no other manager."""
+    """Remove fields that the applier owned, no longer applies, and shares with no other manager."""
     version = last.api_version
     handler = handlers.get(version)
     converted = versioned(merged, version, handlers)
@@ -199,7 +199,7 @@ def _prune(merged: Json, managers: Managers, last: Entry, api_version: str, hand
 
 
 def _allowed_by_last_applied(conflicts: Conflicts, base: Json, handler: KindHandler) -> bool:
-    """Return whether client-side `kubectl apply` set all fields in conflict, so that the applier may take them over."""
+    """Return whether client-side `kubectl apply` set all conflicting fields, so that the applier may take them over."""
     text = ((base.get("metadata") or {}).get("annotations") or {}).get(_LAST_APPLIED)
     if not text:
         return False

@@ -49,7 +49,7 @@ STRIPPED: Final[Set] = {
 }
 encode = msgspec.json.Encoder(order="sorted").encode
 MAXIMUM_MANAGERS: Final = 1000
-"""Managers that an object may have. Kubernetes merges the oldest of more than ten that update, and does not limit those that apply."""
+"""The most managers of an object. Kubernetes merges the oldest of more than ten that update, and does not limit those that apply."""
 
 Identity = tuple[str, str, str, str]
 """Manager, operation, apiVersion (empty for Apply) and subresource identify an entry."""
@@ -64,11 +64,11 @@ class Entry:
     time: str | None
     fields: Set
     raw: Json | None = None
-    """The entry as it was read, if its fields did not change."""
+    """The entry as read, if its fields did not change."""
 
     @property
     def identity(self) -> Identity:
-        """Return what identifies the entry."""
+        """Return the identity of the entry."""
         return (self.manager, self.operation, "" if self.operation == "Apply" else self.api_version, self.subresource)
 
     @property
@@ -82,7 +82,7 @@ class Entry:
         )
 
     def dump(self) -> Json:
-        """Return the entry as managedFields has it."""
+        """Return the entry in the form of managedFields."""
         if self.raw is not None:
             return self.raw if self.raw.get("time") == self.time else {**self.raw, "time": self.time}
         out: Json = {"manager": self.manager, "operation": self.operation, "apiVersion": self.api_version}
@@ -95,7 +95,7 @@ class Entry:
         return out
 
     def shown(self) -> str:
-        """Return the entry as messages name it."""
+        """Return the entry's name for messages."""
         text = quote(self.manager)
         if self.subresource:
             text += f" with subresource {quote(self.subresource)}"

@@ -15,7 +15,7 @@ from clusterwright.golang.quoting import quote
 _encode = msgspec.json.Encoder(order="sorted").encode
 ABSENT: Final = object()
 _LEAF: Final[Set] = {".": DOT}
-"""The set of a leaf. Sets do not change, so that all leaves can share it."""
+"""The set of a leaf. Sets are immutable, so all leaves can share it."""
 
 
 class SchemaMismatch(Exception):
@@ -27,7 +27,7 @@ class SchemaMismatch(Exception):
         self.path = path
 
     def under(self, step: str) -> SchemaMismatch:
-        """Return the same error with the path from the parent."""
+        """Return the same error with the parent's path in front."""
         return SchemaMismatch(self.text, step + self.path)
 
 

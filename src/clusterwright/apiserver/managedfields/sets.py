@@ -1,7 +1,7 @@
 """Sets of field paths, as tries in the shape of FieldsV1.
 
-A node maps path elements (`f:name`, `k:{"a":1}`, `v:"x"`, `i:0`) to nodes; the key `.` says that the path to the node itself is
-in the set. The wire form leaves out the dot of a leaf; `load` and `dump` translate.
+A node maps path elements (`f:name`, `k:{"a":1}`, `v:"x"`, `i:0`) to nodes; the key `.` means that the path to the node itself is in the
+set. The wire form omits the dot of a leaf; `load` and `dump` translate.
 """
 
 from __future__ import annotations

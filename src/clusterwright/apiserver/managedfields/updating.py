@@ -74,7 +74,7 @@ def update(old: Json | None, new: Json, *, manager: str, subresource: str, time:
 
 
 def _join(managers: Managers, identity: Identity, previous: Entry | None, own: Set, removed: Set, time: str) -> None:
-    """Add what a write changed to the writer's entry."""
+    """Add the changed fields to the writer's entry."""
     name, operation, api_version, subresource = identity
     if previous is None:
         if own:

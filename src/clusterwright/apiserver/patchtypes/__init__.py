@@ -1,1 +1,1 @@
-"""The kinds of patches as pure functions: JSON patch, merge patch, strategic merge."""
+"""The types of patches as pure functions: JSON patch, merge patch, strategic merge."""

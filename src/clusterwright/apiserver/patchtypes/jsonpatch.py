@@ -1,4 +1,4 @@
-"""JSON patch (RFC 6902), as kube-apiserver understands it."""
+"""JSON patch (RFC 6902) with kube-apiserver's behaviour."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAXIMUM = 10_000
 def json_patch(target: Any, operations: Any) -> Any:
     """Apply a JSON patch to `target`, in place where possible.
 
-    Raises StatusError: 400 if it is not a patch, 422 if it does not apply.
+    Raises StatusError: 400 if it is malformed, 422 if it does not apply.
     """
     if operations is None:
         return target
@@ -36,7 +36,7 @@ def json_patch(target: Any, operations: Any) -> Any:
 
 
 def unknown_members(operations: Any) -> list[str]:
-    """Return a complaint for each member that JSON patch operations do not have."""
+    """Return an error for each unknown member of a JSON patch operation."""
     return [
         f'unknown field "[{index}].{member}"'
         for index, operation in enumerate(operations if isinstance(operations, list) else ())

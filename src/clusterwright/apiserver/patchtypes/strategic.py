@@ -1,4 +1,4 @@
-"""Strategic merge patch: lists of built-in kinds are merged by their keys, with directives for what keys cannot say."""
+"""Strategic merge patch: lists of built-in kinds are merged by their keys, with directives for other changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DELETE: Final = "$deleteFromPrimitiveList/"
 
 
 class BadPatch(Exception):
-    """A patch that contradicts its kind: 500, as kube-apiserver has it. `refused` is 400: it contradicts itself."""
+    """A patch contradicts its kind: 500, as in kube-apiserver. `refused` is 400: it contradicts itself."""
 
     def __init__(self, text: str, *, refused: bool = False) -> None:
         super().__init__(text)
@@ -99,7 +99,7 @@ def _retain(original: Json, patch: Json) -> None:
 
 
 def _ordered_lists(original: Json, patch: Json, go_type: str) -> None:
-    """Lists for which the patch gives the order of elements."""
+    """Return the lists for which the patch sets the order of elements."""
     for directive in [k for k in patch if k.startswith(_ORDER)]:
         order = patch.pop(directive)
         name = directive.removeprefix(_ORDER)
@@ -198,7 +198,7 @@ def _special(original: list[Any], patch: list[Any], key: str) -> tuple[list[Any]
 
 
 def _interleave(mine: list[Any], theirs: list[Any], order: list[Any], live: list[Any], key: str) -> list[Any]:
-    """Return the items that the patch names in its order, and between them the others where they stood."""
+    """Return the items that the patch names in its order, and between them the others in their places."""
     rank = {_key_of(o, key): i for i, o in enumerate(order)}
     mine = sorted(mine, key=lambda v: rank.get(_key_of(v, key), -1))
     places = {_key_of(v, key): i for i, v in enumerate(live)}
@@ -232,7 +232,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _without_directives(value: Any) -> tuple[bool, Any]:
-    """Return whether a value is to be kept, and the value without directives."""
+    """Return whether to keep a value, and the value without directives."""
     if isinstance(value, dict):
         if _PATCH in value:
             return False, None

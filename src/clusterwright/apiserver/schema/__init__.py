@@ -1,1 +1,1 @@
-"""Structural schemas: pruning, defaulting, validation, and the handlers made of CRDs."""
+"""Structural schemas: pruning, defaulting, validation, and handlers for CRDs."""

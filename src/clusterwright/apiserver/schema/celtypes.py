@@ -1,4 +1,4 @@
-"""The CEL types of values that a structural schema describes, and how JSON becomes such values."""
+"""The CEL types of values that a structural schema describes, and the conversion from JSON."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _METADATA: Final = Type("object", fields={"name": Field("name", STRING), "genera
 
 
 def type_of(node: Node, *, root: bool = False) -> tuple[Type | None, Callable[[Any], Any] | None]:
-    """Return the type of values of a schema, and their conversion; None for what CEL cannot see."""
+    """Return the type of values of a schema, and their conversion; None for values that CEL cannot see."""
     if node.int_or_string:
         return DYN, None
     if node.type == "array":
@@ -105,7 +105,7 @@ _SIMPLE: Final = {"boolean": Shape("bool", smallest=4), "number": Shape("double"
 
 
 def shape_of(node: Node) -> Shape | None:
-    """Return how large values of a schema can be; without bounds of its own, as large as a request lets them. None: CEL cannot see them."""
+    """Return the largest size of a schema's values; without own limits, that of a request. None: CEL cannot see them."""
     source = node.source
     length = source.get("maxLength")
     if node.int_or_string:
@@ -153,5 +153,5 @@ def _object_shape(node: Node) -> Shape | None:
 
 
 def most_values(shape: Shape) -> int:
-    """Return how many such values one request can hold."""
+    """Return how many such values one request can contain."""
     return _REQUEST // (shape.smallest + 1)

@@ -1,6 +1,6 @@
-"""Whether a value fits a structural schema: a tree of closures that only says yes or no and costs a few microseconds.
+"""Check whether a value fits a structural schema: a tree of closures that returns a boolean in a few microseconds.
 
-`validation.find_errors` says what is wrong, in kube-apiserver's words; the two mean the same.
+`validation.find_errors` returns the errors in kube-apiserver's words; both agree.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from clusterwright.golang.regex import BadPattern, matcher, program_size, rememb
 
 _SHORT: Final = 1024
 _FEW_STATES: Final = 100
-"""States of a pattern up to which a search is fast."""
+"""The number of states up to which searching a pattern is fast."""
 _CHARACTER: Final = 0.05
 """The cost of a character of a long text."""
 _STATE: Final = 0.005
-"""The cost of a character for every state of a pattern that has many states."""
+"""The cost of a character for every state of a pattern with many states."""
 """Texts of at most so many characters are remembered with what came of them."""
 Check = Callable[[Any], bool]
 
@@ -32,7 +32,7 @@ def _yes(_: Any) -> bool:
 
 
 def is_valid(node: Node) -> Check:
-    """Return the closure that tells whether a value fits the schema (CEL rules and embedded resources excepted). Compiled once."""
+    """Return a closure that checks whether a value fits the schema (except CEL rules and embedded resources). Compiled once."""
     if node.ok is None:
         node.ok = _compile(node)
     check: Check = node.ok
@@ -170,9 +170,9 @@ def _string_check(node: Node) -> Check:
 
 
 def go_pattern(pattern: Any, *, at_most: int = 1 << 62) -> Callable[[str], bool] | None:
-    """Return a check of whether texts of `at_most` so many characters match a pattern; None without a pattern that compiles.
+    """Return a check whether texts of at most `at_most` characters match a pattern; None without a valid pattern.
 
-    The check charges for long texts, and for patterns whose program has many states: a search may visit all of them.
+    The check charges for long texts, and for patterns with many states: a search may visit all of them.
     """
     if not isinstance(pattern, str) or not pattern:
         return None
@@ -229,22 +229,22 @@ def _number_check(node: Node) -> Check:
 
 
 def is_whole(value: float) -> bool:
-    """Return whether a number with a point or an exponent counts as an integer: those that doubles have all of."""
+    """Return whether a number with a point or an exponent counts as an integer: if a double holds it exactly."""
     return abs(value) < 1 << 53 and value.is_integer()
 
 
 def truncated(limit: Any) -> Any:
-    """Return a limit as integers meet it: its fraction is cut off."""
+    """Return a limit for integers: without its fraction."""
     return int(limit) if type(limit) is float else limit
 
 
 def is_fraction(node: Node, limit: Any) -> bool:
-    """Return whether a limit cannot be that of an integer: then nothing is valid."""
+    """Return whether a limit cannot be that of an integer: then no value is valid."""
     return node.types == ("integer",) and type(limit) is float and not limit.is_integer()
 
 
 def is_multiple(value: Any, multiple: Any) -> bool:
-    """Return whether a number is a multiple; integers meet only the whole part of a factor."""
+    """Return whether a number is a multiple of a factor; for integers, of the factor's integer part."""
     if type(value) is int:
         factor = int(multiple)
         return factor > 0 and value % factor == 0
@@ -277,7 +277,7 @@ def in_enum(value: Any, enum: list[Any]) -> bool:
 
 
 def frozen(value: Any) -> Any:
-    """Return what two JSON values have in common exactly if they are equal; it can be a key."""
+    """Return a hashable form of a JSON value: equal for equal values."""
     if type(value) is dict:
         return ("{", *sorted((k, frozen(v)) for k, v in value.items()))
     if type(value) is list:
@@ -286,7 +286,7 @@ def frozen(value: Any) -> Any:
 
 
 def duplicates(values: list[Any]) -> list[int]:
-    """Indices at which a value occurs for the second time."""
+    """Return the indices at which a value occurs for the second time."""
     seen: dict[Any, int] = {}
     found = []
     for i, value in enumerate(values):

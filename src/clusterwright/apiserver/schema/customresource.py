@@ -1,4 +1,4 @@
-"""The handler of a custom resource: everything that its CRD says about it."""
+"""The handler of a custom resource, built from its CRD."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _GO_TYPES: Final = {str: "string", bool: "bool", int: "int64", float: "float64",
 
 
 def compile_crd(crd: Json, version: str) -> KindHandler:
-    """Return the handler of one version of a CRD, which must be valid; shared by all servers that have the same CRD."""
+    """Return the handler of one version of a valid CRD; shared by all servers with the same CRD."""
     spec = crd["spec"]
     chosen = next(v for v in spec["versions"] if v["name"] == version)
     return _compiled(GroupVersionKind(spec["group"], version, spec["names"]["kind"]), msgspec.json.encode(chosen, order="sorted"))
@@ -52,7 +52,7 @@ _MANY_RULES: Final = 100
 
 
 class CustomResource:
-    """A `KindHandler` made of one version of a CRD."""
+    """A `KindHandler` built from one version of a CRD."""
 
     name_rule: NameRule = "subdomain"
 
@@ -80,18 +80,18 @@ class CustomResource:
 
     @property
     def is_costly(self) -> bool:
-        """Whether its rules take so long that others would feel it: to compile, or to judge by as they have shown."""
+        """Whether its rules take long to compile or, by experience, to evaluate, so that other requests would be delayed."""
         return self._has_many_rules if self._rules is None else self._rules.is_costly
 
     @property
     def rules(self) -> RuleSet:
-        """Its rules, compiled when they are first needed: by the request that needs them, not by who serves all."""
+        """Its rules, compiled on first use, in the request that needs them."""
         if self._rules is None:
             self._rules = RuleSet(self.node)
         return self._rules
 
     def decode(self, obj: Json, *, subresource: str = "") -> list[str]:
-        """Fit metadata, drop unknown fields and nulls that are not allowed, in place."""
+        """Adapt metadata, drop unknown fields and forbidden nulls, in place."""
         unknown = decode_metadata(obj)
         if self._embedded:
             self._decode_embedded(obj, self.node, "", unknown)
@@ -125,12 +125,12 @@ class CustomResource:
     # -- strategy
 
     def prepare_for_create(self, obj: Json) -> None:
-        """Status is not written through the main resource when it has a subresource of its own."""
+        """Drop the status if it has a subresource."""
         if self.has_status:
             obj.pop("status", None)
 
     def prepare_for_update(self, obj: Json, old: Json, *, subresource: str = "") -> None:
-        """The main resource keeps status; the status subresource keeps all else."""
+        """Keep the status in writes to the main resource, and everything else in writes to the status."""
         if not self.has_status:
             return
         if subresource == "status":
@@ -141,24 +141,24 @@ class CustomResource:
             obj.pop("status", None)
 
     def reset_fields(self, subresource: str = "") -> Sequence[tuple[str, ...]]:
-        """Return what the other subresource owns."""
+        """Return the fields of the other subresource."""
         if not self.has_status:
             return ()
         return (("metadata",), ("spec",)) if subresource == "status" else (("status",),)
 
     def convert(self, obj: Json, api_version: str) -> Json:
-        """Versions without a conversion webhook differ in their name only."""
+        """Return the object with another version: versions without a conversion webhook differ only in their name."""
         obj["apiVersion"] = api_version
         return obj
 
     def warnings(self, obj: Json, old: Json | None) -> Sequence[str]:
-        """None of its own."""
+        """Return no warnings."""
         return ()
 
     # -- validation
 
     def validate_create(self, obj: Json) -> Sequence[FieldError]:
-        """Schema, embedded resources, scale, uniqueness, rules."""
+        """Check schema, embedded resources, scale, uniqueness and rules."""
         errors: list[FieldError] = []
         if not is_valid(self.node)(obj):
             errors.extend(find_errors(self.node, obj))
@@ -174,7 +174,7 @@ class CustomResource:
         return errors
 
     def validate_update(self, obj: Json, old: Json, *, subresource: str = "") -> Sequence[FieldError]:
-        """As on create, but what did not change is forgiven; the status subresource validates status only."""
+        """Check as on create, but ignore errors of unchanged values; writes to the status only validate the status."""
         errors: list[FieldError] = []
         duplicates: list[FieldError] = []
         if subresource == "status":
@@ -243,7 +243,7 @@ _check: type[KindHandler] = CustomResource
 
 
 def keep_all_but_status(obj: Json, old: Json) -> None:
-    """Turn a write to `status` into the old object with the new status, in place; managedFields are the write's."""
+    """Turn a write to `status` into the old object with the new status, in place; managedFields are those of the write."""
     status, meta = obj.get("status"), obj["metadata"]
     has_status = "status" in obj
     obj.clear()
@@ -270,7 +270,7 @@ def _columns(columns: Any) -> tuple[Column, ...]:
 
 
 def _nested(obj: Json, path: str, kind: type) -> tuple[Any, str]:
-    """Return the number or text at a path (zero if absent), or the reason why it cannot be read."""
+    """Return the number or text at a path (zero if absent), or an error."""
     steps = path.removeprefix(".").split(".")
     value: Any = obj
     for i, step in enumerate(steps):

@@ -16,17 +16,17 @@ from clusterwright.golang.times import parse_duration, parse_problem
 
 Json = dict[str, Any]
 Decoder = Callable[[Any, str, list[str]], Any]
-"""Takes a JSON value, where it stands, and a list for the paths of unknown fields; raises DecodeError."""
+"""A function of a JSON value, its path, and a list for the paths of unknown fields; raises DecodeError."""
 
 
 def json_type(value: Any) -> str:
-    """Return what Go calls a JSON value."""
+    """Return Go's name for the type of a JSON value."""
     names = {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number", type(None): "null"}
     return names.get(type(value), "value")
 
 
 class Mismatch(DecodeError):
-    """A value of another type than the field's; the struct that has the field says where."""
+    """A value has another type than the field; the struct with the field adds the place."""
 
     def __init__(self, found: str, wanted: str, converting: str) -> None:
         super().__init__(f"json: cannot unmarshal {found}", converting)
@@ -41,11 +41,11 @@ def mismatch(value: Any, path: str, wanted: str) -> Mismatch:
 
 _GO_KINDS: Final = {dict: "map", list: "slice", str: "string", bool: "bool", int: "int64", float: "float64"}
 _CONVERTIBLE: Final = frozenset({("int64", "string"), ("float64", "int32"), ("float64", "int64")})
-"""Kinds that Go would convert, and Kubernetes does not let it."""
+"""Types that Go would convert and Kubernetes does not."""
 
 
 def _unconverted(value: Any, wanted: str) -> str:
-    """Return what is said of a value that does not fit a Go type where it is not decoded, but data are made into an object."""
+    """Return the error for a value that does not fit a Go type when data are converted to an object, not decoded."""
     found = _GO_KINDS.get(type(value), "")
     if wanted.startswith("[]"):
         return f"cannot restore slice from {found}"
@@ -174,4 +174,4 @@ SCALARS: Final[dict[str, Decoder]] = {
     "raw": _any,
     "any": _any,
 }
-"""Decode JSON into simple types as Go's decoder does."""
+"""Decoders of simple types, as Go's decoder works."""

@@ -1,4 +1,4 @@
-"""JSONSchemaProps of CustomResourceDefinitions as Go's decoder reads them."""
+"""JSONSchemaProps of CustomResourceDefinitions, decoded as Go does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from clusterwright.apiserver.schema.goscalars import SCALARS, decode_bool, decod
 
 Json = dict[str, Any]
 Decoder = Callable[[Any, str, list[str]], Any]
-"""Takes a JSON value, where it stands, and a list for the paths of unknown fields; raises DecodeError."""
+"""A function of a JSON value, its path, and a list for the paths of unknown fields; raises DecodeError."""
 
 _RULE_TEXTS: Final = ("rule", "message", "messageExpression", "fieldPath")
 _SCHEMA_TEXTS: Final = frozenset({"id", "$schema", "description", "type", "format", "title", "pattern"})
@@ -36,7 +36,7 @@ _SCHEMA_POINTERS: Final[dict[str, str]] = {
 
 
 def decode_schema(value: Any, path: str, unknown: list[str]) -> Any:
-    """apiextensions.v1.JSONSchemaProps."""
+    """Decode an apiextensions.v1.JSONSchemaProps."""
     if value is None:
         return None
     if type(value) is not dict:

@@ -1,4 +1,4 @@
-"""The built-in types of Kubernetes as data (`types.json`), and what Go's decoder and encoder make of JSON for them.
+"""The built-in types of Kubernetes as data (`types.json`), with Go's decoding and encoding of JSON.
 
 The data are derived from Go sources by `tools/types_from_go.py`. A type is `{"f": {field: {...}}, "atomic": 1?}`; a field has
 
@@ -29,14 +29,14 @@ Json = dict[str, Any]
 
 @cache
 def table() -> dict[str, Json]:
-    """All types by name, as they are in the data file."""
+    """Return all types by name, as in the data file."""
     data: dict[str, Json] = json.loads(resources.files(__package__).joinpath("types.json").read_text())
     return data
 
 
 @dataclass(frozen=True, slots=True)
 class GoField:
-    """A field of a struct, with what its decoder needs."""
+    """A field of a struct, with the data for decoding."""
 
     name: str
     type: str
@@ -56,7 +56,7 @@ class GoStruct:
     always: tuple[GoField, ...]
 
     def decode(self, value: Any, path: str, unknown: list[str]) -> Json:
-        """Return the value as Go would write it after reading it. Paths of unknown fields are appended to `unknown`."""
+        """Return the value as Go would write it after decoding. Paths of unknown fields are appended to `unknown`."""
         if value is None:
             value = {}
         if type(value) is not dict:
@@ -86,7 +86,7 @@ class GoStruct:
         return out
 
     def zero(self) -> Json:
-        """Return the value of a struct in which nothing is set."""
+        """Return the value of an empty struct."""
         return {f.name: f.zero() for f in self.always}
 
 
@@ -100,7 +100,7 @@ def struct(name: str) -> GoStruct:
 
 @cache
 def json_fields(name: str) -> dict[str, Json]:
-    """Return the fields of a type as its JSON has them: inlined types are spread out."""
+    """Return the fields of a type in JSON, with those of inlined types."""
     out: dict[str, Json] = {}
     for key, field in table()[name]["f"].items():
         if field.get("inline"):
@@ -172,7 +172,7 @@ _DECODERS: Final[dict[str, Decoder]] = {
 
 
 def decode_metadata(obj: Json, path: str = "metadata") -> list[str]:
-    """Fit `obj.metadata` to ObjectMeta, in place; returns the paths of unknown fields. Raises DecodeError."""
+    """Decode `obj.metadata` as ObjectMeta, in place; return the paths of unknown fields. Raises DecodeError."""
     meta = obj.get("metadata")
     if meta is None:
         if "metadata" in obj:
@@ -196,7 +196,7 @@ _TEXT_FIELDS: Final = frozenset({"name", "namespace", "uid", "resourceVersion", 
 
 
 def _is_plain(meta: Json) -> bool:
-    """Return whether metadata is surely as Go would write it, so that decoding it would change nothing: the common case, made fast."""
+    """Return whether decoding cannot change the metadata, because it is already in Go's form: a fast path."""
     for key, value in meta.items():
         if key in _TEXT_FIELDS:
             if type(value) is not str or not value:

@@ -1,4 +1,4 @@
-"""The `schema` of a handler: a kind as merging, patching and documentation see it."""
+"""The `schema` of a handler: a kind for merging, patching and documentation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clusterwright.apiserver.schema.structural import Node
 
 
 class KindSchema:
-    """The schema of a custom resource (`node`) or of a built-in (`go_type`), whichever it is."""
+    """The schema of a custom resource (`node`) or of a built-in (`go_type`)."""
 
     __slots__ = ("_merge_type", "go_type", "node", "source")
 
@@ -23,11 +23,11 @@ class KindSchema:
 
     @property
     def merge_type(self) -> MergeType:
-        """How objects of the kind are owned and merged."""
+        """The merge type of the kind's objects."""
         if self._merge_type is None:
             self._merge_type = of_schema(self.node, root=True) if self.node is not None else of_kind(self.go_type)
         return self._merge_type
 
     def zero(self) -> dict[str, Any]:
-        """Return an object of the kind in which nothing is set: what a create is compared with."""
+        """Return an empty object of the kind, to which a create is compared."""
         return struct(self.go_type).zero() if self.go_type else {}

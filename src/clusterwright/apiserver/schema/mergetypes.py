@@ -1,4 +1,4 @@
-"""How values are owned and merged: the structured-merge view of a schema."""
+"""Ownership and merging of values: the structured-merge view of a schema."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _SCALARS: Final = {"string": _STRING, "integer": _NUMERIC, "number": _NUMERIC, "
 
 
 def of_schema(node: Node, *, root: bool = False, is_open: bool = False) -> MergeType:
-    """Return the merge type of a structural schema; what keeps unknown fields (`is_open`) has members that do so, too."""
+    """Return the merge type of a structural schema; within a schema that keeps unknown fields (`is_open`), members do too."""
     if node.int_or_string:
         return _UNTYPED
     is_open = is_open or node.preserve
@@ -135,7 +135,7 @@ _GO_SCALARS: Final = {
 
 
 _ZEROS: Final = {"string": "", "int32": 0, "int64": 0}
-"""The value of a key that is not given: a field that is always written has Go's zero as its default."""
+"""The value of a missing key: a field that is always written has Go's zero as its default."""
 
 
 def _of_field(field: dict[str, Any]) -> MergeType:

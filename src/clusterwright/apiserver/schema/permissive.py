@@ -25,12 +25,12 @@ _OPEN: Mapping[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown-fie
 
 
 class PermissiveHandler:
-    """Keeps unknown fields and validates nothing."""
+    """A handler that keeps unknown fields and validates nothing."""
 
     name_rule: NameRule = "subdomain"
     columns: Sequence[Column] = (Column("Age", "date", json_path=".metadata.creationTimestamp"),)
     schema: KindSchema = KindSchema(node=Node({**_OPEN, "properties": {"spec": _OPEN, "status": _OPEN}}))
-    """Maps are owned and merged by key, lists as a whole; metadata as everywhere."""
+    """The merge type: maps are merged by key, lists as a whole; metadata as usual."""
 
     def __init__(self, gvk: GroupVersionKind, *, status: bool = True, schema: KindSchema | None = None) -> None:
         self.gvk = gvk
@@ -42,19 +42,19 @@ class PermissiveHandler:
         self.status = status
 
     def decode(self, obj: Json, *, subresource: str = "") -> list[str]:
-        """Nothing is unknown."""
+        """Return no unknown fields."""
         return []
 
     def default(self, obj: Json) -> None:
-        """Nothing has a default."""
+        """Set nothing."""
 
     def prepare_for_create(self, obj: Json) -> None:
-        """Status is not written through the main resource."""
+        """Drop the status."""
         if self.status:
             obj.pop("status", None)
 
     def prepare_for_update(self, obj: Json, old: Json, *, subresource: str = "") -> None:
-        """The main resource keeps status; the status subresource keeps all else."""
+        """Keep the status in writes to the main resource, and everything else in writes to the status."""
         if not self.status:
             return
         if subresource == "status":
@@ -73,24 +73,24 @@ class PermissiveHandler:
                 obj["status"] = old["status"]
 
     def validate_create(self, obj: Json) -> Sequence[FieldError]:
-        """Anything is valid."""
+        """Return no errors."""
         return ()
 
     def validate_update(self, obj: Json, old: Json, *, subresource: str = "") -> Sequence[FieldError]:
-        """Anything is valid."""
+        """Return no errors."""
         return ()
 
     def warnings(self, obj: Json, old: Json | None) -> Sequence[str]:
-        """None."""
+        """Return no warnings."""
         return ()
 
     def convert(self, obj: Json, api_version: str) -> Json:
-        """Versions differ by their name only."""
+        """Return the object with another version."""
         obj["apiVersion"] = api_version
         return obj
 
     def reset_fields(self, subresource: str = "") -> Sequence[tuple[str, ...]]:
-        """Return what the other subresource owns."""
+        """Return the fields of the other subresource."""
         if not self.status:
             return ()
         return (("spec",),) if subresource == "status" else (("status",),)
@@ -118,7 +118,7 @@ def permissive_resource(
     status: bool = True,
     schema: KindSchema | None = None,
 ) -> Resource:
-    """Return a served resource for a kind of which nothing is known but its name, or how it is merged."""
+    """Return a served resource for a kind of which only its name, or its merge type, is known."""
     return Resource(
         trusts_stored=True,
         group=gvk.group,

@@ -1,4 +1,4 @@
-"""Estimate the highest costs of a schema's CEL rules before they run: of each rule, and of all together."""
+"""Estimate the highest cost of a schema's CEL rules before they run: of each rule, and of all together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clusterwright.cel.cost import UNBOUNDED, Shape, maximum_cost
 EXPRESSION_LIMIT: Final = 10_000_000
 TOTAL_LIMIT: Final = 100_000_000
 _NAMED: Final = 4
-"""So many rules are named when all together cost too much: of those that are a hundredth of what they may cost."""
+"""The most rules that are named when all together cost too much; each has at least a hundredth of the limit."""
 _ADVICE: Final = "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
 
 
@@ -25,9 +25,9 @@ _OF_RESOURCES: Final = {"apiVersion": _NAME, "kind": _NAME}
 
 
 def cost_errors(node: Node, field: str, *, root: bool = False, messages: bool = False) -> list[FieldError]:
-    """Rules and messages that may cost too much.
+    """Return the rules and messages that may cost too much.
 
-    `root`: the schema is that of a resource, which has a name. `messages`: they count in the sum of all, too.
+    `root`: the schema is that of a resource, which has a name. `messages`: include them in the sum.
     """
     costs = list(_costs(node, field, 1, root=root))
     errors = [_exceeded(path, f"estimated {what} cost", cost, EXPRESSION_LIMIT) for path, what, cost in costs if cost > EXPRESSION_LIMIT]
@@ -50,7 +50,7 @@ def _exceeded(field: str, what: str, cost: int, limit: int) -> FieldError:
 
 
 def _costs(node: Node, field: str, times: int | None, *, root: bool = False) -> Iterator[tuple[str, str, int]]:
-    """Path, what it is, and cost of each expression. `times` is how often values of the node can occur; None: nobody says."""
+    """Yield path, kind and cost of each expression. `times` is how often values of the node can occur; None: unknown."""
     rules = node.source.get("x-kubernetes-validations") or ()
     shape = shape_of(node) if rules else None
     if shape is not None:

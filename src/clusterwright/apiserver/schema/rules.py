@@ -1,4 +1,4 @@
-"""`x-kubernetes-validations`: compiling the CEL rules of a schema and judging objects by them."""
+"""`x-kubernetes-validations`: compile the CEL rules of a schema and validate objects with them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ UNCHECKED: Final = FieldError(
     None,
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
 )
-"""Stands for the rules that are not run on an object whose structure is wrong."""
+"""Stands for rules that are skipped on an object with an invalid structure."""
 
 _BLOCKING: Final = frozenset({ErrorType.NOT_SUPPORTED, ErrorType.REQUIRED, ErrorType.TOO_LONG, ErrorType.TOO_MANY, ErrorType.TYPE_INVALID})
 
 
 def blocks_rules(errors: list[FieldError]) -> bool:
-    """Return whether structural errors keep the rules from being run."""
+    """Return whether structural errors prevent the rules from running."""
     return any(e.type in _BLOCKING for e in errors)
 
 
@@ -54,12 +54,12 @@ class Rule:
 
     @property
     def label(self) -> str:
-        """How evaluation errors name the rule: its message, or its text."""
+        """The name of the rule in evaluation errors: its message, or its text."""
         return self.source.get("message") or str(self.source.get("rule", "")).strip()
 
 
 def compiled_rules(node: Node, kind: Type | None) -> tuple[Rule, ...]:
-    """Return the rules of one node, compiled; kept on the node."""
+    """Return the compiled rules of one node, cached on the node."""
     return tuple(_compile(node, kind, source) for source in node.source.get("x-kubernetes-validations") or ())
 
 
@@ -145,20 +145,20 @@ def field_path(path: str, node: Node, *, allow_brackets: bool = True) -> tuple[s
 
 
 class _OutOfBudget(Exception):
-    """All rules together have cost what they may for one object."""
+    """The rules have used up their allowance for one object."""
 
 
 _OUT_OF_BUDGET: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
 
 
 class RuleSet:
-    """The rules of a whole schema, ready to run. Ratcheting forgives an unchanged value what breaks a rule without `oldSelf`."""
+    """The rules of a whole schema, ready to run. Ratcheting ignores an unchanged value that violates a rule without `oldSelf`."""
 
     def __init__(self, node: Node, *, ratcheting: bool = True) -> None:
         self.node = node
         self._ratcheting = ratcheting
         self.is_costly = False
-        """Whether judging an object took so long that others would feel it."""
+        """Whether validating an object took so long that other requests were delayed."""
         self._rules: dict[int, tuple[Rule, ...]] = {}
         if node.has_rules:
             kind, _ = type_of(node, root=True)
@@ -179,7 +179,7 @@ class RuleSet:
                     self._prepare(child, child_kind)
 
     def _prepare_part(self, part: Node, structure: Node, kind: Type | None) -> None:
-        """The rules of an alternative: it has no types of its own but those of the structure."""
+        """Prepare the rules of an alternative: its types are those of the structure."""
         if not part.has_rules:
             return
         self._rules[id(part)] = compiled_rules(part, kind)
@@ -196,7 +196,7 @@ class RuleSet:
             self._prepare_part(inner, structure, kind)
 
     def problems(self) -> list[tuple[Node, int, Rule]]:
-        """Rules that did not compile, with their node and index."""
+        """Return the rules that did not compile, with their node and index."""
         nodes: list[tuple[Node, int, Rule]] = []
 
         def walk(node: Node) -> None:
@@ -220,9 +220,9 @@ class RuleSet:
         return self._rules.get(id(node), ())
 
     def validate(self, value: Any, old: Any = None) -> list[FieldError]:
-        """Return what breaks a rule. `old` is the object that is replaced (None on create).
+        """Return the violations of rules. `old` is the replaced object (None on create).
 
-        Raises TooMuch if that costs more than may be spent on the event loop.
+        Raises TooMuch if that costs more than the event loop may spend.
         """
         out: list[FieldError] = []
         if self.node.has_rules:

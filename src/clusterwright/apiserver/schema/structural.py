@@ -1,7 +1,7 @@
-"""A structural schema: one `Node` per JSON-schema node of a CRD, with the facts that pruning, defaulting and validation ask for.
+"""A structural schema: one `Node` per JSON-schema node of a CRD, with the facts for pruning, defaulting and validation.
 
-Everything here is a pure function of plain JSON values. A node is made once per schema and shared by every server in the
-process; the walks below skip whole subtrees that have nothing to say about their subject (`has_defaults`, `closed`, ...).
+Everything here is a pure function of plain JSON values. A node is built once per schema and shared by all servers of the process; the
+functions below skip subtrees without relevant content (`has_defaults`, `closed`, ...).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 
 
 class Node:
-    """One node of a structural schema. `source` is the JSON schema it was made from."""
+    """One node of a structural schema. `source` is its JSON schema."""
 
     __slots__ = (
         "additional",
@@ -100,7 +100,7 @@ def copy_json(value: Any) -> Any:
 
 
 def prune(obj: dict[str, Any], node: Node) -> list[str]:
-    """Drop, in place, the fields of a resource that its schema does not have, and nulls where it allows none.
+    """Drop, in place, the fields of a resource that its schema does not have, and forbidden nulls.
 
     Returns the paths of unknown fields, sorted. `apiVersion`, `kind` and `metadata` of the resource and of embedded resources are
     never touched. A null that has a default stays: defaulting replaces it.
@@ -186,7 +186,7 @@ def _prune_value(value: Any, node: Node | None, path: str, unknown: list[str], n
 
 
 def apply_defaults(value: Any, node: Node) -> None:
-    """Fill in defaults, in place; a null that is not allowed counts as absent."""
+    """Fill in defaults, in place; a forbidden null counts as absent."""
     if not node.has_defaults:
         return
     if type(value) is dict:

@@ -1,4 +1,4 @@
-"""Times as Go's API machinery reads and writes them."""
+"""Times in the formats of Go's API machinery."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from clusterwright.golang.times import RFC3339, parse_rfc3339
 
 
 def second_time(text: str) -> str | None:
-    """metav1.Time: RFC 3339 in, seconds in UTC out; None if it is not a time."""
+    """Return a metav1.Time in UTC, in seconds, from RFC 3339; None if it is invalid."""
     found = parse_rfc3339(text)
     return None if found is None else _written(found, "seconds")
 
 
 def micro_time(text: str) -> str | None:
-    """metav1.MicroTime: a fraction of six digits is demanded; None if it is not one."""
+    """Return a metav1.MicroTime, which must have a fraction of six digits; None if it is invalid."""
     found, parts = parse_rfc3339(text), RFC3339.fullmatch(text)
     if found is None or parts is None or len(parts[3] or "") != 6:
         return None

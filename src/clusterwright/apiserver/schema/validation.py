@@ -1,7 +1,7 @@
 """Validation of a value against a structural schema, with kube-apiserver's field errors.
 
-`checks.is_valid` says yes or no; what is wrong is found here, and only after a no. An update is forgiven what it did not change
-(ratcheting).
+`checks.is_valid` returns a boolean; this module finds the errors, and only for invalid values. Errors of unchanged values in updates are
+ignored (ratcheting).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ABSENT: Final = object()
 
 
 def find_errors(node: Node, value: Any, path: str = "", *, old: Any = ABSENT, prefix: str = "", ranges: bool = True) -> list[FieldError]:
-    """Everything wrong with a value. `old` is the value it replaces, if any: errors below unchanged values are dropped.
+    """Return all errors of a value. `old` is the value it replaces, if any: errors below unchanged values are dropped.
 
     `prefix` is the field that messages leave out (kube-apiserver validates `status` on its own, from an empty path). `ranges`: whether
     formats of numbers bound them, which older validators do not know.
@@ -74,7 +74,7 @@ class _Finder:
         return f"{self.prefix}.{path}"
 
     def check(self, node: Node, value: Any, path: str, old: Any, out: list[FieldError]) -> int:
-        """Append errors to `out`; the result counts how many checks were passed (the best of several alternatives is shown)."""
+        """Append errors to `out`; return how many checks passed (the best of several alternatives is reported)."""
         errors: list[FieldError] = []
         count = self._check(node, value, path, old, errors)
         if errors and old is not ABSENT and value == old:
@@ -331,9 +331,9 @@ class _Finder:
 
 
 def old_items(node: Node, old: Any) -> Callable[[Any], Any]:
-    """Return what finds the item of an old list that an item of a list-type map replaces.
+    """Return a function that finds the old item that a list-type map item replaces.
 
-    It answers ABSENT where there is none, and for other lists, as their items have no identity.
+    It returns ABSENT if there is none, and for other lists, whose items have no identity.
     """
     if node.list_type != "map" or type(old) is not list:
         return lambda item: ABSENT
@@ -353,7 +353,7 @@ def old_items(node: Node, old: Any) -> Callable[[Any], Any]:
 
 
 def find_duplicates(node: Node, value: Any, path: str = "") -> list[FieldError]:
-    """Repeated items of sets and repeated keys of map lists, anywhere below."""
+    """Find repeated items of sets and repeated keys of map lists, at any depth."""
     out: list[FieldError] = []
     if node.has_unique:
         _find_duplicates(node, value, path, out)

@@ -1,1 +1,1 @@
-"""How requests reach a server: HTTP, in process, TLS, fairness, audit, port-forwards."""
+"""The front ends of a server: HTTP, in process, TLS, fairness, audit, port-forwards."""

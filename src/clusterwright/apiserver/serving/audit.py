@@ -1,6 +1,6 @@
 """The audit log: each request, including refused ones and those of our own controllers. No bodies: they may hold Secrets.
 
-A request is recorded when it was answered or refused; one whose answer is a stream, a watch, when the stream begins and when it ends.
+A request is recorded when it is answered or refused; a watch, whose answer is a stream, when the stream begins and when it ends.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PARAMETERS: Final = frozenset({
     "stdin", "stdout", "tailLines", "timeout", "timeoutSeconds", "timestamps", "tty", "verbose", "exclude", "watch",
 })
 # fmt: on
-"""Parameters whose values are written to the audit log."""
+"""Query parameters whose values are written to the audit log."""
 
 
 COMPLETE: Final = "ResponseComplete"
@@ -76,7 +76,7 @@ class Record:
 
 
 def _redacted(query: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Hide the values of parameters that the API does not have: clients put tokens and passwords there by mistake."""
+    """Hide the values of unknown parameters: clients put tokens and passwords there by mistake."""
     return [(key if key in _PARAMETERS else key[:64], value if key in _PARAMETERS else "REDACTED") for key, value in query]
 
 
@@ -85,7 +85,7 @@ def _micro(time: datetime) -> str:
 
 
 class Seen:
-    """A request and its user as far as they are known; recorded when it is answered or refused."""
+    """A request and its user, as far as known; recorded when it is answered or refused."""
 
     def __init__(self, server: Core, request: Request, log: Callable[[Record], None] | None) -> None:
         self._server = server
@@ -93,9 +93,9 @@ class Seen:
         self._log = log
         self._received = server.now()
         self._stream: tuple[int, str] | None = None
-        """Status code and audit ID of a stream that has begun."""
+        """The status code and audit ID of a stream that has begun."""
         self.real = self.user = ANONYMOUS
-        """The authenticated user, and the user that it acts as."""
+        """The authenticated user, and the impersonated one."""
 
     def answered(self, answer: Response | Stream) -> None:
         """Record the outcome, or the beginning of a stream."""

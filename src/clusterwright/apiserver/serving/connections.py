@@ -1,8 +1,8 @@
 """Limits of connections: time, bytes and number.
 
-aiohttp bounds lines and headers. Added here: the head of a request must come within seconds; a peer must read what it is sent,
-and what waits for one peer and for all peers is bounded; connections are counted, and if too many have not shown a credential,
-the oldest of these is closed.
+aiohttp bounds lines and headers. Added here: the head of a request must arrive within seconds; a peer must read its data, and the unread
+data of one peer and of all peers are bounded; connections are counted, and if too many have not shown a credential, the oldest of these is
+closed.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ class Limits:
 
     handshake: float = 10.0
     head: float = 10.0
-    """Time from the first byte (or the connection) to the last byte of a request's head."""
+    """The time from the first byte (or the connection) to the last byte of a request's head."""
     stall: float = 30.0
-    """Time that a peer may read nothing while bytes wait for it."""
+    """The time that a peer may read nothing while bytes wait for it."""
     idle: float = 180.0
     unread: int = 1024 * 1024
-    """Bytes that may wait for one peer; a watch that lags more is closed, and its client lists again."""
+    """The bytes that may wait for one peer; a watch that lags more is closed, and its client lists again."""
     unread_all: int = 256 * 1024 * 1024
     watches: int = 500
-    """Watches that one user may have open; administrators have no limit."""
+    """The watches that one user may have open; administrators have no limit."""
     connections: int = 8192
     strangers: int = 256
-    """Connections that have not shown a valid credential yet."""
+    """The connections that have not shown a valid credential yet."""
 
 
 class Connection(web_protocol.RequestHandler):
@@ -70,7 +70,7 @@ class Connection(web_protocol.RequestHandler):
         self.unusual = ""
         """The method of the first request if the parser does not know it; the parser reads `STAND_IN` instead."""
         self.tunnel: Tunnel | None = None
-        """Takes what comes after an upgrade to another protocol."""
+        """Receives the bytes that follow an upgrade to another protocol."""
         self.head_since: float | None = None
         self.unread = 0
         self.stalled_since = 0.0
@@ -86,7 +86,7 @@ class Connection(web_protocol.RequestHandler):
         self._server.admit(self)
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes; the time limit holds while a head is not complete."""
+        """Receive bytes; the time limit runs while a head is not complete."""
         if self.tunnel is not None:
             self.tunnel.feed(data)
             return
@@ -119,13 +119,13 @@ class Connection(web_protocol.RequestHandler):
         return super().handle_error(request, status, exc, message)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Release what the connection held."""
+        """Release the resources of the connection."""
         if self.tunnel is not None:
             self.tunnel.inbox.end()
         super().connection_lost(exc)
 
     async def drained(self) -> None:
-        """Wait until the peer has read enough of what was sent. Raises ConnectionError."""
+        """Wait until the peer has read enough of the sent data. Raises ConnectionError."""
         await self._drain_helper()
 
     def abort(self) -> None:
@@ -143,7 +143,7 @@ class Tunnel:
         connection.tunnel = self
 
     def feed(self, data: bytes) -> None:
-        """Take bytes that came."""
+        """Receive bytes from the network."""
         self.inbox.put_nowait(data)
         if self.inbox.is_full and self._connection.transport is not None:
             self._connection.transport.pause_reading()
@@ -177,7 +177,7 @@ class Server(web.Server):
     def __init__(
         self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], limits: Limits, *, is_open: bool, **options: Any
     ) -> None:
-        """Make a server. `is_open`: it has no authentication, so connections need no credential."""
+        """Create a server. `is_open`: it has no authentication, so connections need no credential."""
         super().__init__(handler, **options)
         self.limits = limits
         self.is_open = is_open
@@ -189,9 +189,9 @@ class Server(web.Server):
         return Connection(self, loop=self._loop, **self._kwargs)
 
     def admit(self, new: Connection) -> None:
-        """Accept a connection and close the oldest unknown one if there are too many; or close it.
+        """Accept a connection, closing the oldest unknown one if there are too many; or refuse it.
 
-        The limits are enforced once a second only while there are connections, so that a server at rest costs nothing.
+        The limits are enforced once a second while there are connections, so that an idle server costs nothing.
         """
         if self._timer is None and self._is_listening:
             self._timer = self._loop.call_later(1.0, self._sweep)

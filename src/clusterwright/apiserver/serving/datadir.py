@@ -1,7 +1,7 @@
 """The data directory of a server: its permissions, and the keys and the port that are kept in it.
 
-The keys are compared with their digests in `keys.sha256`, a file that `sha256sum --check` reads as well: a key with a flipped bit is
-often a key, too, and would make every credential of before worthless without a word.
+The keys are compared with their digests in `keys.sha256`, a file that `sha256sum --check` reads as well: a key with a flipped bit is often
+still a key, and would silently make all earlier credentials invalid.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PRIVATE: Final = ("*.key", "*.pem", "*.sqlite*", "workload/*.sqlite*")
 
 
 def demand_private(folder: Path) -> None:
-    """Raise StoreBroken where other users can write the directory, or read the keys and stores in it."""
+    """Raise StoreBroken if other users can write the directory, or read the keys and stores in it."""
     folder = folder.resolve()
     if found := next(_exposed(folder), None):
         raise StoreBroken(found)
@@ -52,7 +52,7 @@ def _complaint(place: Path, status: os.stat_result, what: str, change: str) -> s
 
 
 def identity(folder: Path, make_authority: Callable[[], KeyPair], make_token_key: Callable[[], bytes]) -> tuple[KeyPair, bytes]:
-    """Return the authority and the key that signs tokens, made at the first start; raises StoreBroken where one is damaged or missing."""
+    """Return the authority and the key that signs tokens, created at the first start; raises StoreBroken if one is damaged or missing."""
     certificate, key, tokens = (folder / name for name in KEYS)
     if problems := key_problems(folder):
         raise StoreBroken("; ".join(problems))
@@ -68,13 +68,13 @@ def identity(folder: Path, make_authority: Callable[[], KeyPair], make_token_key
 
 
 def _keep(path: Path, text: str) -> None:
-    """Write a file unless it says the same already: a start without news needs no room on the disk."""
+    """Write a file unless its content is the same: a start without changes needs no room on the disk."""
     if not path.exists() or path.read_bytes() != text.encode():
         write_private(path, text.encode())
 
 
 def key_problems(folder: Path) -> list[str]:
-    """Return which keys are not as they were written; none in a directory from before there were digests."""
+    """Return which keys differ from what was written; none in an old directory without digests."""
     sums = folder / SUMS
     if not sums.exists():
         return []
@@ -97,7 +97,7 @@ def _digest(content: bytes) -> str:
 
 
 def kept_port(folder: Path) -> int:
-    """Return the port of last time, or 0; raises StoreBroken where the file is damaged."""
+    """Return the last port, or 0; raises StoreBroken if the file is damaged."""
     path = folder / "port"
     if not path.exists():
         return 0

@@ -1,6 +1,6 @@
 """API priority and fairness: network requests share the server by level and by flow, as in kube-apiserver.
 
-A level has seats. A request that finds none waits in the queue of its flow, and queues take turns. So a user who floods the server
+A level has seats. A request without a free seat waits in the queue of its flow, and queues take turns. So a user who floods the server
 only delays their own requests, and never holds all seats. Requests that wait too long, or behind too many, are answered 429.
 Controllers of this process do not use the network, and administrators are exempt: these are always served.
 """
@@ -21,11 +21,11 @@ from clusterwright.apiserver.storage.store import Event
 
 WAIT: Final = 15.0
 _Key = tuple[str, str]
-"""Schema and distinguisher: each has a queue."""
+"""Schema and distinguisher: each pair has a queue."""
 
 
 class _Queues:
-    """The seats of one level, and its waiting flows in the order in which they are served next."""
+    """The seats of one level, and its waiting flows in serving order."""
 
     def __init__(self) -> None:
         self.held: Counter[_Key] = Counter()
@@ -51,7 +51,7 @@ class _Queues:
         return True
 
     def leave(self, key: _Key) -> None:
-        """Give a seat back, to a waiting request if there is one."""
+        """Return a seat, and give it to a waiting request if there is one."""
         self.busy -= 1
         self.held[key] -= 1
         if not self.held[key]:
@@ -75,7 +75,7 @@ class _Queues:
 
 
 class Fairness:
-    """The levels of one server by its current FlowSchemas and PriorityLevelConfigurations."""
+    """The levels of one server from its current FlowSchemas and PriorityLevelConfigurations."""
 
     def __init__(self, server: Core, wait: float = WAIT) -> None:
         self._server = server
@@ -89,7 +89,7 @@ class Fairness:
             server.store.table(name).hooks.append(self)
 
     def offer(self, event: Event) -> None:
-        """Read schemas and levels again before the next request: one has changed."""
+        """Reread schemas and levels before the next request, because one has changed."""
         del event
         self._flows = None
 
@@ -111,7 +111,7 @@ class Fairness:
         return self._flows
 
     def seat(self, flow: Flow) -> Seat:
-        """Return a seat, to be held with `async with`. Raises StatusError (429) if none is free in time."""
+        """Return a seat for `async with`. Raises StatusError (429) if none is free in time."""
         return Seat(self, flow)
 
     async def _sit(self, flow: Flow) -> _Queues | None:
@@ -166,7 +166,7 @@ class Fairness:
 
 
 class Seat:
-    """Held while a request is served. A class, because a generator would cost every request more time."""
+    """A seat, held while a request is served. It is a class, because a generator would cost every request more time."""
 
     __slots__ = ("_fairness", "_flow", "_queues")
 

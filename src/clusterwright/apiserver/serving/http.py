@@ -32,18 +32,18 @@ from clusterwright.apiserver.system import endpoints
 _BODY_MAXIMUM: Final = 3 * 1024 * 1024
 _BODY_SECONDS: Final = 30.0
 _BODIES: Final = 64 * 1024 * 1024
-"""Bytes of all bodies that are being read or used at a time."""
+"""The bytes of all bodies that are read or in use at a time."""
 _ANONYMOUS_BODY: Final = 64 * 1024
 _ANONYMOUS_SECONDS: Final = 5.0
 _ANONYMOUS_BODIES: Final = 1024 * 1024
 _SLICE: Final = 256 * 1024
-"""Bytes that are sent before others are served."""
+"""The bytes that are sent before other requests are served."""
 _DROPPED: Final = frozenset({"connection", "host", "content-length", "transfer-encoding", "authorization"})
 
 
 @cache
 def worker() -> ThreadPoolExecutor:
-    """Return the thread that does the heavy work of all servers of this process: one, so that it takes a bounded share of the CPU."""
+    """Return the thread that does the heavy work of all servers of this process: one, so that its share of the CPU is bounded."""
     return ThreadPoolExecutor(max_workers=1, thread_name_prefix="apiserver-heavy")
 
 
@@ -72,9 +72,9 @@ class HttpServer:
         limits: Limits | None = None,
         advertise: bool = True,
     ) -> None:
-        """Make a front end. Without an authenticator every caller is anonymous (and without an authorizer may do everything).
+        """Create a front end. Without an authenticator every caller is anonymous (and without an authorizer may do everything).
 
-        `advertise`: the server has a Service `kubernetes` that leads to this address.
+        `advertise`: create the server's Service `kubernetes` with this address.
         """
         self.server = server
         self.authenticator = authenticator
@@ -86,10 +86,12 @@ class HttpServer:
         if server.metrics is not None:
             server.metrics.further.append(self.fairness.metrics)
         self._reading = {True: 0, False: 0}
-        """Bytes of bodies under way, of anonymous users and of others."""
+        """Bytes of bodies in progress, of anonymous users and of others."""
         self._watches: Counter[str] = Counter()
         """Open watches by user."""
         self._mounts: dict[str, Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]] = {}
+        self.front = ""
+        """The path to which browsers that open `/` are sent; empty: none."""
         self._runner: web.ServerRunner | None = None
         self._low_level: Server | None = None
         self._listening: asyncio.Server | None = None
@@ -116,8 +118,19 @@ class HttpServer:
             endpoints.advertise(self.server, host, self.port)
         return self.port
 
+    def is_allowed(self, http: web.BaseRequest, verb: str, path: str) -> bool:
+        """Return whether the caller may do this with a path that is not a resource: for what is mounted. Never for strangers."""
+        if self.authenticator is None or not isinstance(http.protocol, Connection):
+            return False
+        try:
+            user = self.authenticator.authenticate(http.headers, http.protocol.certified)  # type: ignore[arg-type]  # a multi-dict fits
+        except StatusError:
+            return False
+        authorizer = self.server.authorizer
+        return user is not ANONYMOUS and authorizer is not None and authorizer.allows(self.server, user, RequestInfo(verb=verb, path=path))
+
     def mount(self, segment: str, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]) -> None:
-        """Pass all requests below `/segment` to a handler that is not part of the API and authenticates users itself."""
+        """Pass all requests below `/segment` to a handler that is not part of the API and has its own authentication."""
         self._mounts[segment] = handler
 
     async def stop(self) -> None:
@@ -132,6 +145,8 @@ class HttpServer:
     async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
         if self._mounts and (mounted := self._mounts.get(http.rel_url.raw_path.split("/", 2)[1])) is not None:
             return await mounted(http)
+        if self.front and http.method == "GET" and http.rel_url.raw_path == "/" and "text/html" in http.headers.get("Accept", ""):
+            return web.Response(status=302, headers={"Location": self.front})
         request = Request(
             method=_method(http),
             path=_path(http),
@@ -209,7 +224,7 @@ class HttpServer:
         return self.authenticator is not None and "system:unauthenticated" in seen.user.groups
 
     async def _body(self, http: web.BaseRequest, seen: audit.Seen) -> bytes:
-        """Read the body within its budgets; it counts in `_reading` from then on. Raises StatusError."""
+        """Read the body within its limits; it counts in `_reading` from then on. Raises StatusError."""
         if http.headers.get("Content-Encoding", "identity").lower() != "identity":
             raise failure(415, "UnsupportedMediaType", "the body of the request must not be compressed")
         stranger = self._is_stranger(seen)
@@ -248,7 +263,7 @@ class HttpServer:
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     async def _whole(self, http: web.BaseRequest, answer: Response, flow: Flow) -> web.StreamResponse:
-        """Send an answer; the seat is held until the peer has read it, or was given up. Close the connection if the body was not read."""
+        """Send an answer; the seat is held until the peer has read it, or gave up. Close the connection if the body was not read."""
         is_long = len(answer.body) > _SLICE
         response = _long(answer) if is_long else _whole(answer)
         if http.can_read_body:
@@ -305,7 +320,7 @@ class HttpServer:
 
 
 def _refused(answer: Response, flow: Flow | None) -> web.Response:
-    """Return an answer to a request whose body was not read; the connection is closed after it."""
+    """Return the answer to a request whose body was not read; the connection is closed after it."""
     response = _whole(answer)
     if flow is not None:
         response.headers.update(flow.headers)
@@ -335,7 +350,7 @@ def _long(answer: Response) -> web.StreamResponse:
 
 
 async def _in_slices(response: web.StreamResponse, body: bytes) -> None:
-    """Send a long body in slices, as fast as the client reads it; others are served in between."""
+    """Send a long body in slices, as fast as the client reads it; other requests are served in between."""
     whole = memoryview(body)
     for start in range(0, len(body), _SLICE):
         await response.write(whole[start : start + _SLICE])

@@ -14,15 +14,15 @@ from clusterwright.streams.session import Session, Stream
 from clusterwright.streams.spdy import SpdyError
 
 CHANNELS: Final = "v4.channel.k8s.io"
-"""The older protocol: each message begins with its channel, two for each port. Clients in Python and JavaScript use it."""
+"""The older protocol: each message begins with its channel, two for each port. Python and JavaScript clients use it."""
 _PAIRED_WITHIN: Final = 30.0
-"""Seconds that a stream waits for the other stream of its pair."""
+"""How many seconds a stream waits for the other stream of its pair."""
 _MOST_PORTS: Final = 64
 _DATA, _ERROR = "data", "error"
 
 
 async def serve_session(carrier: Duplex, dial: Dial, name: str) -> None:
-    """Serve the ports of a Pod on a SPDY session, as many connections as the peer opens, until it ends."""
+    """Serve the ports of a Pod on a SPDY session until it ends, with as many connections as the peer opens."""
     await _Forwarder(carrier, dial, name).run()
 
 
@@ -107,9 +107,9 @@ class _Channel:
 
 
 async def serve_channels(carrier: Duplex, ports: Sequence[int], dial: Dial, name: str) -> None:
-    """Serve the ports that were asked for, one connection each: channel 2i has the data of port i, 2i+1 its errors.
+    """Serve the requested ports, one connection each: channel 2i has the data of port i, 2i+1 its errors.
 
-    The first message on each channel is the port's number, 2 bytes with the lower first.
+    The first message on each channel is the port's number, 2 bytes in little-endian order.
     """
     sending = asyncio.Lock()
     channels = [_Channel(carrier, number, sending) for number in range(2 * len(ports))]

@@ -1,4 +1,4 @@
-"""A server of its own: store, certificates, network, kubeconfig, from a few options; what `up --no-controllers` runs."""
+"""Run a server from a few options: store, certificates, network, kubeconfig."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ log = logging.getLogger(__name__)
 class ServeOptions:
     """How to run a server.
 
-    `data_dir` None: everything is forgotten at the end. `controllers`: collect garbage and empty deleted namespaces.
-    `crds`: definitions that are installed (or brought up to date) at start. `tokens`: static bearer tokens.
+    `data_dir` None: nothing is kept after the end. `controllers`: collect garbage and empty deleted namespaces. `crds`: definitions to
+    install (or update) at the start. `tokens`: static bearer tokens.
     """
 
     listen: str = "127.0.0.1:6443"
@@ -69,7 +69,7 @@ class ServeOptions:
     version: str = "v1.36.1"
     now: Callable[[], datetime]
     random: Random
-    """A source of secrets too: `random.SystemRandom()` outside of tests."""
+    """The random source, also for secrets: `random.SystemRandom()` outside of tests."""
 
 
 class BadOption(Exception):
@@ -77,7 +77,7 @@ class BadOption(Exception):
 
 
 def parse_listen(text: str) -> tuple[str, int]:
-    """Host and port; raises BadOption."""
+    """Return host and port; raises BadOption."""
     host, _, port = text.rpartition(":")
     host = host.strip("[]") or "127.0.0.1"
     if not port.isdigit() or int(port) > 65535:
@@ -86,7 +86,7 @@ def parse_listen(text: str) -> tuple[str, int]:
 
 
 class RunningServer:
-    """A server that listens. `stop` ends it; nothing answered is lost."""
+    """A running server. `stop` ends it; no acknowledged write is lost."""
 
     def __init__(self, server: ApiServer, http: HttpServer, url: str, authority: KeyPair, admin: KeyPair) -> None:
         self.server = server
@@ -103,7 +103,7 @@ class RunningServer:
         return kubeconfig_of(self.url, self.authority.certificate, self.admin)
 
     async def stop(self) -> None:
-        """Stop listening, finish writing."""
+        """Stop listening, then finish writing."""
         await self.http.stop()
         await self.server.callouts.close()
         if self.journal is not None:
@@ -200,7 +200,7 @@ async def start(options: ServeOptions) -> RunningServer:
 
 
 async def _listen(http: HttpServer, host: str, port: int, context: ssl.SSLContext, data_dir: Path | None) -> int:
-    """Listen; any free port is the one of last time, if that is still free: kubeconfigs outlive a restart."""
+    """Listen; prefer the last port if any free one is wanted, because kubeconfigs outlive a restart."""
     if port or data_dir is None:
         return await http.start(host, port, context)
     if before := datadir.kept_port(data_dir):
@@ -220,7 +220,7 @@ def _journal(folder: Path | None) -> SqliteJournal | None:
 
 
 def _identity(options: ServeOptions) -> tuple[KeyPair, bytes]:
-    """Return the authority and the token key: kept in the data directory, so that credentials outlive a restart."""
+    """Return the authority and the token key, kept in the data directory, so that credentials outlive a restart."""
     folder = options.data_dir
     if folder is None:
         return make_authority(options.now()), new_token_key(options.random)

@@ -1,4 +1,4 @@
-"""The certificates that a server issues to itself: an authority, a serving certificate, an administrator's."""
+"""The certificates that a server issues itself: an authority, a serving certificate, an administrator's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _YEARS = timedelta(days=3650)
 
 
 def make_authority(now: datetime, name: str = "clusterwright", validity: timedelta = _YEARS) -> KeyPair:
-    """Make a self-signed certificate authority."""
+    """Create a self-signed certificate authority."""
     return certificates.new_ca(_new_key(), now=now, serial=x509.random_serial_number(), days=validity / timedelta(days=1), common_name=name)
 
 

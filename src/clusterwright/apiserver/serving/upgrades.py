@@ -22,7 +22,7 @@ Serve = Callable[[web.BaseRequest, Dial], Awaitable[web.StreamResponse]]
 
 
 def is_wanted(http: web.BaseRequest) -> bool:
-    """Return whether a request asks for a protocol that is supported."""
+    """Return whether a request asks for a supported protocol."""
     return "upgrade" in http.headers.get("Connection", "").lower() and bool(_upgrade(http))
 
 
@@ -32,7 +32,7 @@ def _upgrade(http: web.BaseRequest) -> str:
 
 
 def negotiate(http: web.BaseRequest) -> Serve:
-    """Return the function that serves the upgraded request. Raises StatusError if no protocol is common to both sides."""
+    """Return the function that serves the upgraded request. Raises StatusError if the two sides share no protocol."""
     if _upgrade(http) != "websocket":
         versions = _texts(http.headers.getall(_VERSIONS, []))
         if versions and spdy.PORT_FORWARD not in versions:

@@ -1,4 +1,4 @@
-"""The open watches of a server: how long they last, and when they are ended."""
+"""The open watches of a server: their time limits, and their end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clusterwright.apiserver.storage.streams import Stream
 
 
 class Watches:
-    """Keeps track of streams. `timeout`: seconds after which a watch that names none ends, at the latest twice that; 0: never."""
+    """Keeps track of streams. `timeout`: seconds after which a watch without own timeout ends, at the latest twice that; 0: never."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -20,7 +20,7 @@ class Watches:
         self.bookmark_interval = 60.0
 
     def hold(self, resource: Resource, stream: Stream, timeout: int, bookmark: Callable[[], bytes] | None) -> None:
-        """Keep a watch: end it after its timeout, send bookmarks if it wants them, end it when its kind goes."""
+        """Keep a watch: end it after its timeout or when its kind goes, and send bookmarks if it wants them."""
         loop = asyncio.get_running_loop()
         key = resource.storage_key
         self._streams.setdefault(key, set()).add(stream)
@@ -42,7 +42,7 @@ class Watches:
         return {name: len(streams) for name, streams in sorted(self._streams.items()) if streams}
 
     def close(self) -> None:
-        """End all."""
+        """Close all watches."""
         for key in list(self._streams):
             self.end(key)
 

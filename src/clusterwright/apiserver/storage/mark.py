@@ -1,8 +1,8 @@
-"""The mark: a small file next to a database that says which revision was last made durable.
+"""The mark: a small file next to a database with the last durable revision.
 
-The journal writes the mark after each commit and before anybody is answered. It syncs the mark only when it has nothing else to do,
-so that a commit still costs one sync. The mark is therefore never ahead of what is durable, exact after a process was killed, and at
-most a second behind after a machine lost power. A database that holds less than its mark has lost something that was answered.
+The journal writes the mark after each commit and before the write is acknowledged. It syncs the mark only when idle, so that a commit still
+costs one sync. The mark is therefore never ahead of what is durable, exact after a process was killed, and at most a second behind after a
+machine lost power. A database that holds less than its mark has lost something that was answered.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ class Mark(NamedTuple):
 
 
 class BadMark(Exception):
-    """A mark that is not as it was written."""
+    """A mark differs from what was written."""
 
 
 def place(path: Path) -> Path:
-    """Return where the mark of the database `path` is."""
+    """Return the path of the mark of the database `path`."""
     return path.with_name(path.name + SUFFIX)
 
 
 def read(path: Path) -> Mark | None:
-    """Return the mark of the database `path`, or None where there is none yet; raises BadMark."""
+    """Return the mark of the database `path`, or None if there is none yet; raises BadMark."""
     try:
         content = place(path).read_bytes()
     except FileNotFoundError:
@@ -49,7 +49,7 @@ def read(path: Path) -> Mark | None:
 
 
 def encode(mark: Mark) -> bytes:
-    """Return a mark as it is stored: always of the same length, so that writing it takes no room on a full disk."""
+    """Return a mark in its stored form: always of the same length, so that writing it takes no room on a full disk."""
     text = b"%020d %020d %020d" % mark
     return b"%s %08x\n" % (text, zlib.crc32(text))
 
@@ -74,11 +74,11 @@ class Writer:
         self.is_synced = False
 
     def sync(self) -> None:
-        """Make the mark survive a loss of power."""
+        """Make the mark durable."""
         if not self.is_synced:
             os.fdatasync(self._file)
             self.is_synced = True
 
     def close(self) -> None:
-        """Close the file; what was written stays."""
+        """Close the file; the written data stay."""
         os.close(self._file)

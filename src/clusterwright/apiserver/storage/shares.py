@@ -1,7 +1,7 @@
 """One journal for several stores: a process with a thousand simulated clusters has one file, one writer and few commits.
 
 Each store has a share, whose name is put before the names of its tables. Revisions are numbered across all shares, in the order in
-which writes are appended, so that one revision says for every share what is durable.
+which writes are appended, so that one revision tells for every share which writes are durable.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from clusterwright.apiserver.storage.sqlite import SqliteJournal
 from clusterwright.apiserver.storage.store import Entry, Event, NotDurable, Revisions, Table
 
 Kept = list[tuple[str, Entry]]
-"""Table names and entries that a share had when the journal was opened."""
+"""The table names and entries of a share when the journal was opened."""
 
 
 class SharedJournal:
     """A journal in one file, and the shares that write to it."""
 
     def __init__(self, path: Path, broke: Callable[[BaseException], None]) -> None:
-        """Open or create the file, read all of it and begin to write; raises StoreBroken. `broke` is called when writing fails."""
+        """Open or create the file, read all of it and start writing; raises StoreBroken. `broke` is called when writing fails."""
         self._journal = SqliteJournal(path)
         self._kept: dict[str, Kept] = {}
         try:
@@ -34,20 +34,20 @@ class SharedJournal:
             raise
         self._shares: dict[Share, None] = {}
         self._written: deque[tuple[int, Share]] = deque()
-        """Writes that are not durable yet, and the shares that made them."""
+        """Writes that are not durable yet, and their shares."""
         self._journal.on_durable(self._settle)
         self._journal.on_failure(self._fail)
         self._journal.on_failure(broke)
         self._journal.start()
 
     def share(self, name: str) -> Share:
-        """Return the share of this name, with what it had before."""
+        """Return the share of this name, with its earlier content."""
         share = Share(self, self._journal, name, self._kept.pop(name, []))
         self._shares[share] = None
         return share
 
     def drop(self, share: Share) -> None:
-        """Forget a share, which writes nothing more."""
+        """Forget a share, which no longer writes."""
         self._shares.pop(share, None)
 
     def append(self, share: Share, table: str, event: Event) -> None:
@@ -56,11 +56,11 @@ class SharedJournal:
         self._journal.append(f"{share.name} {table}", event)
 
     def close(self) -> None:
-        """Write what is queued, then close."""
+        """Write the queue, then close."""
         self._journal.close()
 
     def _settle(self, rv: int) -> None:
-        """Tell the shares whose writes have become durable, and no others."""
+        """Notify only the shares whose writes have become durable."""
         touched: dict[Share, None] = {}
         while self._written and self._written[0][0] <= rv:
             touched[self._written.popleft()[1]] = None
@@ -91,7 +91,7 @@ class Share:
 
     @property
     def revision(self) -> int:
-        """The revision of the last write before the journal was opened, of whatever share."""
+        """The revision of the last write before the journal was opened, of any share."""
         return self._journal.revision
 
     @property
@@ -100,17 +100,17 @@ class Share:
         return self._journal.durable_rv
 
     def entries(self) -> Iterator[tuple[str, Entry]]:
-        """Yield what the share had when the journal was opened, once."""
+        """Yield the content of the share when the journal was opened; only once."""
         kept, self._kept = self._kept, []
         yield from kept
 
     def append(self, table: str, event: Event) -> None:
-        """Queue a change; a share that was dropped writes nothing more."""
+        """Queue a change; a dropped share writes nothing."""
         if not self._is_dropped:
             self._shared.append(self, table, event)
 
     async def drop(self, tables: Mapping[str, Table]) -> None:
-        """Delete everything that the share has: in these tables, or since the journal was opened. Raises NotDurable."""
+        """Delete the content of the share: in these tables, or since the journal was opened. Raises NotDurable."""
         present = [(name, entry) for name, table in tables.items() for entry in table.objects.values()]
         last = 0
         for name, entry in [*self._kept, *present]:
@@ -126,19 +126,19 @@ class Share:
         self._shared.drop(self)
 
     def on_durable(self, callback: Callable[[int], None]) -> None:
-        """Have `callback` called in the event loop after each commit that holds a write of this share."""
+        """Register a function to call in the event loop after each commit with a write of this share."""
         self._on_durable.append(callback)
 
     def on_failure(self, callback: Callable[[BaseException], None]) -> None:
-        """Have `callback` called in the event loop when writing fails; nothing is durable from then on."""
+        """Register a function to call in the event loop when writing fails; nothing is durable from then on."""
         self._on_failure.append(callback)
 
     def settle(self, rv: int) -> None:
-        """Tell the store what is durable."""
+        """Report the durable revision to the store."""
         for callback in self._on_durable:
             callback(rv)
 
     def fail(self, error: BaseException) -> None:
-        """Tell the store that nothing is durable from now on."""
+        """Report to the store that nothing is durable from now on."""
         for callback in self._on_failure:
             callback(error)

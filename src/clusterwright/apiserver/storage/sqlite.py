@@ -1,6 +1,6 @@
-"""Durability: a SQLite database in WAL mode, written by one thread that commits whatever has piled up since its last commit.
+"""Durability: a SQLite database in WAL mode, written by one thread that commits all writes since its last commit together.
 
-A write is answered after its commit; `synchronous=FULL` makes the commit survive a crash of the machine, not only of the process.
+A write is acknowledged after its commit; `synchronous=FULL` makes the commit survive a crash of the machine, not only of the process.
 One process at a time writes (a lock on the file says which); others may read meanwhile, which is how backups are taken (`upkeep`).
 
 What counts as damage: every acknowledged write is either served, or the start is refused and the file is named. Each row carries a
@@ -58,7 +58,7 @@ class StoreBroken(Exception):
 
 
 def checksum(kind: str, key: str, namespace: str, name: str, uid: str, rv: int, raw: bytes) -> int:
-    """Of one row: everything that it says."""
+    """Return the checksum of one row, over all its columns."""
     return zlib.crc32(raw, zlib.crc32(f"{kind}\0{key}\0{namespace}\0{name}\0{uid}\0{rv}\0".encode("utf-8", "surrogateescape")))
 
 
@@ -67,12 +67,12 @@ def _of(table: str, entry: Entry) -> int:
 
 
 def state_row(revision: int, count: int, total: int) -> tuple[int, ...]:
-    """Revision, format, how many rows there are, their checksums added up, and the checksum of these four."""
+    """Return the state row: revision, format, number of rows, sum of their checksums, and the checksum of these four."""
     return revision, FORMAT, count, total, zlib.crc32(f"{revision}\0{FORMAT}\0{count}\0{total}".encode())
 
 
 def is_intact(row: tuple[Any, ...]) -> bool:
-    """Return whether a row of `COLUMNS` is as it was written."""
+    """Return whether a row of `COLUMNS` is unchanged since it was written."""
     *said, found = row
     try:
         kind, key, namespace, name, uid, rv, raw = said
@@ -82,15 +82,15 @@ def is_intact(row: tuple[Any, ...]) -> bool:
 
 
 def row_name(row: tuple[Any, ...]) -> str:
-    """Return how a person names a row, even a damaged one."""
+    """Return a readable name of a row, even a damaged one."""
     return f"{row[0]!s} {row[1]!s}".encode("ascii", "backslashreplace").decode()
 
 
 class Lock:
-    """Says that this process writes a database. Given back when the process ends, however it does."""
+    """Marks that this process writes a database. The operating system releases it at the end of the process."""
 
     def __init__(self, path: Path, *, shared: bool = False) -> None:
-        """Take it; raises StoreBroken where somebody else has it. `shared`: to read, with others who only read."""
+        """Take the lock; raises StoreBroken if another process has it. `shared`: for readers, together with other readers."""
         # SQLite locks ranges of the file and forgets them when it is closed anywhere in the process: this stays open the longest
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -100,19 +100,19 @@ class Lock:
             raise StoreBroken(f"{path}: in use by another process") from None
 
     def release(self) -> None:
-        """Give it back."""
+        """Release the lock."""
         os.close(self._file)
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Return a connection for the one that writes; raises sqlite3.Error."""
+    """Return a connection for the writer; raises sqlite3.Error."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
     # readers that take long, such as a backup, let the log grow; journal_size_limit gives its room back afterwards
     return _prepared(connection, "journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=4000", "journal_size_limit=67108864")
 
 
 def reader(path: Path) -> sqlite3.Connection:
-    """Return a connection that never writes, and that leaves the log as it is when it is closed; raises StoreBroken."""
+    """Return a connection that never writes, and that keeps the log when it is closed; raises StoreBroken."""
     try:
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=5.0)
         return _prepared(connection, "query_only=1")
@@ -134,7 +134,7 @@ def _prepared(connection: sqlite3.Connection, *pragmas: str) -> sqlite3.Connecti
 
 
 def examine(path: Path, *, log: bool = True) -> list[str]:
-    """Return what is wrong with a database apart from its rows. `log`: nobody else writes, so that its log can be read."""
+    """Return the problems of a database, except those of rows. `log`: no other process writes, so that its log can be read."""
     found: list[str] = []
     if log and (damage := wal.read(path).damage):
         found.append(f"{path}-wal: {damage}")
@@ -160,7 +160,7 @@ def examine(path: Path, *, log: bool = True) -> list[str]:
 
 
 def _examine_state(connection: sqlite3.Connection) -> tuple[int, int, int]:
-    """Return revision, count and total; raises StoreBroken where the schema or the row of the state is damaged."""
+    """Return revision, count and total; raises StoreBroken if the schema or the state row is damaged."""
     schema = {name: " ".join(sql.split()) for name, sql in connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")}
     if "state" not in schema:
         return 0, 0, 0
@@ -180,7 +180,7 @@ def _examine_state(connection: sqlite3.Connection) -> tuple[int, int, int]:
 
 
 def create(connection: sqlite3.Connection) -> None:
-    """Make the tables, where there are none."""
+    """Create the tables if they are missing."""
     connection.executescript(_TABLES)
 
 
@@ -191,7 +191,7 @@ def _has_format_1(connection: sqlite3.Connection) -> bool:
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
-    """From format 1, which had no checksums."""
+    """Migrate from format 1, which had no checksums."""
     connection.execute("BEGIN IMMEDIATE")
     rows = connection.execute("SELECT kind, key, namespace, name, uid, rv, raw FROM objects").fetchall()
     [(revision,)] = connection.execute("SELECT revision FROM state").fetchall()
@@ -209,7 +209,7 @@ def _migrate(connection: sqlite3.Connection) -> None:
 
 
 def write_state(connection: sqlite3.Connection, revision: int, count: int, total: int) -> None:
-    """Within a transaction: what the database says of itself."""
+    """Write the state row, within a transaction."""
     connection.execute(
         "INSERT OR REPLACE INTO state (id, revision, format, count, total, sum) VALUES (1, ?, ?, ?, ?, ?)",
         state_row(revision, count, total & _MASK),
@@ -217,10 +217,10 @@ def write_state(connection: sqlite3.Connection, revision: int, count: int, total
 
 
 class SqliteJournal:
-    """A `store.Journal` in one file. Open it, read what is there, then start it in the event loop."""
+    """A `store.Journal` in one file. Open it, read its content, then start it in the event loop."""
 
     def __init__(self, path: Path) -> None:
-        """Open or create the database; raises StoreBroken, also when another process has it."""
+        """Open or create the database; raises StoreBroken, also if another process has it."""
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path = path
         self._lock = Lock(path)
@@ -242,7 +242,7 @@ class SqliteJournal:
         self._thread: threading.Thread | None = None
 
     def _opened(self) -> sqlite3.Connection:
-        """Examine, open, and write: a disk that is full or read-only is found now, not by the first client."""
+        """Examine, open, and write, so that a full or read-only disk is found now, not by the first client."""
         if problems := examine(self.path):
             raise StoreBroken(f"{'; '.join(problems)}; {ADVICE}")
         connection = connect(self.path)
@@ -263,7 +263,7 @@ class SqliteJournal:
         return connection
 
     def entries(self) -> Iterator[tuple[str, Entry]]:
-        """Everything that is stored: table name and entry. Raises StoreBroken with the names of rows that are damaged."""
+        """Yield all stored entries with the names of their tables. Raises StoreBroken with the names of damaged rows."""
         damaged: list[str] = []
         count = total = 0
         try:
@@ -282,7 +282,7 @@ class SqliteJournal:
             raise StoreBroken(f"{self.path}: holds {count} objects where {self._count} were written; {ADVICE}")
 
     def start(self) -> None:
-        """Begin to write; call in the event loop that serves."""
+        """Start writing; call this in the serving event loop."""
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._write, name="store-writer", daemon=True)
         self._thread.start()
@@ -292,15 +292,15 @@ class SqliteJournal:
         self._queue.put((table, event))
 
     def on_durable(self, callback: Callable[[int], None]) -> None:
-        """Have `callback` called in the event loop after each commit."""
+        """Register a function to call in the event loop after each commit."""
         self._callbacks.append(callback)
 
     def on_failure(self, callback: Callable[[BaseException], None]) -> None:
-        """Have `callback` called in the event loop when writing fails; nothing is durable from then on."""
+        """Register a function to call in the event loop when writing fails; nothing is durable from then on."""
         self._on_failure.append(callback)
 
     def close(self) -> None:
-        """Write what is queued, then close."""
+        """Write the queue, then close."""
         if self._thread is not None:
             self._queue.put(None)
             self._thread.join()
@@ -337,7 +337,7 @@ class SqliteJournal:
             self._tell(partial(self._committed, revision))
 
     def _next(self) -> tuple[str, Event] | None:
-        """Return the next of the queue; the mark is synced while there is none."""
+        """Return the next item of the queue; sync the mark while it is empty."""
         if not self._mark.is_synced:
             with suppress(Empty):
                 return self._queue.get(timeout=_IDLE)

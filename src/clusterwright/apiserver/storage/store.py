@@ -1,9 +1,9 @@
-"""Objects as bytes, their order, their history: what etcd and the watch cache are to kube-apiserver.
+"""Objects as bytes, their order, their history: the counterpart of etcd and watch cache in kube-apiserver.
 
-One revision counts all writes of a server. A table holds the objects of one kind and its latest events, by which watches
-resume and lists look back; what is older than the history is answered with 410. Nothing here awaits: a write is a plain call,
-so that whatever happens between two awaits of a request is atomic. With a journal, events reach watchers only when they are
-durable, and `durable` is what an answer waits for.
+One revision counts all writes of a server. A table holds the objects of one kind and its latest events, from which watches resume and lists
+of the past are answered; older revisions are answered with 410. Nothing here awaits: a write is a plain call, so that everything between
+two awaits of a request is atomic. With a journal, events reach watchers only when they are durable, and `durable` is what an answer waits
+for.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _decode_labels = msgspec.json.Decoder(_Meta, strict=False).decode
 
 
 class Entry(msgspec.Struct, gc=False):
-    """One version of one object; never changed. `raw` is its JSON in the storage version, resourceVersion included."""
+    """One version of one object; immutable. `raw` is its JSON in the storage version, with resourceVersion."""
 
     key: str
     namespace: str
@@ -42,17 +42,17 @@ class Entry(msgspec.Struct, gc=False):
     _converted: dict[str, bytes] | None = None
 
     def converted(self, converter: object, api_version: str) -> bytes | None:
-        """The object as this converter has shown it in another version, if it has."""
+        """Return the cached conversion of the object by this converter, if any."""
         return self._converted.get(api_version) if self._converted is not None and self._converter is converter else None
 
     def keep_converted(self, converter: object, api_version: str, raw: bytes) -> None:
-        """Remember what a converter made of the object."""
+        """Cache a conversion of the object."""
         if self._converted is None or self._converter is not converter:
             self._converter, self._converted = converter, {}
         self._converted[api_version] = raw
 
     def at(self, rv: int) -> Entry:
-        """The object as it is, carrying a later revision."""
+        """Return the object with a later revision."""
         made = Entry(self.key, self.namespace, self.name, self.uid, rv, _stamped(self.raw, rv))
         for version, raw in (self._converted or {}).items():
             made.keep_converted(self._converter, version, _stamped(raw, rv))
@@ -60,7 +60,7 @@ class Entry(msgspec.Struct, gc=False):
 
     @property
     def labels(self) -> dict[str, str]:
-        """metadata.labels, decoded on first use."""
+        """The metadata.labels, decoded on first use."""
         if self._labels is None:
             try:
                 self._labels = _decode_labels(self.raw).metadata.labels or {}
@@ -82,18 +82,18 @@ class Event(msgspec.Struct, gc=False):
     entry: Entry
     old: Entry | None
     lines: dict[object, bytes] = msgspec.field(default_factory=dict)
-    """Renderings for watchers, each made once."""
+    """The renderings for watchers, each made once."""
 
 
 class Observer(Protocol):
     """Receives the events of a table, in order."""
 
     def offer(self, event: Event) -> None:
-        """Take note of an event; must not raise or block."""
+        """Handle an event; must not raise or block."""
 
 
 class Revisions:
-    """Numbers writes. Stores that share a journal share its numbers, so that what is durable is one number for all of them."""
+    """Numbers the writes. Stores that share a journal share its numbers, so that one number gives the durable state of all of them."""
 
     def __init__(self, last: int = 0) -> None:
         self.last = last
@@ -123,22 +123,22 @@ class Journal(Protocol):
         """Queue a change for writing."""
 
     def on_durable(self, callback: Callable[[int], None]) -> None:
-        """Have `callback` called (in the event loop) with the highest durable revision."""
+        """Register a function to call (in the event loop) with the highest durable revision."""
 
     def on_failure(self, callback: Callable[[BaseException], None]) -> None:
-        """Have `callback` called (in the event loop) when nothing can be made durable any more."""
+        """Register a function to call (in the event loop) when no write can become durable any more."""
 
 
 class NotDurable(Exception):
-    """A write that could not be made durable: whether it is there after a restart is not known."""
+    """A write could not be made durable: whether it survives a restart is unknown."""
 
 
 class Gone(Exception):
-    """A revision older than the history."""
+    """A revision is older than the history."""
 
 
 def object_key(namespace: str, name: str) -> str:
-    """Return the key by which a table is ordered, as etcd would order it."""
+    """Return the sort key of an object in its table: etcd's order."""
     return f"{namespace}/{name}" if namespace else name
 
 
@@ -152,21 +152,21 @@ class Table:
         self.history: deque[Event] = deque()
         self.limit = history
         self.floor = floor
-        """Events after this revision are all in the history."""
+        """The history has all events after this revision."""
         self.rv = floor
         self.whole = True
         """Whether the history goes back to the empty table."""
         self.stale_before = 0
-        """Entries up to this revision were written under another schema: they are fitted to the present one when read."""
+        """Entries up to this revision were written under an older schema: they are adapted when read."""
         self.readable: dict[str, set[int]] = {}
         """Revisions of objects that are known to be convertible, by version."""
         self.observers: dict[int, Observer] = {}
         self.hooks: list[Observer] = []
-        """The server's own controllers: told at the moment of the write, durable or not."""
+        """The server's own controllers, called immediately after a write, durable or not."""
         self._next_observer = 0
 
     def range(self, namespace: str = "", after: str = "") -> Iterator[Entry]:
-        """Entries in order of key, of one namespace or of all, with keys greater than `after`."""
+        """Return entries in the order of their keys, of one namespace or of all, with keys greater than `after`."""
         keys, objects = self.keys, self.objects
         prefix = f"{namespace}/" if namespace else ""
         start = bisect_left(keys, after + "\0" if after else prefix)
@@ -177,7 +177,7 @@ class Table:
             yield objects[key]
 
     def at(self, rv: int, namespace: str = "", after: str = "") -> Iterator[Entry]:
-        """As `range`, at an earlier revision; raises Gone when that is forgotten."""
+        """Return the same at an earlier revision; raises Gone if it is older than the history."""
         if rv >= self.rv:
             yield from self.range(namespace, after)
             return
@@ -199,7 +199,7 @@ class Table:
                     yield entry
 
     def since(self, rv: int) -> list[Event]:
-        """Events after `rv`, oldest first; raises Gone."""
+        """Return events after `rv`, oldest first; raises Gone."""
         if rv < self.floor:
             raise Gone
         found: list[Event] = []
@@ -211,7 +211,7 @@ class Table:
         return found
 
     def observe(self, observer: Observer) -> Callable[[], None]:
-        """Have all further events offered; returns the function that ends it."""
+        """Pass all further events to an observer; return the function that ends this."""
         number = self._next_observer
         self._next_observer += 1
         self.observers[number] = observer
@@ -237,7 +237,7 @@ class Table:
             self.whole = False
 
     def publish(self, event: Event) -> None:
-        """Offer the event to all observers."""
+        """Pass the event to all observers."""
         for observer in list(self.observers.values()):
             observer.offer(event)
         event.lines.clear()  # all that watch have it; the history keeps objects, not renderings
@@ -249,13 +249,13 @@ class Store:
     def __init__(self, revision: int = 1, history: int = 2000, journal: Journal | None = None) -> None:
         self._revisions = Revisions() if journal is None else journal.revisions
         self.revision = 0
-        """The last revision of this store; others that share the journal may be further on."""
+        """The last revision of this store; other stores with the same journal may be ahead."""
         self.reach(revision)
         self.history = history
         self.tables: dict[str, Table] = {}
         self.journal = journal
         self.listeners: list[Callable[[Table, Event], None]] = []
-        """Controllers that follow all tables, told at the moment of the write."""
+        """Controllers that follow all tables, called immediately after a write."""
         self._unpublished: deque[tuple[Table, Event]] = deque()
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         if journal is not None:
@@ -263,10 +263,10 @@ class Store:
             journal.on_failure(self._break)
         self._broken: BaseException | None = None
         self._written = 0
-        """The revision of the last write; a revision that was taken and not used is never waited for."""
+        """The revision of the last write; unused revisions are never waited for."""
 
     def table(self, name: str) -> Table:
-        """Return the table of that name, made on first use."""
+        """Return the table of that name, created on first use."""
         table = self.tables.get(name)
         if table is None:
             table = self.tables[name] = Table(name, self.revision, self.history)
@@ -283,12 +283,12 @@ class Store:
         return self._revisions.last + 1
 
     def next_revision(self) -> int:
-        """Return the revision of the write that is about to be made."""
+        """Return the revision for the next write."""
         self.revision = self._revisions.next()
         return self.revision
 
     def reach(self, revision: int) -> None:
-        """Go on behind a revision that was used before."""
+        """Continue after a revision that was used before."""
         self.revision = max(self.revision, revision)
         self._revisions.reach(revision)
 
@@ -306,14 +306,14 @@ class Store:
         return event
 
     def seed(self, table: Table, entry: Entry) -> None:
-        """Put an entry in without an event: recovery and offline worlds."""
+        """Insert an entry without an event: for recovery and offline worlds."""
         if entry.key not in table.objects:
             insort(table.keys, entry.key)
         table.objects[entry.key] = entry
         self.reach(entry.rv)
 
     def share(self, other: Store) -> None:
-        """Seed an empty store with all that another one holds; entries are never changed, so that both have the same."""
+        """Fill an empty store with the entries of another; entries are immutable, so both share them."""
         self.reach(other.revision)
         for name, theirs in other.tables.items():
             table = self.table(name)
@@ -321,7 +321,7 @@ class Store:
         self.seeded()
 
     def seeded(self) -> None:
-        """End the seeding: history begins now."""
+        """End the seeding: the history begins now."""
         for table in self.tables.values():
             table.floor = table.rv = self.revision
             table.whole = False
@@ -358,11 +358,11 @@ class Store:
 
     @property
     def is_broken(self) -> bool:
-        """Whether nothing can be made durable any more."""
+        """Whether no write can become durable any more."""
         return self._broken is not None
 
     async def durable(self, rv: int) -> None:
-        """Return when everything up to `rv` is durable; raises NotDurable when it never will be."""
+        """Return when everything up to `rv` is durable; raises NotDurable if it never will be."""
         if self.journal is None or min(rv, self._written) <= self.journal.durable_rv:
             return
         if self._broken is not None:
@@ -375,8 +375,8 @@ class Store:
         await future
 
     async def settled(self) -> None:
-        """Return when everything that was written so far is durable; raises NotDurable.
+        """Return when everything written so far is durable; raises NotDurable.
 
-        For answers that rest on what is not there, or show what is thrown away: none may rest on a write that a crash undoes.
+        Answers about missing objects or discarded data need this: they must not depend on a write that a crash undoes.
         """
         await self.durable(self._written)

@@ -1,4 +1,4 @@
-"""Watches: from a starting point, every change that a selector lets through, as lines of JSON."""
+"""Watches: all changes from a starting point that match a selector, as lines of JSON."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 Selects = Callable[[Entry], bool]
 Render = Callable[[Entry], bytes]
 Frame = Callable[[str, bytes], bytes]
-"""Makes one event of the wire of a type and an object."""
+"""Returns one event in wire form, from a type and an object."""
 
 QUEUE_LIMIT: Final = 10_000
-"""Lines a watcher may lag behind before it is closed; it then resumes or lists again."""
+"""How many lines a watcher may lag before it is closed; it then resumes or lists again."""
 QUEUE_BYTES: Final = 64 * 1024 * 1024
-"""Bytes a watcher may lag behind."""
+"""How many bytes a watcher may lag."""
 
 
 class Stream:
-    """An answer that goes on: a head, then lines. Iterate it, or give it a sink; close it when done."""
+    """A continuing answer: a head, then lines. Iterate it, or give it a sink; close it when done."""
 
     def __init__(self, response: Response) -> None:
         self.response = response
@@ -44,7 +44,7 @@ class Stream:
     def push(self, line: bytes, *, first: bool = False) -> None:
         """Append a line. `first`: it shows an object that existed when the stream began; such lines do not count as a lag.
 
-        A stream that lags too far is closed, and many bytes that wait are dropped: its reader resumes from the last line it has.
+        A stream that lags too far is closed, and its waiting bytes are dropped: its reader resumes from its last line.
         """
         if self.closed:
             return
@@ -75,7 +75,7 @@ class Stream:
         self._on_close.append(on_close)
 
     def take(self, size: int) -> bytes:
-        """Return lines that wait, about `size` bytes of them; empty: none do."""
+        """Return waiting lines, about `size` bytes of them; empty if there are none."""
         taken: list[bytes] = []
         while self._lines and size > 0:
             taken.append(self._lines.popleft())
@@ -84,7 +84,7 @@ class Stream:
         return b"".join(taken)
 
     def on_close(self, callback: Callable[[], None]) -> None:
-        """Have `callback` called when the stream closes."""
+        """Register a function to call when the stream closes."""
         self._on_close.append(callback)
 
     def close(self) -> None:
@@ -145,21 +145,21 @@ class Lines:
 
 
 def line(kind: str, body: bytes) -> bytes:
-    """One watch event as it goes over the wire."""
+    """Return one watch event in wire form."""
     return b'{"type":"' + kind.encode() + b'","object":' + body + b"}\n"
 
 
 class Feed(Protocol):
-    """Where a table's events go on their way to a stream."""
+    """Receives a table's events on their way to a stream."""
 
     def begin(self, entry: Entry) -> None:
-        """Show an object that is there already."""
+        """Show an existing object."""
 
     def offer(self, event: Event) -> None:
         """Show a change."""
 
     def push(self, line: bytes) -> None:
-        """Send a line as it is, in its turn."""
+        """Send a line unchanged, in its turn."""
 
 
 class Watcher:
@@ -170,23 +170,23 @@ class Watcher:
         self.selects = selects
         self.render = render
         self.variant = variant
-        """Names the rendering, so that watchers of the same form share lines."""
+        """The name of the rendering, so that watchers of the same form share lines."""
         self.frame: Frame = frame or line
         self.last_rv = 0
 
     def begin(self, entry: Entry) -> None:
-        """Push an object that is there already, if it passes the selector."""
+        """Push an existing object, if it passes the selector."""
         if self.selects is None or self.selects(entry):
             self.stream.push(self.frame("ADDED", self.render(entry) if self.render is not None else entry.raw), first=True)
 
     def push(self, line: bytes) -> None:
-        """Push a line as it is."""
+        """Push a line unchanged."""
         self.stream.push(line)
 
     def offer(self, event: Event) -> None:
-        """Push the event if it passes the selector, as the change that the watcher sees.
+        """Push the event if it passes the selector, as the change in the watcher's view.
 
-        An object that cannot be shown in the watcher's version ends the watch; the write itself succeeds.
+        An object that cannot be converted to the watcher's version ends the watch; the write itself succeeds.
         """
         try:
             self._offer(event)
@@ -218,7 +218,7 @@ class Watcher:
 
 
 def replay(table: Table, rv: int, durable_rv: int, feed: Feed) -> None:
-    """Offer what happened after `rv`, as far as it is durable; raises StatusError when that is forgotten."""
+    """Pass on the durable events after `rv`; raises StatusError if they are older than the history."""
     try:
         events = table.since(rv)
     except Gone:

@@ -1,4 +1,4 @@
-"""Looking after a data directory: check, repair, back up (while it serves, too) and restore.
+"""Maintain a data directory: check, repair, back up (also while it is served) and restore.
 
 A data directory holds the store, the keys next to it, and one store for all simulated workload clusters in `workload/`. A backup
 is a folder with a consistent copy of each file and a manifest of their digests; each store in it is of one moment, different
@@ -25,7 +25,7 @@ from clusterwright.apiserver.storage.sqlite import COLUMNS, FORMAT, Lock, StoreB
 MANIFEST: Final = "manifest.json"
 KEYS: Final = ("ca.crt", "ca.key", "tokens.key", "tokens.pem")
 SKIPPED_REVISIONS: Final = 1_000_000
-"""By how much a store that was put back goes on later: what clients have seen since the backup must not be told apart wrongly."""
+"""How many revisions a restored store skips, so that revisions which clients have seen since the backup are not reused."""
 _COMPANIONS: Final = ("-wal", "-shm", mark.SUFFIX)
 
 
@@ -39,11 +39,11 @@ class Report:
     damaged: tuple[str, ...] = ()
     """Rows whose checksum is wrong, by kind and key."""
     problems: tuple[str, ...] = ()
-    """Anything else."""
+    """Other problems."""
 
     @property
     def is_sound(self) -> bool:
-        """Whether everything that was written is there as it was written."""
+        """Whether everything that was written is intact."""
         return not self.damaged and not self.problems
 
 
@@ -53,9 +53,9 @@ class Repair:
 
     found: Report
     kept: Path
-    """The damaged file as it was; its log and mark are next to it."""
+    """The damaged file, unchanged; its log and mark are next to it."""
     objects: int
-    """How many objects the new store has."""
+    """The number of objects in the new store."""
     lost: tuple[str, ...]
     """The objects that the new store lacks."""
 
@@ -71,7 +71,7 @@ class _Rows:
 
 
 def stores(data_dir: Path) -> list[Path]:
-    """Return the stores of a data directory: its own, then those of workload clusters; raises StoreBroken where there is none."""
+    """Return the stores of a data directory: its own, then those of workload clusters; raises StoreBroken if there are none."""
     found = [p for p in (data_dir / "store.sqlite", *sorted((data_dir / "workload").glob("*.sqlite"))) if p.exists()]
     if not found:
         raise StoreBroken(f"{data_dir}: no store is here")
@@ -79,7 +79,7 @@ def stores(data_dir: Path) -> list[Path]:
 
 
 def check(path: Path) -> Report:
-    """Look at every page, every row and the log; a process that serves meanwhile is not disturbed."""
+    """Check every page, every row and the log; a serving process is not disturbed."""
     try:
         lock = Lock(path, shared=True)
     except StoreBroken:  # whoever serves has looked at the log, and changes it now
@@ -107,9 +107,9 @@ def _check(path: Path, *, log: bool) -> Report:
 
 
 def repair(path: Path, now: datetime) -> Repair | None:
-    """Write what is intact into a new store and keep the damaged files next to it, unchanged. Nothing serves meanwhile.
+    """Write the intact data into a new store and keep the damaged files next to it, unchanged. No process may serve it meanwhile.
 
-    Return what was found and done, or None where there was nothing to repair.
+    Return the findings and actions, or None if nothing needed repair.
     """
     lock = Lock(path)
     try:
@@ -136,7 +136,7 @@ def repair(path: Path, now: datetime) -> Repair | None:
 
 
 def _acknowledged(path: Path) -> int:
-    """Return the last revision that is known to have been answered."""
+    """Return the last revision that is known to have been acknowledged."""
     try:
         found = mark.read(path)
     except mark.BadMark:
@@ -152,7 +152,7 @@ def _lost(rows: _Rows, reached: int, acknowledged: int) -> Iterator[str]:
 
 
 def _salvaged(path: Path) -> _Rows:
-    """Return as many rows as can be read: with all pages of the log, with those that are whole, or as SQLite reads it."""
+    """Return as many rows as can be read: with all pages of the log, with intact ones, or as SQLite reads it."""
     log = wal.read(path)
     with TemporaryDirectory(dir=path.parent) as name:
         folder = Path(name)
@@ -178,7 +178,7 @@ def _rows_of(path: Path) -> _Rows:
 
 
 def backup(data_dir: Path, to: Path, now: datetime) -> list[Report]:
-    """Copy everything into a new folder; it may be served meanwhile. Raises StoreBroken where a copy is not sound."""
+    """Copy everything into a new folder, also while it is served. Raises StoreBroken if a copy is not sound."""
     if to.exists():
         raise StoreBroken(f"{to}: exists already; a backup goes into a folder of its own")
     reports: list[Report] = []
@@ -219,7 +219,7 @@ def _demand_sound(report: Report, path: Path) -> None:
 
 
 def restore(source: Path, data_dir: Path) -> list[Report]:
-    """Put a backup into a data directory that is empty; raises StoreBroken, before anything is written, where it is not whole."""
+    """Copy a backup into an empty data directory; raises StoreBroken, before writing anything, if the backup is incomplete."""
     if data_dir.exists() and any(data_dir.iterdir()):
         raise StoreBroken(f"{data_dir}: is not empty; a backup is restored into an empty folder")
     try:
@@ -279,7 +279,7 @@ def _read(connection: sqlite3.Connection) -> _Rows:
 
 
 def _each(connection: sqlite3.Connection) -> Iterable[tuple[Any, ...]]:
-    """Yield rows one after the other; a page that cannot be read ends it, what came before it counts."""
+    """Yield rows one after the other; stop at an unreadable page."""
     cursor = connection.execute(f"SELECT {COLUMNS} FROM objects")  # noqa: S608 - our own column names
     while (row := cursor.fetchone()) is not None:
         yield tuple(row)

@@ -1,11 +1,11 @@
-"""Reads SQLite's write-ahead log without SQLite, to tell a damaged log from one whose end was never written.
+"""Read SQLite's write-ahead log without SQLite, to distinguish a damaged log from one whose end was never written.
 
-SQLite takes the first frame with a wrong checksum for the end of the log and says nothing. That is right for a torn end, the rest of
-a transaction that nobody was answered, and wrong for a flipped bit, behind which acknowledged transactions vanish. The two differ in
-what stands behind the bad frame. With `synchronous=FULL` a transaction is written only after the one before it was synced, and the
-journal empties the log whenever it opens it. So a frame of this log that follows a commit behind the bad frame proves that the bad
-frame was once durable: the log is damaged. Frames behind the bad one but of the same transaction prove nothing, because a machine that
-loses power writes blocks in any order. Damage in the very last transaction looks like a torn end here; the mark (`mark`) finds it.
+SQLite silently takes the first frame with a wrong checksum for the end of the log. That is right for a torn end, the rest of an
+unacknowledged transaction, and wrong for a flipped bit, after which acknowledged transactions vanish. The two differ in what stands behind
+the bad frame. With `synchronous=FULL` a transaction is written only after the one before it was synced, and the journal empties the log
+whenever it opens it. So a frame of this log that follows a commit behind the bad frame proves that the bad frame was once durable: the log
+is damaged. Frames behind the bad one but of the same transaction prove nothing, because a machine that loses power writes blocks in any
+order. Damage in the very last transaction looks like a torn end here; the mark (`mark`) finds it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Frame:
     page: int
     size: int
     is_ours: bool
-    """Its salts are those of this log, not of an earlier one whose room this log uses."""
+    """Whether its salts are those of this log, not of an earlier one whose file is reused."""
     follows: bool
-    """Its checksum continues the one that the frame before it holds."""
+    """Whether its checksum continues that of the frame before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +46,14 @@ class Log:
 
     @property
     def valid(self) -> int:
-        """How many frames are whole from the beginning on; SQLite reads no others."""
+        """The number of intact frames from the beginning; SQLite reads no others."""
         if self.is_header_damaged:
             return 0
         return next((f.number for f in self.frames if not (f.is_ours and f.follows and f.page)), len(self.frames))
 
     @property
     def damage(self) -> str:
-        """Describe the damage in one sentence; empty for a log that is whole or has a torn end."""
+        """Return the damage in one sentence; empty for a log that is intact or has a torn end."""
         whole = [f.number for f in self.frames if f.is_ours and f.follows]
         if self.is_header_damaged:
             return f"the header of the log is damaged, {len(whole)} whole frames are behind it" if whole else ""
@@ -77,7 +77,7 @@ def read(path: Path) -> Log:
 
 
 def _behind_damaged_header(path: Path, content: bytes, stored: tuple[int, int]) -> Log:
-    """Return the log if its first frame continues the header: the header was whole when that frame was written."""
+    """Return the log if its first frame continues the header: then the header was intact when that frame was written."""
     claimed, known = int.from_bytes(content[8:12], "big"), _database_page(path)
     for order in ("<", ">"):
         for page_size in dict.fromkeys((claimed, known, _DEFAULT_PAGE)):

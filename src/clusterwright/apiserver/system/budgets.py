@@ -1,4 +1,4 @@
-"""PodDisruptionBudget status, computed when it is needed: what the disruption controller would have written."""
+"""Compute PodDisruptionBudget status on demand, as the disruption controller would."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _is_healthy(pod: Json) -> bool:
 
 
 def refresh(server: Core, entry: Entry, budget: Json) -> None:
-    """Bring a budget's status up to date, in the given object only."""
+    """Update a budget's status, in the given object only."""
     spec = budget.get("spec") or {}
     selects = object_selector(spec.get("selector"))
     pods = [msgspec.json.decode(e.raw) for e in server.store.table("pods").range(entry.namespace) if selects(e.labels)]

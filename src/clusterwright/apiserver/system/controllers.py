@@ -1,4 +1,4 @@
-"""The controllers that a server runs itself, each within the request that gives it work."""
+"""The controllers that a server runs itself, each within the request that causes its work."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from clusterwright.apiserver.system.serviceaccounts import NamespaceContent
 
 
 def start_controllers(server: Core, authority: bytes = b"") -> None:
-    """Have a server collect garbage, empty namespaces, aggregate roles, forget old Events and keep budgets from now on.
+    """Let a server collect garbage, empty namespaces, aggregate roles, expire old Events and maintain budgets from now on.
 
-    With the certificate of its `authority` it also gives every namespace a ServiceAccount and that certificate, and keeps the
-    objects of flow control that every cluster has.
+    With the certificate of its `authority` it also creates a ServiceAccount and that certificate in every namespace, and the flow control
+    objects of every cluster.
     """
     server.computes_budgets = True
     for controller in (Collector, NamespaceController, RoleAggregator, EventExpiry):

@@ -124,11 +124,11 @@ class TakenNames:
 
     def __init__(self) -> None:
         self._names: dict[str, frozenset[tuple[str, str, str]]] = {}
-        """By CRD: group, use and name."""
+        """The accepted names, by CRD: group, use and name."""
         self._holders: dict[tuple[str, str, str], set[str]] = {}
 
     def put(self, crd: str, definition: _Definition) -> None:
-        """Record the accepted names of a CRD instead of those that it had."""
+        """Replace the accepted names of a CRD."""
         accepted = definition.status.accepted_names if definition.status is not None else None
         found: set[tuple[str, str, str]] = set()
         if accepted is not None:
@@ -330,7 +330,7 @@ class CrdController:
 
 
 def mark_deleting(crd: Json, now: str) -> bool:
-    """Set the condition that says that the deletion was requested."""
+    """Set the condition that the deletion was requested."""
     status = crd["status"] = crd.get("status") or {}
     conditions = status["conditions"] = status.get("conditions") or []
     if any(c["type"] == "Terminating" for c in conditions):

@@ -1,4 +1,4 @@
-"""The Service `kubernetes`, through which clients in the cluster reach the server."""
+"""The Service `kubernetes`, with which clients in the cluster reach the server."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def advertise(server: Core, host: str, port: int) -> None:
 
 
 def _addresses(server: Core) -> Json:
-    """Return the ServiceCIDR `kubernetes`, in which clients look up the addresses of Services."""
+    """Return the ServiceCIDR `kubernetes`, which clients read for the address range of Services."""
     ready = {"type": "Ready", "status": "True", "reason": "", "message": "Kubernetes default Service CIDR is ready"}
     return {
         "apiVersion": "networking.k8s.io/v1",

@@ -1,4 +1,4 @@
-"""Events expire."""
+"""Delete expired Events."""
 
 from __future__ import annotations
 

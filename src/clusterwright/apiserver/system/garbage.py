@@ -1,4 +1,4 @@
-"""Garbage collection: it begins within the request that made the garbage and goes on in steps. No timer is involved."""
+"""Garbage collection: it begins within the request that causes it and continues in steps, without timers."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _FOREGROUND: Final = "foregroundDeletion"
 _ORPHAN: Final = "orphan"
 _COMPONENT: Final = "garbage-collector-controller"
 _MANY: Final = 1000
-"""Owners of one object from which on it is examined in a step of its own."""
+"""The number of owners from which an object is examined in a step of its own."""
 _EVENTS: Final = 25
-"""Events about owners of one object, as many as client-go writes at once."""
+"""The most Events about owners of one object, as in client-go."""
 
 
 class _Reference(msgspec.Struct, rename="camel", gc=False, frozen=True):
@@ -61,7 +61,7 @@ Place = tuple[str, str]
 
 
 def owned_meta(entry: Entry) -> OwnedMeta:
-    """Read the metadata that decides about an object's life; return empty metadata if it has another shape."""
+    """Read the metadata that decides about an object's life; return empty metadata if it is malformed."""
     try:
         return _owned(entry.raw).metadata
     except msgspec.DecodeError:
@@ -69,7 +69,7 @@ def owned_meta(entry: Entry) -> OwnedMeta:
 
 
 def _named_owners(entry: Entry) -> tuple[_NamedOwner, ...]:
-    """Read the owner references of an object with all that tells owners apart."""
+    """Read the owner references of an object with all fields that identify owners."""
     try:
         return _dependent(entry.raw).metadata.owner_references or ()
     except msgspec.DecodeError:
@@ -86,8 +86,8 @@ class _Reach(NamedTuple):
 class Collector:
     """Deletes objects that lost all their owners; finishes foreground and orphan deletions.
 
-    Every change is handled by looking at the changed object and its owners. Only the deletion of an owner looks at all its
-    dependents: once, in steps. Dependents that block a deletion are counted.
+    A change only needs the changed object and its owners. Only the deletion of an owner needs all its dependents: once, in steps.
+    Dependents that block a deletion are counted.
     """
 
     def __init__(self, server: Core) -> None:
@@ -98,7 +98,7 @@ class Collector:
         self._blocking: Counter[_Reach] = Counter()
         """Dependents with blockOwnerDeletion."""
         self._deleting: dict[str, str] = {}
-        """Owners in foreground or orphan deletion, with the finalizer that says so."""
+        """Owners in foreground or orphan deletion, with the finalizer for it."""
         for table in server.store.tables.values():
             for entry in table.objects.values():
                 self._index(table, entry)
@@ -106,7 +106,7 @@ class Collector:
         server.in_steps(self._resume(list(self._objects), list(self._owners)))
 
     def _resume(self, uids: list[str], places: list[Place]) -> Iterator[int]:
-        """Take up deletions that were under way when the server stopped."""
+        """Resume deletions that were in progress when the server stopped."""
         for uid in uids:
             found = self._entry(self._objects.get(uid))
             if found is not None and b'"deletionTimestamp":' in found[1].raw:
@@ -149,7 +149,7 @@ class Collector:
                 del self._dependents[uid]
 
     def offer(self, table: Table, event: Event) -> None:
-        """Take note of a change and decide what follows from it."""
+        """Handle a change."""
         entry, place = event.entry, (table.name, event.entry.key)
         before = self._owners.get(place, ())
         if event.type == "DELETED":
@@ -172,7 +172,7 @@ class Collector:
                     self.server.later(lambda u=uid: self._finish(u))  # type: ignore[misc]
 
     def _begin(self, uid: str, meta: OwnedMeta) -> None:
-        """Begin a foreground or orphan deletion when an object first has its finalizer and a deletion timestamp."""
+        """Start a foreground or orphan deletion when an object first has its finalizer and a deletion timestamp."""
         finalizers = meta.finalizers or () if meta.deletion_timestamp else ()
         wanted = next((f for f in (_ORPHAN, _FOREGROUND) if f in finalizers), "")
         if wanted == self._deleting.get(uid, ""):
@@ -189,12 +189,12 @@ class Collector:
         return None if table is None or entry is None else (table, entry)
 
     def _owner_exists(self, uid: str, dependent: Entry) -> bool:
-        """Return whether an owner exists where the dependent may have one: in the same namespace or at cluster scope."""
+        """Return whether an owner exists where the dependent may have one: in its namespace or at cluster scope."""
         found = self._entry(self._objects.get(uid))
         return found is not None and found[1].namespace in {"", dependent.namespace}
 
     def _examine(self, place: Place) -> int:
-        """Delete a dependent that only has owners that are absent or wait for it; drop references to these if it has other owners.
+        """Delete a dependent whose owners are all absent or wait for it; drop references to these if it has other owners.
 
         A cluster-scoped object that names an owner of a namespaced kind stays as it is, as in Kubernetes. Return the object's size.
         """
@@ -230,7 +230,7 @@ class Collector:
         return resource is not None and resource.namespaced
 
     def _look_at(self, place: Place, added: Set[str]) -> None:
-        """Examine an object that has other owners than before: after the request, or if they are many, in a later step."""
+        """Examine an object whose owners changed: after the request, or if they are many, in a later step."""
         if len(self._owners[place]) <= _MANY:
             self.server.later(lambda: self._examine_new(place, added))
         else:
@@ -253,7 +253,7 @@ class Collector:
         self._examine(place)
 
     def _report(self, place: Place, added: Set[str]) -> None:
-        """Write an Event for owners that exist in a namespace in which the object cannot have owners."""
+        """Write an Event for owners that exist in a namespace where the object cannot have owners."""
         found = self._entry(place)
         if found is None or all(self._is_possible(uid, found[1]) for uid in added):
             return
@@ -284,7 +284,7 @@ class Collector:
         }
 
     def _drop(self, place: Place, uids: Set[str]) -> int:
-        """Take references to these owners off an object. Return the size of the object."""
+        """Remove references to these owners from an object. Return the size of the object."""
         found = self._entry(place)
         if found is None:
             return 0
@@ -303,12 +303,12 @@ class Collector:
             yield self._examine(place)
 
     def _delete_dependents(self, uid: str) -> Iterator[int]:
-        """Foreground deletion: delete the dependents, then let the owner go unless some of them block it."""
+        """Run a foreground deletion: delete the dependents, then the owner unless some of them block it."""
         yield from self._examine_dependents(uid)
         self._finish(uid)
 
     def _orphan(self, uid: str) -> Iterator[int]:
-        """Orphan deletion: make the dependents independent, also those that come meanwhile, then let the owner go."""
+        """Run an orphan deletion: remove the owner from the dependents, including new ones, then delete the owner."""
         done: set[Place] = set()
         while todo := [place for place in self._dependents.get(uid, ()) if place not in done]:
             for place in todo:
@@ -322,7 +322,7 @@ class Collector:
         return found is not None and _Reach(uid, found[1].namespace or None) in self._blocking
 
     def _finish(self, uid: str) -> None:
-        """Let an owner in foreground deletion go if nothing blocks it."""
+        """Finish the foreground deletion of an owner if nothing blocks it."""
         if self._deleting.get(uid) == _FOREGROUND and not self._is_blocked(uid):
             self._release(uid, _FOREGROUND)
 

@@ -84,7 +84,7 @@ class _Spec(msgspec.Struct, frozen=True):
 
 
 class _Definition(msgspec.Struct, frozen=True):
-    """Serve a CRD by its names and versions; schemas do not count for loaded objects."""
+    """Serve a CRD by its names and versions; loaded objects need no schemas."""
 
     spec: _Spec
 

@@ -1,4 +1,4 @@
-"""Namespaces: create the initial ones, require one for new objects, and empty those that are being deleted."""
+"""Namespaces: create the initial ones, require them for new objects, and empty those that are being deleted."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ class NamespaceController:
         self.server = server
         self._terminating: set[str] = set()
         self._due: set[str] = set()
-        """Namespaces to check: once, however many of their objects were removed."""
+        """Namespaces to check once, however many of their objects were removed."""
         server.store.listeners.append(self.offer)
         for entry in list(server.store.table("namespaces").objects.values()):
             self._begin(entry)
 
     def offer(self, table: Table, event: Event) -> None:
-        """Begin when a namespace is being deleted; check whether it is empty when an object in it is removed."""
+        """Start when a namespace is being deleted; check whether it is empty when an object in it is removed."""
         entry = event.entry
         if table.name == "namespaces":
             if event.type == "DELETED":

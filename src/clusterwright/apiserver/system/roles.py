@@ -14,7 +14,7 @@ from clusterwright.apiserver.storage.store import Event, Table
 
 _ROLES: Final = "clusterroles.rbac.authorization.k8s.io"
 _LARGE: Final = 16 * 1024
-"""Bytes of two roles from which on comparing them is a step."""
+"""The size of two roles, in bytes, from which their comparison is a separate step."""
 
 
 class RoleAggregator:
@@ -34,7 +34,7 @@ class RoleAggregator:
             self.server.in_steps(self.aggregate())
 
     def aggregate(self) -> Iterator[int]:
-        """Bring all aggregating roles up to date. Roles with large selectors are compared in steps."""
+        """Update all aggregating roles. Roles with large selectors are compared in steps."""
         self._is_due = False
         table = self.server.store.table(_ROLES)
         for entry in list(table.objects.values()):

@@ -1,4 +1,4 @@
-"""Objects that every namespace has: the ServiceAccount `default`, and the certificate of the server's authority."""
+"""The objects of every namespace: the ServiceAccount `default`, and the certificate of the server's authority."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NOTE: Final = (
 
 
 class NamespaceContent:
-    """Creates both in every namespace, and again when they are deleted."""
+    """Creates both in every namespace, and again after their deletion."""
 
     def __init__(self, server: Core, authority: bytes) -> None:
         self.server, self._authority = server, authority.decode()
@@ -27,7 +27,7 @@ class NamespaceContent:
             server.later(lambda name=name: self.provide(name))  # type: ignore[misc]
 
     def offer(self, table: Table, event: Event) -> None:
-        """Create both in new namespaces, and those that were deleted."""
+        """Create both in new namespaces, and again after their deletion."""
         entry = event.entry
         if table.name == "namespaces" and event.type == "ADDED":
             self.server.later(lambda: self.provide(entry.name))

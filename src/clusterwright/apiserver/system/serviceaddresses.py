@@ -1,7 +1,7 @@
 """Cluster IPs and node ports of Services, allocated by the server itself as kube-apiserver does.
 
-The ranges of addresses are those of the ServiceCIDRs. Which addresses and ports are taken follows from the stored Services alone, so that
-nothing leaks: a write takes what its object has, and a deletion frees it.
+The ranges of addresses are those of the ServiceCIDRs. The stored Services alone define which addresses and ports are taken, so none can
+leak: a write takes those of its object, and a deletion frees them.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ DEFAULT_CIDR: Final = "10.0.0.0/24"
 NODE_PORTS: Final = range(30000, 32768)
 HEADLESS: Final = "None"
 _TRIES: Final = 16
-"""Random draws before the range is searched in order."""
+"""How many random draws precede the search in order."""
 _WITH_NODE_PORTS: Final = frozenset({"NodePort", "LoadBalancer"})
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Ranges = dict[str, list[Network]]
-"""Ranges of addresses by family."""
+"""Address ranges by family."""
 
 
 class _Port(msgspec.Struct, rename="camel"):
@@ -85,7 +85,7 @@ class ServiceAddresses:
         self._follows = False
 
     def _begin(self) -> None:
-        """Read the Services that are stored, when the first one is written: many servers never have any."""
+        """Read the stored Services when the first one is written: many servers never have any."""
         self._follows = True
         table = self._server.store.table(SERVICES)
         for entry in table.objects.values():
@@ -93,7 +93,7 @@ class ServiceAddresses:
         table.hooks.append(self)
 
     def offer(self, event: Event) -> None:
-        """Follow a change of a Service."""
+        """Update the allocations after a change of a Service."""
         old = _taken(event.old.raw) if event.old is not None else _NOTHING
         self._follow(event.entry.key, old, _NOTHING if event.type == "DELETED" else _taken(event.entry.raw))
 
@@ -119,7 +119,7 @@ class ServiceAddresses:
         return found
 
     def fill(self, obj: Json, old: Json | None, *, dry_run: bool) -> list[FieldError]:
-        """Give a valid Service its addresses and ports, in place. Return what is wrong with those that it asks for."""
+        """Set the addresses and ports of a valid Service, in place. Return the errors in the requested ones."""
         if not self._follows:
             self._begin()
         key = object_key(obj["metadata"].get("namespace") or "", obj["metadata"]["name"])
@@ -189,7 +189,7 @@ class ServiceAddresses:
         return []
 
     def _problem(self, address: str, key: str, ranges: Ranges) -> str:
-        """Say why a Service cannot have an address; empty if it can."""
+        """Return why a Service cannot have an address; empty if it can."""
         holder = self._addresses.get(address)
         if holder == key:
             return ""
@@ -266,14 +266,14 @@ def _family(address: str) -> str:
 
 
 def _has(network: Network, address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """Return whether Services may have the address: neither the network's own nor, in IPv4, its broadcast address."""
+    """Return whether Services may have the address: not the network's own nor, in IPv4, its broadcast address."""
     return address != network.network_address and (network.version == 6 or address != network.broadcast_address)
 
 
 def _offsets(random: Random, size: int, reserved: int, taken: int) -> Iterator[int]:
-    """Yield offsets to try: at random above the part that is kept for addresses chosen by users, then that part as well.
+    """Yield offsets to try: random ones above the part for addresses chosen by users, then that part as well.
 
-    As many as are taken may fail, so that one more than those finds a free one if there is any.
+    As many as are taken may fail, so one more than those finds a free one if there is any.
     """
     above = size - reserved
     if above > 0:

@@ -1,4 +1,4 @@
-"""Requests that only a kubelet can answer: logs, commands, streams. Pods have no containers here, so they are refused."""
+"""Requests that need a kubelet: logs, commands, streams. Pods have no containers here, so they are refused."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ SUBRESOURCES = ("attach", "exec", "log")
 
 
 def refusal(info: RequestInfo) -> StatusError:
-    """Return the error for a request for a Pod's containers."""
+    """Return the error for a request about a Pod's containers."""
     text = f"pods/{info.subresource} is not to be had: Pod {info.namespace}/{info.name} is simulated, no container of it runs"
     return failure(405, "MethodNotAllowed", text, {"kind": "pods", "name": info.name})
 
 
 async def refuse(call: Call) -> Response:
-    """Refuse a request for logs or to run a command; 404 if the Pod does not exist."""
+    """Refuse a request for logs or a command; 404 if the Pod does not exist."""
     await reads.get(call)
     raise refusal(call.info)

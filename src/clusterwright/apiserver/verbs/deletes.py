@@ -34,7 +34,7 @@ from clusterwright.apiserver.verbs.writes import attributes_of
 
 _PROTECTED: Final = frozenset({"default", "kube-system", "kube-public"})
 _TURN: Final = 25
-"""Objects of a collection that are deleted before others are served."""
+"""How many objects of a collection are deleted before other requests are served."""
 _OWN_WAY: Final = frozenset({"namespaces", CRD_TABLE})
 """Tables whose objects kube-apiserver deletes with special code: no grace period, no new generation."""
 _ORPHANED: Final = (
@@ -171,7 +171,7 @@ def _success(call: Call, uid: str) -> Json:
 
 
 async def delete_entry(call: Call, entry: Entry, options: Json) -> tuple[bool, Json, bytes] | None:
-    """Begin or finish the deletion of an object; return None if it changed meanwhile. The answer says whether it is gone."""
+    """Start or finish the deletion of an object; return None if it changed meanwhile. The answer tells whether it is gone."""
     server, resource = call.server, call.resource
     if not call.is_plain:
         await call.prepare((entry,))
@@ -290,7 +290,7 @@ def _finalizers_for(call: Call, meta: Json, options: Json) -> list[str]:
 
 
 async def delete_collection(call: Call) -> Response:
-    """Delete all objects of a collection that match the selectors, in slices between which others are served."""
+    """Delete all objects of a collection that match the selectors, in slices with other requests in between."""
     reads.check_options(call, watch=False)
     selects = reads.selection(call)
     options = await call.off(options_of, call)

@@ -65,7 +65,7 @@ async def evict(call: Call) -> Response:
 
 
 def _passes_freely(pod: Json) -> bool:
-    """Return whether a Pod can be evicted without asking budgets: it does not run, or is being deleted."""
+    """Return whether a Pod can be evicted without checking budgets: it does not run, or is being deleted."""
     phase = (pod.get("status") or {}).get("phase")
     return phase in {"Succeeded", "Failed", "Pending"} or bool(pod["metadata"].get("deletionTimestamp"))
 

@@ -1,4 +1,4 @@
-"""Bodies of writes: decoded, checked for the kind of the path, fitted to its schema, with metadata that fits the path."""
+"""Bodies of writes: decoded, checked for the kind in the path, adapted to its schema, with metadata that matches the path."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 def read(call: Call) -> Json:
-    """Return the object of the body: of the path's kind, fitted to its schema and defaulted. Raises StatusError."""
+    """Return the object of the body: of the path's kind, adapted to its schema and defaulted. Raises StatusError."""
     obj, duplicates = read_body(call)
     check_kind(call, obj)
     decode(call, obj, duplicates)
@@ -73,7 +73,7 @@ def _no_such_kind(resource: Resource, kind: str, api_version: str) -> StatusErro
 
 
 def decode(call: Call, obj: Json, duplicates: list[str]) -> None:
-    """Fit a body to its kind: prune it, and warn or refuse. Raises StatusError."""
+    """Adapt a body to its kind: prune it, and warn or refuse. Raises StatusError."""
     resource = call.resource
     try:
         unknown = resource.handler.decode(obj, subresource=call.info.subresource)
@@ -132,7 +132,7 @@ def read_body(call: Call) -> tuple[Json, list[str]]:
 
 
 def read_shape(call: Call, shape: type[T]) -> T:
-    """Return the body of a subresource whose objects have another kind than the resource, as far as the server uses it."""
+    """Return the body of a subresource with objects of another kind, as far as the server uses it."""
     obj, _ = read_body(call)
     try:
         return msgspec.convert(obj, shape)
@@ -141,7 +141,7 @@ def read_shape(call: Call, shape: type[T]) -> T:
 
 
 def strictness(call: Call, unknown: list[str], duplicates: list[str]) -> str:
-    """Warn of unknown and repeated fields, or return the text of the strict decoding error."""
+    """Warn about unknown and repeated fields, or return the text of the strict decoding error."""
     directive = call.query.get("fieldValidation", "") or "Warn"
     if directive == "Ignore" or not (unknown or duplicates):
         return ""

@@ -1,4 +1,4 @@
-"""How the deletion of some kinds differs: namespaces, CustomResourceDefinitions, Pods."""
+"""Special deletion rules of some kinds: namespaces, CustomResourceDefinitions, Pods."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def may_vanish(resource: Resource, obj: Json) -> bool:
 
 
 def mark_deleting(resource: Resource, obj: Json, now: str) -> bool:
-    """Set the status that says that the deletion begins; return whether it changed."""
+    """Set the status that announces the deletion; return whether it changed."""
     key = resource.storage_key
     if key == NAMESPACES:
         status = obj.setdefault("status", {})

@@ -1,4 +1,4 @@
-"""Get and list; what watches share with lists."""
+"""Get and list; the parts that watches share with lists."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from clusterwright.golang.numbers import parse_uint
 
 _encode = msgspec.json.Encoder().encode
 _MANY: Final = 50
-"""Number of objects from which on the worker renders a list that is not plain JSON."""
+"""The number of objects from which the worker renders a list that is not plain JSON."""
 _TURN: Final = 500
-"""Objects of a list that are handled before others are served."""
+"""How many objects of a list are handled before other requests are served."""
 _JSON_HEADERS = {"content-type": JSON}
 T = TypeVar("T")
 
@@ -115,11 +115,11 @@ def selection(call: Call) -> Callable[[Entry], bool] | None:
 
 
 _ABSENT: Final[dict[tuple[str, ...], str]] = {("spec", "hostNetwork"): "false", ("spec", "unschedulable"): "false"}
-"""Booleans of built-ins that field selectors see as false if they are missing."""
+"""Booleans of built-ins that count as false in field selectors if they are missing."""
 
 
 _FALLBACKS: Final[dict[tuple[str, ...], tuple[str, ...]]] = {("source", "component"): ("reportingComponent",)}
-"""Fields that field selectors read in place of an empty one: an Event's source."""
+"""Fields that replace an empty field in field selectors: an Event's source."""
 
 
 def _fallback(obj: Json, path: tuple[str, ...], absent: dict[tuple[str, ...], str]) -> str:
@@ -212,7 +212,7 @@ async def list_objects(call: Call) -> Response:
 
 
 async def snapshot(call: Call, selects: Callable[[Entry], bool] | None, limit: int, *, paged: bool) -> tuple[list[Entry], Json]:
-    """Return the entries of a list, or of one page, and its metadata. In pages, a resourceVersion is meant exactly."""
+    """Return the entries of a list, or of one page, and its metadata. In pages, a resourceVersion must match exactly."""
     server, table, query = call.server, call.table, call.query
     namespace = call.info.namespace if call.resource.namespaced else ""
     version, match, token = query.get("resourceVersion", ""), query.get("resourceVersionMatch", ""), query.get("continue", "")
@@ -262,7 +262,7 @@ async def snapshot(call: Call, selects: Callable[[Entry], bool] | None, limit: i
 
 
 async def _in_turns(entries: list[Entry], work: Callable[[Sequence[Entry]], Iterable[T]]) -> list[T]:
-    """Return what `work` makes of the entries, in slices between which others are served."""
+    """Return the results of `work` for the entries, computed in slices with other requests in between."""
     if len(entries) <= _TURN:
         return list(work(entries))
     made: list[T] = []

@@ -1,4 +1,4 @@
-"""Reviews, which are answered and not stored: access, rules, tokens, the user."""
+"""Reviews, which are answered but not stored: access, rules, tokens, the user."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _info(spec: Json) -> RequestInfo:
 
 
 def _check(call: Call, obj: Json) -> None:
-    """Raises StatusError (422); upstream's names no kind."""
+    """Check a review; raises StatusError (422) without a kind, as upstream does."""
     spec, local = obj["spec"], call.resource.kind == "LocalSubjectAccessReview"
     errors = []
     resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
@@ -172,4 +172,4 @@ ROUTES: Final[Mapping[tuple[str, str], Callable[[Call], Awaitable[Response]]]] =
     (_AUTHENTICATION, "selfsubjectreviews"): self_subject_review,
     (_AUTHENTICATION, "tokenreviews"): token_review,
 }
-"""Reviews by group and plural: they are answered, not stored."""
+"""The reviews by group and plural: they are answered, not stored."""

@@ -29,7 +29,7 @@ from clusterwright.apiserver.verbs import (
 Verb = Callable[[Call], Awaitable[Response | Stream]]
 _MAXIMUM_BODY: Final = 3 * 1024 * 1024
 _SMALL_BODY: Final = 16 * 1024
-"""Bytes of a body that is not stored (options, a scale, a review): every user may send some of these."""
+"""The most bytes of a body that is not stored (options, a scale, a review): every user may send some of these."""
 _READS: Final = frozenset({"get", "list", "watch"})
 
 VERBS: Final[Mapping[str, Verb]] = {
@@ -59,7 +59,7 @@ CREATES: Final[Mapping[tuple[str, str], Callable[[Call], Awaitable[Response]]]] 
     ("", "bindings"): evictions.bind_named,
     ("certificates.k8s.io", "certificatesigningrequests"): signing.create,
 }
-"""Kinds whose creation does more than store an object, by group and plural."""
+"""Kinds whose creation has special code, by group and plural."""
 
 SUBRESOURCES: Final[Mapping[tuple[str, str, str], Verb]] = {
     ("", "namespaces", "finalize"): finalize,
@@ -73,7 +73,7 @@ SUBRESOURCES: Final[Mapping[tuple[str, str, str], Verb]] = {
 
 
 def check_route(request: Request, info: RequestInfo, resource: Resource) -> str:
-    """Check that there is such a method at this path; return the media type of a patch, else nothing. Raises StatusError.
+    """Check that the path has this method; return the media type of a patch, else nothing. Raises StatusError.
 
     A request for a missing route is refused before the form of the answer is negotiated.
     """

@@ -17,19 +17,19 @@ from clusterwright.apiserver.storage.store import Entry, object_key
 _encode = msgspec.json.Encoder().encode
 _decode_raw = msgspec.json.Decoder().decode
 MAXIMUM_OBJECT: Final = 1_572_864
-"""Bytes of a stored object, as in etcd. A request may be twice as long, because not all of it is stored."""
+"""The most bytes of a stored object, as in etcd. A request may be twice as long, because not all of it is stored."""
 
 
 @dataclass(slots=True)
 class Written:
-    """A valid object as it is stored and as it is answered: the same object if both have one version."""
+    """A valid object in its stored and its answered form: the same object if both have one version."""
 
     stored: Json
     answered: Json
 
     @property
     def converted(self) -> bool:
-        """Whether the request's version is not the stored one."""
+        """Whether the requested version differs from the stored one."""
         return self.stored is not self.answered
 
 
@@ -62,7 +62,7 @@ async def store_object(call: Call, written: Written, *, dry_run: bool = False) -
 
 
 def put(call: Call, written: Written) -> Entry:
-    """Write an object to the store; it takes effect at once."""
+    """Write an object to the store, effective immediately."""
     server, resource, stored = call.server, call.resource, written.stored
     meta = stored["metadata"]
     rv = server.store.coming_revision
@@ -79,7 +79,7 @@ def put(call: Call, written: Written) -> Entry:
 
 
 def is_unchanged(call: Call, entry: Entry, written: Written, old: Json) -> bool:
-    """Return whether a write changes neither what is stored nor the version that it is stored in."""
+    """Return whether a write changes neither the stored object nor its version."""
     if written.converted:
         return _is_same(written.stored, _decode_raw(entry.raw))
     return _is_same(written.stored, old) and (not call.resource.custom or _decode_raw(entry.raw)["apiVersion"] == call.storage_version)

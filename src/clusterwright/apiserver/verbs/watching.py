@@ -20,7 +20,7 @@ from clusterwright.apiserver.verbs.reads import check_options, revision_of, sele
 
 _encode = msgspec.json.Encoder().encode
 _BATCH = 500
-"""Objects that are converted together."""
+"""How many objects are converted together."""
 
 
 async def watch(call: Call) -> Response | Stream:
@@ -114,15 +114,15 @@ class _Relay:
         self._stream.on_close(self._stop)
 
     def begin(self, entry: Entry) -> None:
-        """Pass an existing object on, as `Watcher.begin`."""
+        """Pass on an existing object, as `Watcher.begin`."""
         self._wait(entry)
 
     def offer(self, event: Event) -> None:
-        """Pass a change on, as `Watcher.offer`."""
+        """Pass on a change, as `Watcher.offer`."""
         self._wait(event)
 
     def push(self, line: bytes) -> None:
-        """Pass a line on, as `Watcher.push`."""
+        """Pass on a line, as `Watcher.push`."""
         self._wait(line)
 
     def _wait(self, item: Entry | Event | bytes) -> None:
@@ -187,7 +187,7 @@ def _event(call: Call, kind: str, obj: Json) -> bytes:
 
 
 def _enveloped(call: Call, render: Callable[[Entry], bytes] | None) -> Callable[[Entry], bytes]:
-    """Return `render` with protobuf as its result."""
+    """Return `render` with a protobuf result."""
     shown = render or call.raw
     return lambda entry: protobuf.encode(msgspec.json.decode(shown(entry))) or b""
 

@@ -50,7 +50,7 @@ async def create(call: Call) -> Response:
 
 
 async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool = False) -> tuple[Json, bytes]:
-    """Store a new object that is decoded and defaulted; return it as answered. Raises StatusError."""
+    """Store a decoded and defaulted new object; return it as answered. Raises StatusError."""
     server, resource = call.server, call.resource
     meta = incoming.meta_of(obj)
     for field in _SYSTEM_FIELDS:
@@ -104,7 +104,7 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
 
 
 def _allocate(call: Call, obj: Json, old: Json | None, *, dry_run: bool) -> None:
-    """Fill in what only the server can choose. Raises StatusError."""
+    """Fill in the fields that only the server can choose. Raises StatusError."""
     allocator = call.server.allocators.get(call.table.name)
     if allocator is not None and not call.info.subresource and (errors := allocator.fill(obj, old, dry_run=dry_run)):
         raise _invalid(call.resource, obj, list(errors))
@@ -162,7 +162,7 @@ async def update(call: Call) -> Response:
 
 
 def other_uid(call: Call, key: str, name: str, uid: str, found: str) -> StatusError:
-    """Return the error (409) for an update with another uid than that of the stored object; `found` is empty if there is none."""
+    """Return the error (409) for an update with another UID than that of the stored object; `found` is empty if there is none."""
     text = (
         f"StorageError: invalid object, Code: 4, Key: /registry/{_registry_path(call.resource)}/{key}, ResourceVersion: 0, "
         f"AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
@@ -182,7 +182,7 @@ def _registry_path(resource: Resource) -> str:
 
 
 async def current_entry(call: Call, name: str) -> Entry:
-    """Return the stored object of that name, prepared to be loaded. Raises StatusError (404)."""
+    """Return the stored object of that name, prepared for loading. Raises StatusError (404)."""
     entry = stored_entry(call, name)
     if not call.is_plain:
         await call.prepare((entry,))
@@ -352,7 +352,7 @@ async def _validate(call: Call, operation: Any, obj: Json, old: Json | None, *, 
 
 
 def attributes_of(call: Call, operation: Any, obj: Json | None, old: Json | None, *, dry_run: bool) -> Attributes:
-    """Return the write as admission sees it."""
+    """Return the write in the form for admission."""
     return Attributes(
         operation=operation,
         resource=call.resource,

@@ -31,7 +31,7 @@ const frame = {
   announce,
   live: () => connected("live", "live"),
   lost: () => connected("connection lost, trying again", "lost"),
-  over: () => shut("The session is over, or there was none. Open the link that `clusterwright up` has printed last."),
+  over: () => shut("There is no session, or it has ended. Run `clusterwright web`, or open the link that `clusterwright up` printed last."),
 };
 
 function route() {

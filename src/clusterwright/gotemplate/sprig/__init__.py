@@ -1,8 +1,7 @@
-"""The function library that Cluster API's templates may call, as of sprig 3.3, without what asks the clock, the network or the environment.
+"""The function library that Cluster API's templates may call, as of sprig 3.3, without clock, network and environment.
 
-`FUNCTIONS` is to be given to `gotemplate.parse`. Functions check the types of their arguments as Go does: a number where a string is
-wanted is an error. What would give another value at each call (`genCA`, `randInt`, ...) is defined and refuses: a template that uses it
-would change in every pass.
+Pass `FUNCTIONS` to `gotemplate.parse`. Functions check the types of their arguments as Go does: a number instead of a string is an error.
+Functions with random results (`genCA`, `randInt`, ...) always fail: a template with them would change in every pass.
 """
 
 from __future__ import annotations

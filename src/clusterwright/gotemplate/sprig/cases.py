@@ -1,4 +1,4 @@
-"""Changing the case of names: words are told apart by capitals, digits, punctuation and connectors."""
+"""Change the case of names: words are separated by capitals, digits, punctuation and connectors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _run(text: str, start: int, kind: _Word) -> int:
 
 
 def _next(text: str, start: int) -> tuple[_Word, str, int]:
-    """Return the kind of the word at a position, the word, and where it ends. A capital belongs to the small letters behind it."""
+    """Return the kind of the word at a position, the word, and its end. A capital belongs to the lower-case letters after it."""
     if start == len(text):
         return _Word.NONE, "", start
     kind = _kind(text[start])
@@ -51,7 +51,7 @@ def _next(text: str, start: int) -> tuple[_Word, str, int]:
 
 
 def dashed(text: str, connector: str) -> str:
-    """Write `FirstName` as `first_name` or `first-name`. Digits stay with the letters around them where they can."""
+    """Return `FirstName` as `first_name` or `first-name`. Digits stay with adjacent letters if possible."""
     out: list[str] = []
 
     def write(kind: _Word, word: str) -> None:
@@ -101,7 +101,7 @@ def dashed(text: str, connector: str) -> str:
 
 
 def pascal(text: str) -> str:
-    """`http_server` as `HttpServer`; connectors at the ends, and all but one of several, stay."""
+    """Return `http_server` as `HttpServer`; connectors at the ends, and all but one of several, stay."""
     start = next((i for i, c in enumerate(text) if not _is_connector(c)), len(text))
     if start == len(text):
         return text

@@ -1,4 +1,4 @@
-"""Cryptographic functions whose answer is always the same. Those that are random, or slow on purpose, are known and fail."""
+"""Deterministic cryptographic functions. Random or deliberately slow ones are defined and fail."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Certificate(Opaque):
         return f"{{{self.cert} {self.key}}}"
 
     def member(self, name: str, arguments: tuple[Any, ...]) -> Any:
-        """`Cert` or `Key`."""
+        """Return the member `Cert` or `Key`."""
         found = {"Cert": self.cert, "Key": self.key}.get(name)
         return super().member(name, arguments) if found is None or arguments else found
 

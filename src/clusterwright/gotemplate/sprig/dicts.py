@@ -30,7 +30,7 @@ def _unset(target: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _merge(target: dict[str, Any], *sources: dict[str, Any], overwrite: bool) -> dict[str, Any]:
-    """Merge maps into each other. An empty value is filled, a full one replaced only on demand, and never by an empty one."""
+    """Merge maps. An empty value is filled; a non-empty one is replaced only on demand, and never by an empty one."""
     waiting = [(target, source) for source in reversed(sources)]
     while waiting:
         into, source = waiting.pop()

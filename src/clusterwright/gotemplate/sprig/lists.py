@@ -14,7 +14,7 @@ LIBRARY: Final = Library()
 
 
 def same(a: Any, b: Any) -> bool:
-    """Tell whether values are deeply equal in Go: values of different types never are."""
+    """Return whether values are deeply equal in Go: values of different types never are."""
     waiting = [(a, b)]
     while waiting:
         a, b = waiting.pop()
@@ -34,7 +34,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def _key(value: Any) -> Hashable:
-    """Return what two values have in common exactly if `same` says that they are equal."""
+    """Return a key that is equal for two values exactly if `same` returns True."""
     if isinstance(value, dict):
         return type(value), frozenset((k, _key(v)) for k, v in value.items())
     if isinstance(value, list):
@@ -89,7 +89,7 @@ def _sorted(value: Any) -> Strings:
 
 
 def _with_must(names: str, parameters: str, function: Any, *, weight: int = 1, deep: bool = False) -> None:
-    """Define functions twice: the second name says that it returns its error, which a template cannot tell."""
+    """Define functions twice: the second name returns its error, which makes no difference in templates."""
     both = " ".join(f"{n} must{n[0].upper()}{n[1:]}" for n in names.split())
     LIBRARY.define(both, parameters, function, weight=weight, deep=deep)
 

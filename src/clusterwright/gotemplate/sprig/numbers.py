@@ -1,4 +1,4 @@
-"""Functions on numbers: whatever they are given is made a number, and what cannot be one is 0."""
+"""Functions on numbers: every argument is converted to a number; unconvertible ones become 0."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from clusterwright.gotemplate.values import Int
 LIBRARY: Final = Library()
 _define = LIBRARY.define
 _MOST: Final = 100_000
-"""Elements of a sequence; Go has no bound."""
+"""The most elements of a sequence; Go has no limit."""
 _PER_STEP: Final = 10
-"""Elements of a sequence that one step makes."""
+"""How many elements of a sequence one step creates."""
 
 
 def _wrapped(value: int) -> int:
-    """Return a number as int64, which overflows silently."""
+    """Return a number as int64, with silent overflow."""
     return (value + 2**63) % 2**64 - 2**63
 
 
@@ -38,7 +38,7 @@ def to_int(value: Any) -> int:
 
 
 def _parsed(text: str) -> int:
-    """Return a text as Go parses an integer of any base; zeros behind a point are forgiven."""
+    """Return a text parsed as Go parses an integer of any base; zeros after a point are ignored."""
     whole, point, fraction = text.partition(".")
     digits = whole if point and set(fraction) <= {"0"} else text
     sign, number = (digits[0], digits[1:]) if digits[:1] in ("+", "-") and len(digits) > 1 else ("", digits)
@@ -79,7 +79,7 @@ def _remainder(a: int, b: int) -> int:
 
 
 def _decimally(operate: Callable[[Decimal, Decimal], Decimal], first: Any, *rest: Any) -> float:
-    """Decimal arithmetic on what the floats print as, with 16 digits behind the point of a quotient."""
+    """Return the result of decimal arithmetic on the printed floats, with 16 digits after the point of a quotient."""
     with localcontext() as context:
         context.prec = 60
         context.rounding = ROUND_HALF_UP

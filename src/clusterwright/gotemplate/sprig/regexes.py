@@ -1,4 +1,4 @@
-"""Functions on regular expressions, which are Go's."""
+"""Functions on regular expressions, with Go's syntax."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ LIBRARY: Final = Library()
 _define = LIBRARY.define
 _PER_MATCH: Final = 2
 _COUNT: Final = re.compile(r"[{,]([0-9]{1,4})\}")
-"""How often something is repeated in a pattern; the program of the pattern grows with it."""
+"""The repetition of a part of a pattern; the size of the compiled pattern grows with it."""
 _CLASS: Final = re.compile(r"\\[pP]")
 _PER_CLASS: Final = 30
-"""Steps of compiling a class of Unicode."""
+"""The cost of compiling a Unicode class, in steps."""
 _PER_STEP: Final = 32
-"""Characters that one step searches with a program of few states."""
+"""How many characters one step searches with a small pattern."""
 _SMALL: Final = 32
-"""States of such a program."""
+"""The number of states of a small pattern."""
 _REFERENCE: Final = re.compile(r"\$(?:\$|\{(?P<braced>[A-Za-z0-9_]*)\}|(?P<plain>[A-Za-z0-9_]+))")
 
 
 def _compiled(charge: Charge, pattern: str, text: str) -> Pattern:
-    """Compile a pattern, and charge for that and for the search; raises BadPattern."""
+    """Return a compiled pattern, and charge for compiling and searching; raises BadPattern."""
     classes, repeated = len(_CLASS.findall(pattern)), min(1000, prod(map(int, _COUNT.findall(pattern))))
     charge(len(pattern) // 2 + _PER_CLASS * classes + repeated * (10 if classes else 1))
     compiled = compile_go(pattern)
@@ -37,7 +37,7 @@ def _compiled(charge: Charge, pattern: str, text: str) -> Pattern:
 
 
 def _matches(charge: Charge, pattern: str, text: str) -> Iterator[Match]:
-    """Find matches as Go does: an empty match directly behind another match does not count."""
+    """Yield matches as Go does: an empty match directly after another match does not count."""
     end = -1
     for match in _compiled(charge, pattern, text).finditer(text):
         charge(_PER_MATCH)
@@ -47,7 +47,7 @@ def _matches(charge: Charge, pattern: str, text: str) -> Iterator[Match]:
 
 
 def _expanded(charge: Charge, match: Match, template: str) -> str:
-    """Return a replacement with its `$1` and `${name}` filled in; a group that there is not is nothing."""
+    """Return a replacement with its `$1` and `${name}` filled in; a missing group is empty."""
 
     def group(reference: re.Match[str]) -> str:
         if reference[0] == "$$":

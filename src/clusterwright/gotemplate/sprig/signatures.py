@@ -1,4 +1,4 @@
-"""How functions of the library are declared: their names, and the Go types of their parameters."""
+"""Declare functions of the library: their names, and the Go types of their parameters."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ class Library:
     ) -> None:
         """Define a function under each of the names. Parameters are types; the last may end in `...`.
 
-        A call costs `steps`, and more for the size of its arguments and its result, which counts `weight` times. `deep` functions look
-        at everything in their arguments. `metered` ones charge by themselves: what charges is their first argument.
+        A call costs `steps`, and more for the size of its arguments and its result, which counts `weight` times. `deep` functions read
+        everything in their arguments. `metered` ones charge by themselves: their first argument is the charge function.
         """
         wanted = parameters.split()
         rest = _CHECKS[wanted.pop().removesuffix("...")] if parameters.endswith("...") else None

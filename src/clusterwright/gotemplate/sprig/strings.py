@@ -23,7 +23,7 @@ _define = LIBRARY.define
 
 
 def text_of(value: Any) -> str:
-    """Return a value as a text: as it is, or as it prints."""
+    """Return a value as a text: unchanged, or as it prints."""
     if isinstance(value, str):
         return value
     return str(value) if isinstance(value, Opaque) else sprint([value])
@@ -124,13 +124,13 @@ def _repeat(count: int, text: str) -> str:
 
 
 def check_length(length: int) -> None:
-    """Raises ValueError for a text that becomes longer than any may: before it is made."""
+    """Raise ValueError for a result longer than the limit, before creating it."""
     if length > MAX_TEXT:
         raise ValueError("the text becomes too long")
 
 
 def replaced(old: str, new: str, text: str) -> str:
-    """Go's strings.ReplaceAll."""
+    """Return Go's strings.ReplaceAll."""
     check_length(len(text) + (text.count(old) if old else len(text) + 1) * (len(new) - len(old)))
     return text.replace(old, new)
 
@@ -142,7 +142,7 @@ def _joined(separator: str, value: Any) -> str:
 
 
 def _shuffled(text: str) -> str:
-    """In an order that is the text's own, and always the same."""
+    """Return the characters in an order that depends only on the text."""
     seed = hashlib.sha256(f"{text}/".encode(errors="replace"))
 
     def place(character: str) -> bytes:
@@ -154,7 +154,7 @@ def _shuffled(text: str) -> str:
 
 
 def split(text: str, separator: str, count: int = -1) -> list[str]:
-    """Go's strings.SplitN."""
+    """Return Go's strings.SplitN."""
     if count == 0:
         return []
     if separator:
@@ -172,7 +172,7 @@ def _title(text: str) -> str:
 
 
 def _decoded(decode: Callable[[bytes], bytes], encoded: str) -> str:
-    """Return what was encoded; of what is not, the error is the text."""
+    """Return the decoded value; for invalid input, the error is the result."""
     try:
         return from_bytes(decode(to_bytes(encoded)))
     except ValueError as e:

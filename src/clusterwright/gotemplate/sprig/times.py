@@ -1,4 +1,4 @@
-"""Functions on times and durations. What depends on the present is not there; local time is UTC."""
+"""Functions on times and durations. Functions of the present are missing; local time is UTC."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TOKENS: Final = re.compile("|".join(re.escape(t) for t in sorted(_LAYOUT, key=l
 _YEARS: Final = frozenset({"2006", "06"})
 _ROUNDED: Final = (("y", 365 * 86400), ("mo", 30 * 86400), ("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 _LONGEST: Final = 512
-"""Characters of a layout and a time together: every new layout is compiled."""
+"""The longest layout and time together, in characters: every new layout is compiled."""
 _ZERO: Final = datetime(1, 1, 1, tzinfo=UTC)
 
 
@@ -38,7 +38,7 @@ class Time(Opaque):
 
 
 def _nanoseconds(text: str) -> int:
-    """Return a duration as Go writes it; raises ValueError."""
+    """Return a duration parsed as in Go; raises ValueError."""
     found = parse_duration(text)
     if found is None:
         raise ValueError(f'time: invalid duration "{text}"')

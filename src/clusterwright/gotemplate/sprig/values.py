@@ -68,7 +68,7 @@ def _write(value: Any, out: list[str], indent: str | None, escaped: bool, depth:
 
 
 def to_json(value: Any, *, indent: str | None = None, escaped: bool = True) -> str:
-    """Return a value as Go's encoder writes it."""
+    """Return a value in the format of Go's JSON encoder."""
     out: list[str] = []
     _write(value, out, indent, escaped)
     return "".join(bounded(out))
@@ -85,7 +85,7 @@ def _leniently(write: Any, otherwise: Any) -> Any:
 
 
 def from_json(text: str) -> Any:
-    """Return what a JSON text says; all its numbers are floats. Raises ValueError."""
+    """Return the value of a JSON text; all its numbers are floats. Raises ValueError."""
     return json.loads(text, parse_int=float, parse_constant=_refuse)
 
 

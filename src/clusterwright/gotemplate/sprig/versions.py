@@ -22,11 +22,11 @@ _VALID: Final = re.compile(rf"\s*(?:{_OPERATORS})\s*{_PLAIN}\s*(?:(?:\s+|,\s*)(?
 _RANGE: Final = re.compile(rf"\s*({_PLAIN})\s+-\s+({_PLAIN})\s*")
 _ANY: Final = ("x", "X", "*")
 _LONGEST: Final = 256
-"""Characters of a constraint: these patterns look for more than one way through a text."""
+"""The longest constraint, in characters: these patterns backtrack."""
 
 
 def _prerelease_key(pre: str) -> tuple[Any, ...]:
-    """Sorts pre-releases: numbers before words, and any of them before none."""
+    """Return a sort key of pre-releases: numbers before words, and any of them before none."""
     if not pre:
         return (1,)
     return (0, tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in pre.split(".")))
@@ -34,7 +34,7 @@ def _prerelease_key(pre: str) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Version(Opaque):
-    """A semantic version, with the members that templates may ask for."""
+    """A semantic version, with the members for templates."""
 
     major: int
     minor: int
@@ -52,11 +52,11 @@ class Version(Opaque):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """Sorts versions; metadata do not count."""
+        """Return a sort key of versions; metadata do not count."""
         return (self.major, self.minor, self.patch, _prerelease_key(self.pre))
 
     def member(self, name: str, arguments: tuple[Any, ...]) -> Any:
-        """Return a method of the version, called."""
+        """Return the result of a method of the version."""
         plain = {
             "Major": self.major,
             "Minor": self.minor,
@@ -84,7 +84,7 @@ _COMPARISONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 
 
 def version(text: str) -> Version:
-    """Return the version that a text means; a leading `v`, and a missing minor or patch, are tolerated. Raises ValueError."""
+    """Return the version in a text; a leading `v`, and a missing minor or patch, are tolerated. Raises ValueError."""
     match = _VERSION.fullmatch(text)
     if match is None:
         raise ValueError("invalid semantic version")
@@ -104,7 +104,7 @@ class _Constraint:
 
     @property
     def is_open(self) -> bool:
-        """Whether a part of the version is left open."""
+        """Whether a part of the version is open."""
         return self.any_major or self.any_minor or self.any_patch
 
 
@@ -196,7 +196,7 @@ _CHECKS: Final[Mapping[str, Callable[[Version, _Constraint], bool]]] = {
 
 
 def satisfies(constraint: str, text: str) -> bool:
-    """Whether a version is within a constraint. Pre-releases are only where a part of the constraint names one. Raises ValueError."""
+    """Return whether a version meets a constraint. A pre-release does only if the constraint has one. Raises ValueError."""
     if len(constraint) > _LONGEST:
         raise ValueError("improper constraint: it is too long")
     alternatives = []

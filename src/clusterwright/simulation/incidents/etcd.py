@@ -11,12 +11,12 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import CONTROL_PLANE_LABEL
 from clusterwright.api.wire import Request
 from clusterwright.apiserver.storage.store import Event, Table
-from clusterwright.inmemory import etcd, faults
+from clusterwright.inmemory import etcd, faults, objects
 from clusterwright.simulation import samples
 from clusterwright.simulation.incidents.adversary import Fate
 from clusterwright.simulation.incidents.incident import Incident
-from clusterwright.simulation.incidents.scene import HOUR, Scene
-from clusterwright.simulation.incidents.stages import NEW, ONE, THREE
+from clusterwright.simulation.incidents.scene import Scene
+from clusterwright.simulation.incidents.stages import NEW, OLD, ONE, THREE
 from clusterwright.simulation.plane import NAMESPACE
 
 
@@ -57,7 +57,7 @@ async def _dead_leader(scene: Scene) -> None:
     scene.cut_off(victim)
     await scene.p.annotate(DevMachine, victim, {faults.FAULT: faults.KUBELET_STOPS})
     scene.did(f"The kubelet of {victim}, whose etcd member leads, stops: nobody can reach the member from outside, and it goes on leading.")
-    await scene.until_machines(3, without=[victim], within=2 * HOUR)
+    await scene.until_machines(3, without=[victim])
     names = sorted(m.name for m in scene.p.workload("c").members())
     scene.must(victim not in names and len(names) == 3, f"the members of etcd are {', '.join(names)}")
 
@@ -87,7 +87,7 @@ async def _deleted_by_hand(scene: Scene) -> None:
             removed.append(victim)
 
     scene.p.workload("c").server.store.listeners.append(hear)
-    await scene.p.until_gone(DevMachine, victim, within=600)
+    await scene.until(lambda: scene.is_gone(DevMachine, victim), f"the host of {victim} is gone", step=0.25)
     scene.must(bool(removed), f"the member of {victim} was never removed from etcd")
     await scene.until_machines(3, without=[victim])
 
@@ -108,7 +108,32 @@ async def _learner_is_no_voter(scene: Scene) -> None:
     await scene.until_machines(1, version=NEW)
 
 
+async def _left_behind(scene: Scene) -> None:
+    simulated = scene.p.workload("c")
+    annotations = {**etcd.new_member(simulated.members(), scene.random, scene.world.clock.now()), etcd.UNNAMED: ""}
+    simulated.ensure(objects.static_pod("etcd", "gone", version=OLD, now=scene.world.clock.now(), annotations=annotations))
+    scene.did("A machine was replaced before its etcd started; its learner, which has no name, is still a member.")
+    await scene.p.annotate(KubeadmControlPlane, "c", {"example.com/poke": "1"})
+
+    async def is_removed() -> bool:
+        return len(simulated.members()) == 1
+
+    await scene.until(is_removed, "the learner is removed")
+    await scene.until_says(KubeadmControlPlane, "c", "EtcdClusterHealthy", "True")
+
+
 ETCD: Final = (
+    Incident(
+        number=13667,
+        also=("#13221",),
+        title="A learner outlives the machine that never started it",
+        there="A new control plane machine was replaced before its etcd had started; the learner that kubeadm had announced stayed, and "
+        "etcd takes no second one.",
+        here="A learner of no Machine is removed, once all Machines have their Nodes.",
+        adversary="a machine that goes between the announcement of its member and the start of etcd",
+        stage=ONE,
+        play=_left_behind,
+    ),
     Incident(
         number=14197,
         also=("#14199",),

@@ -38,6 +38,7 @@ class NotPlayed:
 
     project: str = CAPI
     number: int
+    also: tuple[str, ...] = ()
     title: str
     reason: str
 

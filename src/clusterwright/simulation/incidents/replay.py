@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -31,7 +32,6 @@ class Replay:
     moments: tuple[Moment, ...]
     virtual_seconds: float
     requests: int
-    digest: str
 
 
 @asynccontextmanager
@@ -41,6 +41,7 @@ async def begun(stage: Stage, seed: int) -> AsyncIterator[Scene]:
     extension = stage.extension() if stage.extension is not None else None
     scene = Scene(world, features=stage.features, extension=extension)
     try:
+        await asyncio.sleep(0)  # the controllers begin
         if extension is not None:
             await scene.p.apply(extension.objects())
         await stage.build(scene)
@@ -79,7 +80,6 @@ async def _replay(incident: Incident, seed: int) -> Replay:
             moments=tuple(_moments(scene)),
             virtual_seconds=scene.world.clock.monotonic(),
             requests=scene.world.trace.requests,
-            digest=scene.world.trace.digest,
         )
 
 
@@ -99,4 +99,4 @@ def _moments(scene: Scene) -> list[Moment]:
                 told[moment.at, moment.object, moment.sort, moment.about, *what] = moment
     events = {w.name: w.json for w in scene.history if w.table == "events"}
     decisions = scene.manager.traces.history() if scene.manager is not None else ()
-    return sorted([*told.values(), *timeline((), events.values(), decisions)])
+    return sorted([*told.values(), *timeline((), events.values(), decisions)], key=lambda moment: moment.at)

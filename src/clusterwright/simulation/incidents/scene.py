@@ -14,13 +14,14 @@ from clusterwright import app
 from clusterwright.api.core import Machine
 from clusterwright.api.infrastructure import DevMachine
 from clusterwright.api.kubernetes import Node
-from clusterwright.api.meta import Json, ObjectKey
+from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.api.wellknown import CONTROL_PLANE_LABEL
 from clusterwright.api.wire import Duplex, Transport
-from clusterwright.apiserver.storage.store import Event, Table
+from clusterwright.apiserver.storage.store import Event, Table, object_key
 from clusterwright.conditions import get, is_true
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.inmemory.cloud import Cloud
+from clusterwright.kubeadm.certificates import KeyPair
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.keys import FixedKeySource
 from clusterwright.runtime.manager import Manager
@@ -28,6 +29,7 @@ from clusterwright.runtimesdk.client import Post
 from clusterwright.simulation.incidents.adversary import Adversary, Between
 from clusterwright.simulation.plane import NAMESPACE, Plane, management_server
 from clusterwright.simulation.world import Violation, World
+from clusterwright.streams.pipe import duplex_pair
 
 HOUR: Final = 3600.0
 
@@ -57,6 +59,11 @@ class Written:
         """Return the object as it was then."""
         decoded: Json = msgspec.json.decode(self.raw)
         return decoded
+
+
+def _parts(obj: Json) -> tuple[str, str, str]:
+    gvk = GroupVersionKind.of(obj["apiVersion"], obj["kind"])
+    return gvk.group, gvk.version, gvk.kind
 
 
 class Scene:
@@ -132,6 +139,39 @@ class Scene:
 
         simulated.dial = refusing  # type: ignore[method-assign]
 
+    def hang(self, node: str, cluster: str = "c") -> None:
+        """Let tunnels to the Pods of a node open, and never answer, from now on."""
+        simulated = self.p.workload(cluster)
+        dial = simulated.dial
+
+        async def hanging(namespace: str, pod: str, port: int) -> Duplex:
+            return duplex_pair()[0] if pod.endswith(node) else await dial(namespace, pod, port)
+
+        simulated.dial = hanging  # type: ignore[method-assign]
+
+    def pretend_etcd(self, machine: str, authority: KeyPair, cluster: str = "c") -> None:
+        """Let a program with a certificate of another authority answer in place of a member, and end what is open to it."""
+        simulated = self.p.workload(cluster)
+        rightly = simulated.etcd_on
+
+        def pretending(name: str) -> tuple[KeyPair, bytes] | None:
+            held = rightly(name)
+            return held if held is None or name != machine else (authority, held[1])
+
+        simulated.etcd_on = pretending  # type: ignore[method-assign,assignment]
+
+    def store_as_before(self, obj: Json) -> None:
+        """Put an object into the store as an older version of us may have, without any check of today."""
+        server = self.world.server
+        resource = server.registry.by_kind(*_parts(obj))
+        assert resource is not None
+        key = object_key(obj["metadata"]["namespace"], obj["metadata"]["name"])
+        server.ensure([{**obj, "spec": {}}])
+        table = server.store.table(resource.storage_key)
+        entry = table.objects[key]
+        server.put_system(table, entry, {**msgspec.json.decode(entry.raw), "spec": obj["spec"]})
+        server.drain()
+
     def crash(self) -> None:
         """End the controllers at once; they come back within seconds."""
         self.did("The controllers crash.")
@@ -169,6 +209,13 @@ class Scene:
         await self.until(holds, "another machine is made", step=0.1)
         return found[0]
 
+    async def is_gone(self, kind: Any, name: str) -> bool:
+        """Return whether the first object of this name is gone; another may have its name."""
+        found = await self.client.find(kind, ObjectKey(NAMESPACE, name))
+        table = f"{kind.__name__.lower()}s"
+        first = next(w.json["metadata"]["uid"] for w in self.history if w.table == table and w.name == name)
+        return found is None or found.metadata.uid != first
+
     async def has_node(self, name: str, cluster: str = "c") -> bool:
         """Return whether a machine has its Node."""
         return await self.p.workload(cluster).client.find(Node, ObjectKey("", name)) is not None
@@ -196,14 +243,18 @@ class Scene:
     async def until_machines(
         self, count: int, *, leaders: bool | None = None, version: str = "", without: Collection[str] = (), within: float = 900.0
     ) -> None:
-        """Wait until there are so many Machines, all ready, of a version, and no other is on its way out."""
+        """Wait until there are so many Machines, all ready, of a version, and no other is on its way out.
+
+        `without` names Machines that must be gone; another may have taken the name.
+        """
+        gone = {next(w.json["metadata"]["uid"] for w in self.history if w.table == "machines" and w.name == name) for name in without}
 
         async def holds() -> bool:
             everybody = await self.client.list(Machine)
             found = [m for m in everybody if leaders is None or (CONTROL_PLANE_LABEL in m.metadata.labels) == leaders]
             return len(found) == count and all(
                 m.metadata.deletion_timestamp is None
-                and m.metadata.name not in without
+                and m.metadata.uid not in gone
                 and is_true(m.status.conditions, "Ready")
                 and is_true(m.status.conditions, "Available")
                 and version in ("", m.spec.version)

@@ -1,4 +1,4 @@
-"""Patches of a ClusterClass: which templates they select, what values they give, and what the desired objects are afterwards."""
+"""Patches of a ClusterClass: the templates that they select, the values, and the patched objects."""
 
 from clusterwright.topology.patches.engine import PatchError, apply_patches
 from clusterwright.topology.patches.variables import PatchVariables, patch_variables

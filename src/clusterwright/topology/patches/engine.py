@@ -1,4 +1,4 @@
-"""Applying the patches of a class, in order, and taking the result over into the desired objects."""
+"""Apply the patches of a class, in order, and copy the result into the desired objects."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from clusterwright.topology.paths import has
 INLINE: Final = "inline"
 _encode = msgspec.json.Encoder(order="sorted").encode
 MOST_STEPS: Final = 1_000_000
-"""The highest cost of all patches of one Cluster in one pass: one to two seconds of CPU time, in turns."""
+"""The highest cost of all patches of one Cluster in one pass: one to two seconds of CPU time, in slices."""
 STEPS_PER_TURN: Final = 4_000
 _BYTES_PER_STEP: Final = 128
-"""Bytes of a template that one step copies when it is patched."""
+"""The bytes of a template that one step copies."""
 
 
 class PatchError(Exception):
-    """The patches cannot be applied. `patch` is the name of the one at fault, if it is one."""
+    """The patches cannot be applied. `patch` is the name of the failing patch, if it is one."""
 
     def __init__(self, text: str, patch: str = "") -> None:
         super().__init__(text)
@@ -41,9 +41,9 @@ class PatchError(Exception):
 
 
 def apply_patches(cluster: Json, blueprint: Blueprint, desired: Desired, *, runtime_sdk: bool) -> Asking[Desired]:
-    """Yield the desired state after all patches of the class; asks external ones. Raises PatchError.
+    """Yield the desired state after all patches of the class; call external ones. Raises PatchError.
 
-    `cluster` has the variables, `desired` is changed in place and returned. Without patches nothing is asked.
+    `cluster` has the variables, `desired` is changed in place and returned. Without patches nothing is called.
     """
     patches = (blueprint.cluster_class.get("spec") or {}).get("patches") or ()
     if not patches:
@@ -71,14 +71,14 @@ def apply_patches(cluster: Json, blueprint: Blueprint, desired: Desired, *, runt
 
 
 class Spending(Budget):
-    """The budget of all patches of one Cluster, in steps of templates; it also decides when other work has its turn."""
+    """The budget of all patches of one Cluster, in steps of templates; it also decides when other tasks run."""
 
     def __init__(self) -> None:
         super().__init__(MOST_STEPS)
         self._turn = MOST_STEPS - STEPS_PER_TURN
 
     def rest(self) -> Asking[None]:
-        """Let others have their turn, if much was spent since the last one."""
+        """Let other tasks run, if much was spent since the last time."""
         if self.left < self._turn:
             self._turn = self.left - STEPS_PER_TURN
             yield Turn()
@@ -89,9 +89,9 @@ _MOST_ALONE: Final = 8192
 
 
 def _patched_alone(cluster: Json, blueprint: Blueprint, desired: Desired, patches: Sequence[Json], items: Sequence[Item]) -> Asking[bool]:
-    """Apply inline patches item by item, remembering what became of the same template, patches and variables before.
+    """Apply inline patches item by item, with cached results for the same template, patches and variables.
 
-    Returns False, and changes nothing, if one of them fails: then all are asked, for the error tells of all items.
+    Return False, and change nothing, if one of them fails: then all are applied together, because the error covers all items.
     """
     spending = Spending()
     variables = patch_variables(cluster, blueprint.cluster_class, desired, INLINE)
@@ -155,11 +155,11 @@ def _apply(
 
 
 _Made = tuple[Item, str, Any]
-"""A patch for an item: of which type, and its content."""
+"""A patch for an item: its type, and its content."""
 
 
 def _generated(patch: Json, items: Sequence[Item], variables: PatchVariables, spending: Spending) -> Asking[list[_Made]]:
-    """Return what an inline patch makes of its definitions; raises PatchError with all that is wrong."""
+    """Return the results of an inline patch's definitions; raises PatchError with all errors."""
     made: list[_Made] = []
     errors: dict[str, None] = {}
     for item in items:
@@ -260,7 +260,7 @@ def _patchable_parts(patched: Json, template: Json) -> Json:
 
 
 def _validate(cluster: Json, blueprint: Blueprint, desired: Desired, patch: Json, items: Sequence[Item]) -> Asking[None]:
-    """Ask a patch's extension whether the result is right. It sees the variables that are defined for this patch."""
+    """Let a patch's extension validate the result. It receives the variables that are defined for this patch."""
     external = patch.get("external") or {}
     handler = external.get("validateTopologyExtension")
     if not handler:

@@ -1,4 +1,4 @@
-"""The templates that patches apply to: one item each, with its holder, and which selectors match it."""
+"""The templates that patches apply to: one item each, with its holder, and the matching selectors."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _BECOME_OBJECTS: Final = frozenset({"infrastructureCluster", "controlPlane", "ma
 
 
 class UnknownClass(Exception):
-    """A worker names a class whose templates nobody has read."""
+    """A worker names a class whose templates were not read."""
 
 
 @dataclass(slots=True)
 class Item:
-    """A template of the class on its way through the patches. `template` is replaced by each patch, never changed."""
+    """A template of the class during patching. Each patch replaces `template` and never changes it."""
 
     uid: str
     role: Role
@@ -46,7 +46,7 @@ class Item:
         return bool(self.holder["fieldPath"] == _BOOTSTRAP)
 
     def own_variables(self, variables: PatchVariables) -> Values:
-        """Return the variables that only this item sees."""
+        """Return the variables for this item only."""
         match self.role:
             case "infrastructureCluster":
                 return {}
@@ -136,7 +136,7 @@ def _prepared(place: _Place) -> Json:
 
 
 def matches(selector: Json, item: Item) -> bool:
-    """Return whether a selector of an inline patch means the item."""
+    """Return whether a selector of an inline patch matches the item."""
     if selector.get("apiVersion") != item.template.get("apiVersion") or selector.get("kind") != item.template.get("kind"):
         return False
     wanted = selector.get("matchResources") or {}
@@ -152,7 +152,7 @@ def matches(selector: Json, item: Item) -> bool:
 
 
 def _is_named(wanted: Json | None, name: str) -> bool:
-    """A name may begin or end in a `*`; one elsewhere matches nothing."""
+    """Return whether a name matches; the pattern may begin or end in a `*`, but not contain one elsewhere."""
     for pattern in (wanted or {}).get("names") or ():
         if pattern in ("*", name):
             return True

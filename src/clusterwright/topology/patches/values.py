@@ -1,4 +1,4 @@
-"""The values of inline patches: given as they are, taken from variables, or rendered from templates."""
+"""The values of inline patches: literal, from variables, or rendered from templates."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from clusterwright.gotemplate.sprig import FUNCTIONS
 _SEGMENT: Final = re.compile(r"(?P<name>[^\[\]]*)(?:\[(?P<index>[^\[\]]*)\])?")
 
 _COPIED: Final = 8
-"""Values that are copied for the price of one step of a template."""
+"""How many copied values cost as much as one step of a template."""
 _READ: Final = 16
-"""Characters of YAML that are read for the price of one step."""
+"""How many characters of YAML cost as much as one step."""
 _NODES: Final = 20_000
-"""Values that the text of a template may stand for."""
+"""The most values in the YAML of a template."""
 
 
 class BadValue(ValueError):
-    """A value cannot be given. The text says why."""
+    """A value cannot be computed. The text says why."""
 
 
 def value_of(patch: Json, variables: Json, budget: Budget | None = None) -> Any:
@@ -50,7 +50,7 @@ def value_of(patch: Json, variables: Json, budget: Budget | None = None) -> Any:
 
 
 def is_enabled(condition: str, variables: Json, budget: Budget | None = None) -> bool:
-    """Return whether a patch is to be applied: its `enabledIf` gives true; raises BadValue."""
+    """Return whether to apply a patch: its `enabledIf` is true; raises BadValue."""
     if not condition:
         return True
     try:
@@ -60,7 +60,7 @@ def is_enabled(condition: str, variables: Json, budget: Budget | None = None) ->
 
 
 def rendered(template: str, variables: Json, budget: Budget | None = None) -> Any:
-    """Return what the text of a Go template says as YAML; raises BadValue. The budget also pays for copying and reading."""
+    """Return the YAML value of a rendered Go template; raises BadValue. The budget also pays for copying and reading."""
     budget = budget or Budget(MAX_STEPS)
     try:
         parsed = _parsed(template)
@@ -84,7 +84,7 @@ def _parsed(template: str) -> gotemplate.Template:
 
 
 def _doubles(value: Any) -> Any:
-    """Return a copy, for templates may change what they are given, in which every number is a float."""
+    """Return a copy, because templates may change their input, in which every number is a float."""
     if isinstance(value, dict):
         return {k: _doubles(v) for k, v in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The variables that patches see: those of the Cluster that are defined for the patch, and the builtin ones."""
+"""The variables of patches: those of the Cluster that are defined for the patch, and the builtin ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class PatchVariables:
-    """Variables by name, in their order: for all items, and those that come on top for some."""
+    """Variables by name, in their order: for all items, and additional ones for some items."""
 
     everywhere: Values
     control_plane: Values
@@ -30,7 +30,7 @@ class PatchVariables:
 
 
 def merged(everywhere: Values, item: Values) -> Json:
-    """Return what a template of one item sees: the item's variables win, `builtin` is put together."""
+    """Return the variables for a template of one item: the item's override, `builtin` is merged."""
     out = {**everywhere, **item}
     if BUILTIN in everywhere and BUILTIN in item:
         out[BUILTIN] = {**everywhere[BUILTIN], **item[BUILTIN]}
@@ -38,7 +38,10 @@ def merged(everywhere: Values, item: Values) -> Json:
 
 
 def patch_variables(cluster: Json, cluster_class: Json, desired: Desired, source: str) -> PatchVariables:
-    """Return the variables for a patch. `source` is `inline`, or the name of an external patch: what is not defined by it is not seen."""
+    """Return the variables for a patch.
+
+    `source` is `inline`, or the name of an external patch: only variables that it defines are included.
+    """
     defined = (cluster_class.get("status") or {}).get("variables") or ()
     visible = {v["name"] for v in defined if any(d.get("from") == source for d in v.get("definitions") or ())} - {BUILTIN}
     topology = cluster["spec"]["topology"]

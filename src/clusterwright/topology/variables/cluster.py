@@ -14,17 +14,17 @@ _TOPOLOGY = "spec.topology"
 
 
 def default_and_validate(topology: Json, old: Json | None, definitions: Sequence[Json]) -> tuple[Json, list[FieldError]]:
-    """Return a topology with its defaults, and everything wrong with its variables.
+    """Return a topology with its defaults, and all errors of its variables.
 
-    `old` is the topology that is replaced, or None; `definitions` are `status.variables` of the class. What cannot be defaulted stays,
-    and what both stages find is said by both.
+    `old` is the topology that is replaced, or None; `definitions` are `status.variables` of the class. Values that cannot be defaulted
+    stay, and errors found by both stages appear twice.
     """
     defaulted, errors = default_topology(topology, definitions)
     return defaulted, [*errors, *validate_topology(defaulted, old, definitions)]
 
 
 def default_topology(topology: Json, definitions: Sequence[Json]) -> tuple[Json, list[FieldError]]:
-    """Return a topology with the defaults of its variables, and what kept lists from being defaulted."""
+    """Return a topology with the defaults of its variables, and the errors that prevented defaults."""
     out = copy_json(topology)
     errors: list[FieldError] = []
     for field, holder, key, create in _lists(out):
@@ -39,7 +39,7 @@ def default_topology(topology: Json, definitions: Sequence[Json]) -> tuple[Json,
 
 
 def validate_topology(topology: Json, old: Json | None, definitions: Sequence[Json]) -> list[FieldError]:
-    """Everything wrong with the variables of a topology."""
+    """Return all errors of a topology's variables."""
     before = {field: holder.get(key) or [] for field, holder, key, _ in _lists(old or {})}
     errors: list[FieldError] = []
     for field, holder, key, create in _lists(topology):
@@ -50,7 +50,7 @@ def validate_topology(topology: Json, old: Json | None, definitions: Sequence[Js
 def _lists(topology: Json) -> Iterator[tuple[str, Json, str, bool]]:
     """Yield each list of values: its path, the object that has it, its key there, and whether it is the cluster-wide one.
 
-    Overrides only where there are some.
+    Overrides appear only if they exist.
     """
     yield f"{_TOPOLOGY}.variables", topology, "variables", True
     for path, entry in _overriding(topology):

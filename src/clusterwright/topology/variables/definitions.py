@@ -28,7 +28,7 @@ _MESSAGE_MAXIMUM: Final = 2048
 
 
 def validate_definitions(variables: Sequence[Json], field: str) -> list[FieldError]:
-    """Everything wrong with the variables of a ClusterClass, or with those that an extension reported."""
+    """Return all errors of the variables of a ClusterClass, or of those that an extension reported."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     for variable in variables:
@@ -72,7 +72,7 @@ def _schema_metadata(props: Mapping[str, Any], field: str) -> Iterator[FieldErro
 
 
 def _schema(source: Json, field: str) -> list[FieldError]:
-    """Structure, then defaults, then the rest: the first stage that finds something is the answer."""
+    """Return the errors of the structure, else of the defaults, else of the rest: the first stage with errors counts."""
     found = list(invariants(source, "field", field))
     if found:
         return found
@@ -85,11 +85,11 @@ def _schema(source: Json, field: str) -> list[FieldError]:
 
 
 _Findings = tuple[list[FieldError], list[FieldError]]
-"""Faults of a schema, and faults of its rules, which are checked only if the schema is valid."""
+"""The errors of a schema, and the errors of its rules, which are checked only if the schema is valid."""
 
 
 def _walk(source: Json, field: str, node: Node | None, uncorrelatable: str, *, root: bool = False) -> _Findings:
-    """`node` is None where rules do not compile: below `not`, `allOf`, `oneOf`, `anyOf`."""
+    """Check a schema; `node` is None where rules do not compile: below `not`, `allOf`, `oneOf`, `anyOf`."""
     kind = source.get("type") or ""
     if kind and kind not in _TYPES:
         return [not_supported(f"{field}.type", kind, _TYPES)], []
@@ -129,7 +129,7 @@ def _children(source: Json, node: Node | None, outside: str, inside: str) -> Ite
 
 
 def _samples(source: Json) -> Iterator[tuple[str, Any]]:
-    """Yield the example and the values of the enumeration: they must fit the schema themselves."""
+    """Yield the example and the values of the enumeration, which must fit the schema."""
     if "example" in source:
         yield "example", source["example"]
     for i, value in enumerate(source.get("enum") or ()):
@@ -189,7 +189,7 @@ def _rule_programs(source: Json, field: str, node: Node, uncorrelatable: str) ->
 
 
 def _dumped(rule: Json) -> Verbatim:
-    """Return a whole rule as errors show it: with the names that its fields have inside upstream's program."""
+    """Return a whole rule in the form of errors: with upstream's internal field names."""
     texts = {name: rule.get(name[0].lower() + name[1:]) or "" for name in ("Rule", "Message", "MessageExpression", "FieldPath")}
     others = {name: rule.get(name[0].lower() + name[1:]) for name in ("Reason", "OptionalOldSelf")}
     ordered = {name: (texts | others)[name] for name in ("Rule", "Message", "MessageExpression", "Reason", "FieldPath", "OptionalOldSelf")}

@@ -1,4 +1,4 @@
-"""The variables of a ClusterClass from all their origins: written in the class, and found by asking extensions."""
+"""Collect the variables of a ClusterClass from all origins: the class itself, and extensions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FLAGS: Final = (
 
 
 def collected(origins: Iterable[tuple[str, Sequence[Json]]]) -> tuple[list[Json], list[str]]:
-    """Return the entries of `status.variables`, by name, and the names of those whose definitions differ. Each origin has a name."""
+    """Return the entries of `status.variables`, by name, and the names with different definitions. Each origin has a name."""
     entries: dict[str, Json] = {}
     for origin, variables in origins:
         for variable in {v["name"]: v for v in variables}.values():  # within one origin the last one counts
@@ -50,7 +50,7 @@ def _differ(first: Json, other: Json) -> bool:
 
 
 def _plain(schema: Any) -> Any:
-    """Return a schema without flags that say no, at every depth."""
+    """Return a schema without false flags, at every depth."""
     if not isinstance(schema, dict):
         return schema
     out: Json = {k: v for k, v in schema.items() if not (k in _FLAGS and v is False)}

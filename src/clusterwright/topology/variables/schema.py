@@ -1,4 +1,4 @@
-"""The schema of a variable, compiled once: what defaulting, validation and CEL ask for."""
+"""The compiled schema of a variable, for defaulting, validation and CEL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clusterwright.apiserver.schema.rules import RuleSet
 from clusterwright.apiserver.schema.structural import Node
 
 VALUE: Final = "variableValue"
-"""The key of a value in the object that carries it through pruning, defaulting and CEL, which accept only objects."""
+"""The key of the value in an object that wraps it for pruning, defaulting and CEL, which accept only objects."""
 
 _PLAIN: Final = (
     "type",
@@ -42,7 +42,7 @@ _RULE: Final = ("rule", "message", "messageExpression", "reason", "fieldPath")
 
 
 def structural(props: Mapping[str, Any]) -> Json:
-    """The JSON schema that a variable's `openAPIV3Schema` means: what it cannot say is dropped, a null default or enum value is none."""
+    """Return the JSON schema for a variable's `openAPIV3Schema`: unsupported parts are dropped; a null default or enum counts as absent."""
     out: Json = {k: props[k] for k in _PLAIN if props.get(k) is not None}
     out.update({k: True for k in _FLAGS if props.get(k)})
     out.update({k: props[k] for k in ("default", "example") if props.get(k) is not None})
@@ -59,7 +59,7 @@ def structural(props: Mapping[str, Any]) -> Json:
 
 
 class VariableSchema:
-    """A variable's schema. `node` is the variable's own, `wrapped` that of an object whose one property it is."""
+    """A variable's schema. `node` is for the value itself, `wrapped` for an object with it as its only property."""
 
     def __init__(self, source: Json) -> None:
         self.source = source
@@ -68,7 +68,7 @@ class VariableSchema:
 
     @cached_property
     def rules(self) -> RuleSet:
-        """The CEL rules, for the wrapped value. An invalid value is refused although it did not change: values are not ratcheted."""
+        """Return the CEL rules for the wrapped value. Invalid unchanged values are refused too: values are not ratcheted."""
         return RuleSet(self.wrapped, ratcheting=False)
 
 

@@ -1,4 +1,4 @@
-"""Values of variables: filling in defaults, and judging them by their definitions."""
+"""Values of variables: set defaults, and validate against definitions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from clusterwright.golang.quoting import quote
 from clusterwright.topology.variables.schema import VALUE, compiled
 
 _EXACT: Final = 1e21
-"""From here on a whole number is written with an exponent."""
+"""The number from which whole numbers are written with an exponent."""
 
 
 def joined(errors: Sequence[FieldError]) -> str:
-    """Field errors as one text, each once."""
+    """Return field errors as one text, without duplicates."""
     return _once(map(str, errors))
 
 
@@ -32,7 +32,7 @@ def _once(texts: Iterable[str]) -> str:
 
 
 class BadValues(Exception):
-    """Values that cannot be defaulted. `errors` says why."""
+    """Values cannot be defaulted. `errors` says why."""
 
     def __init__(self, errors: Sequence[FieldError]) -> None:
         super().__init__("; ".join(map(str, errors)))
@@ -40,7 +40,7 @@ class BadValues(Exception):
 
 
 def default_values(values: Sequence[Json], definitions: Sequence[Json], field: str, *, create: bool) -> list[Json]:
-    """Return the values with defaults: those given first, in their order, then those that a default makes, in the order of the definitions.
+    """Return the values with defaults: the given ones first, in their order, then new defaults, in the order of the definitions.
 
     `create`: whether missing variables with a default are added (cluster-wide values, not overrides). Raises BadValues.
     """
@@ -65,9 +65,9 @@ def default_values(values: Sequence[Json], definitions: Sequence[Json], field: s
 def validate_values(
     values: Sequence[Json], old_values: Sequence[Json], definitions: Sequence[Json], field: str, *, complete: bool, null: str = ""
 ) -> list[FieldError]:
-    """Everything wrong with values. `complete`: required variables must be there. `old_values` are what rules see as `oldSelf`.
+    """Return all errors of values. `complete`: required variables must be present. `old_values` are `oldSelf` in rules.
 
-    `null` is how errors show a value that is null.
+    `null` is the text for a null value in errors.
     """
     try:
         given = _values(values, field)
@@ -89,7 +89,7 @@ def validate_values(
 
 
 def _validate(value: Json, old: Json | None, definition: Json, field: str, null: str) -> list[FieldError]:
-    """Schema, unknown fields, rules: the first group that finds something is the answer."""
+    """Return the errors of schema, else unknown fields, else rules: the first group with errors counts."""
     schema, content, shown, where = compiled(definition), value.get("value"), _text(value) or null, f"{field}.value"
     errors = find_errors(schema.node, content, prefix=where, ranges=False)
     if errors:
@@ -120,7 +120,7 @@ def _values(values: Sequence[Json], field: str) -> dict[str, Json]:
 
 
 def _definitions(definitions: Sequence[Json], field: str) -> dict[str, Json]:
-    """Return the definition of each variable: the first, as they must all agree."""
+    """Return the definition of each variable: the first one, because all must be equal."""
     problems = []
     for variable in definitions:
         if not variable.get("definitions"):
@@ -135,7 +135,7 @@ def _definitions(definitions: Sequence[Json], field: str) -> dict[str, Json]:
 
 
 def _name(value: Json) -> str:
-    """Admission asks before any schema has: a value may come without a name."""
+    """Return the name of a value, which may be missing, because admission runs before schema validation."""
     return value.get("name") or ""
 
 
@@ -144,13 +144,13 @@ def _undefined(value: Json, field: str) -> FieldError:
 
 
 def _text(value: Mapping[str, Any]) -> str:
-    """Return the value as JSON text, which is how errors show it; null is shown as nothing."""
+    """Return the value as JSON text for errors; null is empty."""
     content = value.get("value")
     return "" if content is None else msgspec.json.encode(content, order="sorted").decode()
 
 
 def _as_double(value: Any) -> Any:
-    """Return a value whose numbers went through a double, as they do in every JSON tool between a user and the store: 2.0 is 2."""
+    """Return a value whose numbers are doubles, as in every JSON tool between a user and the store: 2.0 is 2."""
     if isinstance(value, dict):
         return {k: _as_double(v) for k, v in value.items()}
     if isinstance(value, list):
