@@ -347,6 +347,13 @@ def crds_flags(parser: ArgumentParser) -> None:
     )
 
 
+def convert_flags(parser: ArgumentParser) -> None:
+    """Add the flags of `clusterwright convert`."""
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="YAML or JSON; default: standard input")
+    parser.add_argument("--to-version", default="v1beta2", metavar="VERSION", help="v1beta2, or an old one; default: %(default)s")
+    parser.add_argument("-o", "--output-file", default="-", metavar="PATH", help="write there; default: standard output")
+
+
 def install_flags(parser: ArgumentParser) -> None:
     """Add the flags of `clusterwright install`."""
     parser.add_argument("--form", choices=("yaml", "kustomize", "helm"), default="yaml", help="default: %(default)s")
