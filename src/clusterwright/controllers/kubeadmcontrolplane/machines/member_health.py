@@ -18,7 +18,7 @@ _LEARNER = "Waiting for learner etcd member to be promoted"
 class EtcdFacts:
     """The answers of etcd, in the order of the requests; the first failure ends them.
 
-    `members` is None if the list was not got. `asked` is False where no Node could be asked.
+    `members` is None if the list is unknown. `asked` is False if there was no Node to ask.
     """
 
     asked: bool = False
