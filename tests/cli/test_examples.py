@@ -29,7 +29,8 @@ ELSEWHERE = {*(f"{flavor}.yaml" for flavor in FLAVORS), "extension/extension.py"
 ELSEWHERE |= {"alerts/clusterwright.yaml", "holmesgpt/README.md", "holmesgpt/clusterwright.yaml", "holmesgpt/mcp.yaml"}
 ELSEWHERE |= {f"testing/{name}" for name in ("kopf_operator.py", "test_with_kopf.py", "test_with_kr8s.py")}
 ELSEWHERE |= {"testing/controller-runtime/config_map_test.go", "testing/controller-runtime/go.mod"}
-"""Tried by tests/testing/test_plugin.py (the suite in Go by hand), test_create.py, by the tests of the runtime SDK, and by tests/verdicts/test_examples_for_tools.py."""
+ELSEWHERE |= {f"first-class/{name}.yaml" for name in ("templates", "class", "cluster")}
+"""Tried by tests/documentation/test_first_class.py, tests/testing/test_plugin.py (the suite in Go by hand), test_create.py, by the tests of the runtime SDK, and by tests/verdicts/test_examples_for_tools.py."""
 
 
 @pytest.fixture(scope="module")

@@ -27,6 +27,7 @@ from clusterwright.cli import samples
 from clusterwright.cli.describe import look
 from clusterwright.cli.explain import as_text
 from clusterwright.cli.layout import render
+from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.inmemory.faults import FAULT
 from clusterwright.offline.bundle import assemble
 from clusterwright.offline.explain import explain
@@ -35,7 +36,7 @@ from clusterwright.offline.survey import Surveyor
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.keys import sample_keys
 from clusterwright.simulation.loop import run_virtual
-from clusterwright.simulation.plane import Plane, plane
+from clusterwright.simulation.plane import Plane, management_server, plane
 from clusterwright.simulation.world import START
 
 ROOT = Path(__file__).parents[2]
@@ -70,7 +71,8 @@ def outputs() -> dict[str, str]:
 
 
 async def _outputs() -> dict[str, str]:
-    async with plane(LoopClock(START)) as p:
+    clock = LoopClock(START)
+    async with plane(clock, server=management_server(clock, Random(1), EMBEDDED_FEATURES)) as p:
         told: dict[str, str] = {}
         await p.apply(_cluster("shop", control_planes=3, workers=2))
         await p.until_available("shop", control_plane=3, workers=2, within=300)
@@ -84,7 +86,9 @@ async def _outputs() -> dict[str, str]:
         told["explain-fine"] = await _explained(p, "shop")
         for break_it in (_template, _vm, _join, _node, _paused, _hook, _endpoint, _provider, _quorum):
             await break_it(p)
+        await _typo_in_a_patch(p)
         await asyncio.sleep(420)
+        told["explain-first-class"] = re.sub(r"(?<=[/ ])first\b", "shop", await _explained(p, "first"))
         for name in ("template", "vm", "join", "node", "paused", "hook", "endpoint", "provider", "quorum"):
             told[f"explain-{name}"] = await _explained(p, name)
         told["explain-table"] = await _explained(p, "node", "WorkerMachinesReady")
@@ -124,21 +128,21 @@ def _named(text: str) -> str:
 
 async def _machines(p: Plane, cluster: str, *, workers: bool = True) -> list[DevMachine]:
     found = await p.client.list(DevMachine, namespace="default", labels={"cluster.x-k8s.io/cluster-name": cluster})
-    return [m for m in found if m.metadata.name.startswith(f"{cluster}-workers") == workers]
+    return [m for m in found if m.metadata.name.startswith(f"{cluster}-md-0") == workers]
 
 
 async def _scale(p: Plane, cluster: str, replicas: int) -> None:
-    await p.client.patch(MachineDeployment, _key(f"{cluster}-workers"), {"spec": {"replicas": replicas}})
+    await p.client.patch(MachineDeployment, _key(f"{cluster}-md-0"), {"spec": {"replicas": replicas}})
 
 
 async def _template(p: Plane) -> None:
-    await p.client.delete(DevMachineTemplate, _key("template-workers"))
+    await p.client.delete(DevMachineTemplate, _key("template-md-0"))
     await _scale(p, "template", 2)
 
 
 async def _vm(p: Plane) -> None:
-    template: Any = await p.client.get(DevMachineTemplate, _key("vm-workers"))
-    name = "vm-workers-large"
+    template: Any = await p.client.get(DevMachineTemplate, _key("vm-md-0"))
+    name = "vm-md-0-large"
     faulty = {"metadata": {"annotations": {FAULT: "machine-never-boots"}}, "spec": {"backend": {"inMemory": {}}}}
     api_version = template.api_version
     await p.client.create(
@@ -149,11 +153,11 @@ async def _vm(p: Plane) -> None:
             "spec": {"template": faulty},
         }
     )
-    await p.client.patch(MachineDeployment, _key("vm-workers"), {"spec": {"template": {"spec": {"infrastructureRef": {"name": name}}}}})
+    await p.client.patch(MachineDeployment, _key("vm-md-0"), {"spec": {"template": {"spec": {"infrastructureRef": {"name": name}}}}})
 
 
 async def _join(p: Plane) -> None:
-    name = "join-workers-new"
+    name = "join-md-0-new"
     faulty = {"metadata": {"annotations": {FAULT: "bootstrap-fails"}}, "spec": {"backend": {"inMemory": {}}}}
     api_version = "infrastructure.cluster.x-k8s.io/v1beta2"
     await p.client.create(
@@ -164,7 +168,7 @@ async def _join(p: Plane) -> None:
             "spec": {"template": faulty},
         }
     )
-    await p.client.patch(MachineDeployment, _key("join-workers"), {"spec": {"template": {"spec": {"infrastructureRef": {"name": name}}}}})
+    await p.client.patch(MachineDeployment, _key("join-md-0"), {"spec": {"template": {"spec": {"infrastructureRef": {"name": name}}}}})
 
 
 async def _node(p: Plane) -> None:
@@ -194,6 +198,18 @@ async def _quorum(p: Plane) -> None:
         await p.annotate(DevMachine, machine.metadata.name, {FAULT: "etcd-stops"})
 
 
+async def _typo_in_a_patch(p: Plane) -> None:
+    """The class of the book, with a path in its patch that the template does not have."""
+    folder = ROOT / "examples" / "first-class"
+    for file in ("templates", "class", "cluster"):
+        text = (folder / f"{file}.yaml").read_text().replace("name: shop", "name: first")
+        await p.apply(yaml.safe_load_all(text))
+    await p.until_available("first", workers=2, within=300)
+    broken = yaml.safe_load((folder / "class.yaml").read_text().replace("kubeletExtraArgs/-", "kubeletExtraArg/-"))
+    classes = GroupVersionKind("cluster.x-k8s.io", "v1beta2", "ClusterClass")
+    await p.client.patch(classes, _key("house"), {"spec": {"patches": broken["spec"]["patches"]}})
+
+
 async def _provider(p: Plane) -> None:
     """The provider of the example, by an author who forgot a field of the contract."""
     await p.apply(yaml.safe_load_all((ROOT / "examples" / "provider" / "crds.yaml").read_text()))
@@ -201,7 +217,7 @@ async def _provider(p: Plane) -> None:
     template = {"metadata": {"name": "small", "namespace": "default"}, "spec": {"template": {"spec": {}}}}
     await p.client.create({"apiVersion": f"{group}/{version}", "kind": "RackMachineTemplate", **template})
     reference = {"apiGroup": group, "kind": "RackMachineTemplate", "name": "small"}
-    await p.client.patch(MachineDeployment, _key("provider-workers"), {"spec": {"template": {"spec": {"infrastructureRef": reference}}}})
+    await p.client.patch(MachineDeployment, _key("provider-md-0"), {"spec": {"template": {"spec": {"infrastructureRef": reference}}}})
     racks = GroupVersionKind(group, version, "RackMachine")
     made: list[Unstructured] = []
     while not made:

@@ -6,6 +6,7 @@ of a second. The corrections for a class are computed once.
 
 from __future__ import annotations
 
+import re
 import types
 import typing
 from collections.abc import Iterable, Mapping
@@ -28,7 +29,21 @@ class DecodeError(ValueError):
     def __init__(self, kind: str, message: str) -> None:
         reason, _, path = message.partition(" - at `")
         self.path = path.rstrip("`") or "$"
-        super().__init__(f"{kind}: {reason} at {self.path}")
+        field = self.path.removeprefix("$").removeprefix(".")
+        super().__init__(f"{kind}: {field}: {_in_words_of_json(reason)}" if field else f"{kind}: {_in_words_of_json(reason)}")
+
+
+_WRONG_TYPE = re.compile(r"Expected `([a-z |]+)`, got `(\w+)`")
+_JSON_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
+
+
+def _in_words_of_json(reason: str) -> str:
+    """Return why JSON does not fit, with JSON's names of types."""
+    found = _WRONG_TYPE.fullmatch(reason)
+    if found is None:
+        return reason
+    wanted, given = (" or ".join(_JSON_TYPES.get(one, one) for one in side.split(" | ") if one != "null") for side in found.groups())
+    return f"must be of type {wanted}, not {given}"
 
 
 _DECODERS: dict[type[Any], msgspec.json.Decoder[Any]] = {}

@@ -14,13 +14,13 @@ from clusterwright.api.kubernetes import ConfigMap, Node
 from clusterwright.api.meta import ObjectKey
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.cli import samples
-from clusterwright.cli.move import gather, move
-from clusterwright.cli.moving import CannotMove, in_order
 from clusterwright.controllers.inmemory.conditions import Progress
 from clusterwright.controllers.inmemory.facts import ClusterFacts, MachineFacts
 from clusterwright.controllers.inmemory.revival import ADDRESS
 from clusterwright.controllers.inmemory.scene import Scene
 from clusterwright.controllers.inmemory.status import conclude
+from clusterwright.offline.moving import CannotMove, in_order
+from clusterwright.offline.transfer import gather, move
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.errors import AlreadyExists
 from clusterwright.runtime.rest import RestClient
@@ -179,7 +179,7 @@ def test_a_move_waits_for_a_blocking_object_and_is_undone_after_the_timeout(sett
     async def body(here, there):
         await here.client.patch(Cluster, KEY, {"metadata": {"annotations": {"clusterctl.cluster.x-k8s.io/block-move": ""}}})
 
-        with pytest.raises(CannotMove, match="not everything was ready to move within 60 s"):
+        with pytest.raises(CannotMove, match="some objects were not ready to move within 60 s"):
             await move(client(here), client(there), "default", 60)
 
         assert not (await here.client.get(Cluster, KEY)).spec.paused

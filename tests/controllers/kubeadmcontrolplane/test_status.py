@@ -151,9 +151,9 @@ def test_unknown_members_are_waited_for_and_then_reported(seconds: float, status
     assert found[0] == status
 
 
-def test_an_empty_member_list_is_a_mismatch() -> None:
-    expected = "The list of etcd members does not match the list of Machines and Nodes"
-    assert available(h.World(h.machines(3), members=[])) == ("False", "NotAvailable", expected)
+@pytest.mark.parametrize("members", [[], [h.member("n1"), h.member("n2"), h.member("n3")]])
+def test_members_of_which_none_leads_count_as_unknown(members: Any) -> None:
+    assert available(h.World(h.machines(3), members=members)) == ("Unknown", "AvailableInspectionFailed", "Failed to get etcd members")
 
 
 @pytest.mark.parametrize(("change", "initialized"), [

@@ -125,17 +125,8 @@ class KubeadmConfigs(Kind[KubeadmConfig, Owners, ConfigSnapshot, ConfigDone]):
                     return  # the row of a condition has this error
                 raise error if isinstance(error, ApiError) else PassFailed(str(error)) from error
 
-    async def _own_secret(self, run: ConfigPass) -> None:
-        """Make the config the controller of its Secret. Raises MaterialFailed, and records it on a config that waits for its data."""
-        try:
-            await material.ensure_owner(self._client, run.object, run.seen.cluster)
-        except material.SecretInTheWay as error:
-            if not run.object.status.data_secret_name and not run.seen.owner.data_secret_name:
-                note(run, data=Data.SECRET_IN_THE_WAY, detail=error.advice, cause=error)
-            raise
-
     async def _step(self, run: ConfigPass) -> None:
-        await self._own_secret(run)
+        await material.ensure_owner(self._client, run.object, run.seen.cluster)
         match run.decide(STEP).chosen(Step):
             case Step.AWAIT_INFRASTRUCTURE:
                 log.info("Cluster infrastructure is not ready, waiting", kubeadmconfig=str(run.object.key))

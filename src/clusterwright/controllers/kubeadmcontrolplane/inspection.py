@@ -320,6 +320,8 @@ async def _ask_etcd(writer: MachineWriter, run: Run, nodes: Mapping[str, Node]) 
             members = await etcd.members()
         except (EtcdError, ApiError) as error:
             return EtcdFacts(asked=True, members_error=root_cause(error))
+        if not any(m.is_leader for m in members):
+            return EtcdFacts(asked=True, leaderless=True)
         try:
             alarms = await etcd.alarms()
         except (EtcdError, ApiError) as error:

@@ -99,4 +99,4 @@ def _moments(scene: Scene) -> list[Moment]:
                 told[moment.at, moment.object, moment.sort, moment.about, *what] = moment
     events = {w.name: w.json for w in scene.history if w.table == "events"}
     decisions = scene.manager.traces.history() if scene.manager is not None else ()
-    return sorted([*told.values(), *timeline((), events.values(), decisions)])
+    return sorted([*told.values(), *timeline((), events.values(), decisions)], key=lambda moment: moment.at)

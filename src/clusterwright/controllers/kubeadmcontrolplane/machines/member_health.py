@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
-from clusterwright.tables import OTHERWISE, Message, Row, Table, Transition, false, guard, message, true, unknown
+from clusterwright.tables import KEEP, OTHERWISE, Message, Row, Table, Transition, false, guard, message, true, unknown
 from clusterwright.workload.access import EtcdMember
 
 _LEARNER = "Waiting for learner etcd member to be promoted"
@@ -18,12 +18,14 @@ _LEARNER = "Waiting for learner etcd member to be promoted"
 class EtcdFacts:
     """The answers of etcd, in the order of the requests; the first failure ends them.
 
-    `members` is None if the list is unknown. `asked` is False if there was no Node to ask.
+    `members` is None if the list was not got, or if none of its members leads: such a list is not trusted. `asked` is False where no Node
+    could be asked.
     """
 
     asked: bool = False
     connect_error: str | None = None
     members_error: str | None = None
+    leaderless: bool = False
     alarms_error: str | None = None
     members: tuple[EtcdMember, ...] | None = None
     silent: Mapping[str, str] = field(default_factory=dict)
@@ -83,6 +85,11 @@ def etcd_unconnected(f: MemberFacts) -> bool:
 @guard("member list failed")
 def etcd_members_failed(f: MemberFacts) -> bool:
     return f.etcd.members_error is not None
+
+
+@guard("no member of the list leads")
+def etcd_leaderless(f: MemberFacts) -> bool:
+    return f.etcd.leaderless
 
 
 @guard("alarm list failed")
@@ -195,15 +202,16 @@ MEMBER_HEALTHY: Table[MemberFacts] = Table(
     Row("not-included",      etcd_not_asked,                      false("NotHealthy", not_included), v1beta1=_unhealthy(member_not_included)),
     Row("unconnected",       etcd_unconnected,                    unknown("InspectionFailed", connect_error), v1beta1=unknown("MemberInspectionFailed", pod_connect_error)),
     Row("members-unlisted",  etcd_members_failed,                 unknown("InspectionFailed", members_error), v1beta1=_unhealthy("Failed to get etcd members")),
+    Row("leaderless",        etcd_leaderless,                     KEEP),
     Row("alarms-unlisted",   etcd_alarms_failed,                  unknown("InspectionFailed", alarms_error), v1beta1=_unhealthy("Failed to get etcd alarms")),
     Row("learner",           member_learner,                      false("NotHealthy", _LEARNER), v1beta1=_unhealthy(_LEARNER)),
     Row("alarms",            member_alarms,                       false("NotHealthy", alarm_text), v1beta1=_unhealthy(member_alarm_text)),
     Row("silent",            member_silent,                       unknown("InspectionFailed", silence), v1beta1=unknown("MemberInspectionFailed", silence)),
     Row("healthy",           OTHERWISE,                           true("Healthy"), v1beta1=true("")),
     about="the health of the etcd member on a Machine, as etcd itself reports it",
-    at_most_one=[(etcd_not_asked, etcd_unconnected, etcd_members_failed, etcd_alarms_failed, member_absent),
-                 (etcd_not_asked, etcd_unconnected, etcd_members_failed, etcd_alarms_failed, member_learner),
-                 (etcd_not_asked, etcd_unconnected, etcd_members_failed, etcd_alarms_failed, member_alarms)],
+    at_most_one=[(etcd_not_asked, etcd_unconnected, etcd_members_failed, etcd_leaderless, etcd_alarms_failed, member_absent),
+                 (etcd_not_asked, etcd_unconnected, etcd_members_failed, etcd_leaderless, etcd_alarms_failed, member_learner),
+                 (etcd_not_asked, etcd_unconnected, etcd_members_failed, etcd_leaderless, etcd_alarms_failed, member_alarms)],
     assuming=[~(member_no_node & (member_absent | member_learner | member_alarms | member_silent)), ~(member_absent & (member_learner | member_alarms))],
 )
 # fmt: on
