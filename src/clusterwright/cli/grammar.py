@@ -142,6 +142,13 @@ COMMANDS: dict[str, Command] = {
     "load": Command("load", "copy images from the container engine into the nodes of a cluster", flags.load_flags),
     "tables": Command("tables", "print the decision tables", flags.tables_flags, "Print the decision tables: every row by name."),
     "crds": Command("crds", "print the CustomResourceDefinitions", flags.crds_flags),
+    "convert": Command(
+        "convert",
+        "print manifests in another version of our API groups",
+        flags.convert_flags,
+        "Print the documents of a file with all objects of Cluster API's groups in one version. Other documents, and patches inside\n"
+        "ClusterClasses, stay as they are; comments are lost. Nothing is changed in a cluster.",
+    ),
     "envtest": Command(
         "envtest",
         "write stand-ins for kube-apiserver and etcd, for test suites that use Go's envtest",
