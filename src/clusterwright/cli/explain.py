@@ -202,7 +202,7 @@ def _table_name(answer: Answer, given: str) -> str:
 
 
 def as_text(answer: Answer, condition: str = "", *, decisions: bool = False, kubeconfig: str = "") -> str:
-    """Return the answer for a terminal: one screen, or more with the decisions. `kubeconfig`: one that kubectl must be told."""
+    """Return the answer for a terminal: one screen, or more with the decisions. `kubeconfig`: the kubeconfig for kubectl commands."""
     lines = [*verdict_lines(answer.verdict, kubeconfig)]
     if condition:
         lines += _condition_lines(answer, condition)

@@ -249,7 +249,7 @@ BOOTSTRAP: Table[MachineSnapshot] = Table(
     Row("created",          OTHERWISE,                                     _MIRROR_CONFIG, act=Copy.BOOTSTRAP_DATA),
     v1beta1="BootstrapReady",
     exactly_one=[(no_config_ref, config_found, config_unreadable, config_missing)],
-    about="The first secret name that the bootstrap config reports is taken over for good.",
+    about="The first secret name that the bootstrap config reports is kept permanently.",
 )
 # fmt: on
 
@@ -349,7 +349,7 @@ INFRASTRUCTURE: Table[MachineSnapshot] = Table(
     Row("provisioned",      OTHERWISE,                                 _MIRROR_INFRA, act=Copy.INFRASTRUCTURE),
     v1beta1="InfrastructureReady",
     exactly_one=[(infra_found, infra_unreadable, infra_missing)],
-    about="What is taken over is refreshed forever; that the Machine was provisioned is never taken back.",
+    about="Copied values are refreshed forever; a provisioned Machine stays provisioned.",
 )
 # fmt: on
 
