@@ -61,7 +61,7 @@ def unreconciled(obj: Unstructured, now: datetime | None, heard: str = "", writt
         text = f"nothing has reconciled it since it was made {ago(now - made)} ago"
         return Complaint(Tier.UNRECONCILED, text, f"{made:%Y-%m-%dT%H:%M:%SZ}", path="status")
     observed, generation = observed_generation(obj), obj.at("metadata", "generation")
-    changed = spec_changed(obj, written)
+    changed = None if is_own_write(obj) else spec_changed(obj, written)
     if not isinstance(observed, int) or not isinstance(generation, int) or observed >= generation or changed is None:
         return None
     if now - changed < AT_ONCE or heard >= f"{changed:%Y-%m-%dT%H:%M:%SZ}":
@@ -76,6 +76,17 @@ def observed_generation(obj: Unstructured) -> int | None:
     conditions = obj.at("status", "conditions")
     told = [obj.at("status", "observedGeneration"), *(c.get("observedGeneration") for c in conditions or () if isinstance(c, Mapping))]
     return max((n for n in told if isinstance(n, int) and n > 0), default=None)
+
+
+def is_own_write(obj: Unstructured) -> bool:
+    """Return whether the controller of an object that has done its part was the last to write the spec, after it had reported."""
+    listed = [m for m in obj.at("metadata", "managedFields") or () if isinstance(m, Mapping)]
+    newest = max((m for m in listed if not m.get("subresource")), key=lambda m: str(m.get("time")), default={})
+    reporters = {m.get("manager") for m in listed if m.get("subresource") == "status"}
+    is_done = obj.at("status", "ready") is True or any(
+        obj.at("status", "initialization", flag) is True for flag in ("provisioned", "dataSecretCreated")
+    )
+    return is_done and newest.get("manager") in reporters
 
 
 def spec_changed(obj: Unstructured, written: str = "") -> datetime | None:

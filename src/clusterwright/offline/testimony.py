@@ -20,18 +20,21 @@ from clusterwright.offline.complaints import (
     UNINSPECTED,
     Complaint,
     Tier,
+    acquittal,
     acquitted,
     begun_of,
     complaint_of,
     deletion,
     earlier,
-    is_acquitted,
+    is_provided,
     old_conditions,
     own_pause,
     pause_path,
     references,
+    severities,
     since,
     terminal_failures,
+    text_of,
     time_of,
     without_summaries,
 )
@@ -221,14 +224,18 @@ class Testimony:
             conditions = (*conditions, *old_conditions(node.object))
         if pause:
             node.complaints.append(Complaint(Tier.PAUSED, pause, since(get(conditions, "Paused")), "Paused", path=pause_path(node.object)))
-        said = [c for c in map(complaint_of, conditions) if c is not None]
-        node.complaints += acquitted(said) if is_acquitted(node.object, conditions) else said
+        severity = severities(node.object)
+        said = [c for one in conditions if (c := complaint_of(one, severity.get(one.type, ""))) is not None]
+        least = acquittal(node.object, conditions)
+        node.complaints += said if least is None else acquitted(said, least)
         node.complaints += terminal_failures(node.object)
         if not pause and (neglected := unreconciled(node.object, self._now, self._heard(node), self._changed.get(node.id, ""))) is not None:
             node.complaints.append(neglected)
         node.complaints += self._stall(node, conditions)
         if node.complaints:
             node.complaints += self._warnings(node)
+        elif is_provided(node.object) and not node.object.at("status"):
+            node.complaints += self._alarms(node)
         node.complaints = without_summaries(node.complaints)
 
     def _heard(self, node: Node) -> str:
@@ -269,12 +276,17 @@ class Testimony:
         first = [(e.get("reason"), begun_of(e)) for e in latest]  # what is said again each time in other words goes on all the while
         lasting = f"{self._now - PASSING:%Y-%m-%dT%H:%M:%SZ}" if self._now is not None else "9"
         for event in latest:
-            text = str(event.get("message") or "")
+            text = text_of(event)
             if BLOCKED.search(text):
                 begun = min(since for reason, since in first if reason == event.get("reason"))
                 is_failure = begun <= lasting and not text.startswith("Waiting")
                 found.append(Complaint(Tier.ERROR if is_failure else Tier.WAITING, f"{event.get('reason')}: {text}", begun, raw=text))
         return found
+
+    def _alarms(self, node: Node) -> list[Complaint]:
+        """Return the Warning Events about an object that says nothing else."""
+        texts = {f"{e.get('reason')}: {text_of(e)}": begun_of(e) for e in self._latest_warnings(node)}
+        return [Complaint(Tier.ERROR, text, begun, raw=text, path="status") for text, begun in texts.items()]
 
     def _latest_warnings(self, node: Node) -> list[Json]:
         """Warnings that no good news followed, none from before what is wrong now began, none about what is gone."""
@@ -287,7 +299,7 @@ class Testimony:
 
     def _names_the_gone(self, node: Node, event: Json) -> bool:
         """Return whether an Event tells of an object that is no more, other than to say that it is missing or could not be made."""
-        text = str(event.get("message") or "")
+        text = text_of(event)
         if ABSENT.search(text) or NEVER_MADE.search(text):
             return False
         named = [(m[1], m[2].rpartition("/")[2]) for m in KIND_AND_NAME.finditer(text) if m[1] in self._kinds]
@@ -301,7 +313,10 @@ class Testimony:
         if cluster is None or cluster.object is None:
             return
         conditions = self._conditions(cluster)
-        is_initialized = is_true(conditions, "ControlPlaneInitialized")
+        is_initialized = (
+            is_true(conditions, "ControlPlaneInitialized")
+            or cluster.object.at("status", "initialization", "controlPlaneInitialized") is True
+        )
         if not is_initialized:
             self._share(cluster, "initialization", Complaint(Tier.PROGRESS, "the control plane is not initialized"))
         probe = get(conditions, "RemoteConnectionProbe")

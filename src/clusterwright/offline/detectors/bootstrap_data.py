@@ -28,6 +28,7 @@ def bootstrap_data(known: Known) -> Iterator[Found]:
         if machine.metadata.deletion_timestamp is not None:
             continue
         infrastructure = known.named(machine, "infrastructureRef")
+        yield from _keys(known, machine, infrastructure)
         for source in (infrastructure, known.named(machine, "configRef")):
             for complaint in known.complaints.get(source, ()):
                 yield from _of_words(known, machine, source, complaint)
@@ -56,6 +57,20 @@ def _lock(known: Known) -> Iterator[Found]:
     )
     waiting = [n for n, o in known.of_kind("KubeadmConfig", "KubeadmControlPlane") if known.complaints.get(n)]
     yield Found(object=name, complaint=complaint, explains=dict.fromkeys(waiting, "needs the lock"))
+
+
+def _keys(known: Known, machine: Unstructured, infrastructure: str) -> Iterator[Found]:
+    """Yield a Secret with bootstrap data under another key than the one that providers read."""
+    name = str(machine.at("spec", "bootstrap", "dataSecretName") or "")
+    secret = known.objects.get(name_of("Secret", machine.key.namespace, name))
+    keys = sorted(secret.at("data") or {}) if secret is not None else []
+    if secret is None or "value" in keys or machine.at("status", "nodeRef"):
+        return
+    text = f"has no key value, from which machines boot, but {', '.join(keys) or 'nothing'}"
+    facts = {"namespace": machine.key.namespace, "secret": name}
+    since = str(machine.at("metadata", "creationTimestamp") or "")
+    complaint = Complaint(Tier.ERROR, text, since, path="data.value", cause="data.key", facts=facts)
+    yield Found(object=name_of("Secret", *secret.key), complaint=complaint, explains={infrastructure: "boots from it"}, is_all=True)
 
 
 def _of_words(known: Known, machine: Unstructured, infrastructure: str, complaint: Complaint) -> Iterator[Found]:
