@@ -204,7 +204,7 @@ def test_a_machine_that_the_cluster_owns_already_is_not_owned_twice(a: Any) -> N
     from clusterwright.api.core import Cluster, Machine, MachineSpec
     from clusterwright.api.meta import ObjectMeta, OwnerReference
     from clusterwright.controllers.kit.lookup import NOT_REFERENCED, Missing
-    from clusterwright.controllers.machine.plan import with_owner_and_label
+    from clusterwright.controllers.machine.ownership import with_owner_and_label
     from clusterwright.controllers.machine.snapshot import ClusterFacts, MachineSnapshot
 
     older = OwnerReference(api_version="cluster.x-k8s.io/v1beta1", kind="Cluster", name="c1", uid="u")
