@@ -66,7 +66,7 @@ PREPARE: Table[Snapshot] = Table(
     Row("infrastructure",      ~infrastructure_provisioned, unknown("InspectionFailed", "Waiting for Cluster status.infrastructureReady to be true"), act=Preparation.NOTHING),
     Row("endpoint",            ~has_endpoint,               unknown("InspectionFailed", "Waiting for Cluster spec.controlPlaneEndpoint to be set"),    act=Preparation.CERTIFICATES),
     Row("ready",               OTHERWISE,                   KEEP, act=Preparation.ALL),
-    about="What must be there before Machines are looked at. What is waited for is said in EtcdClusterHealthy and ControlPlaneComponentsHealthy.",
+    about="The prerequisites of looking at Machines. EtcdClusterHealthy and ControlPlaneComponentsHealthy report what is missing.",
     at_most_one=[(template_unreadable, template_missing)],
 )
 # fmt: on
@@ -113,7 +113,7 @@ LEAVE: Table[ControlPlaneDone] = Table(
     Row("leaving",            any_leaving,                    KEEP, act=MemberRemoval.WAIT,           requeue=names.DELETE_WAIT),
     Row("update-begun",       any_begun,                      KEEP, act=MemberRemoval.FINISH_UPDATES),
     Row("nobody",             OTHERWISE,                      KEEP),
-    about="Who leaves goes first: etcd members of no Machine, then one deleting Machine at a time; then updates in place that an interrupted pass began. If there is nothing of that kind, the pass goes on.",
+    about="Removals come first: etcd members without a Machine, then one deleting Machine at a time; then interrupted in-place updates. If there are none, the pass continues.",
     assuming=[~stray_is_needed | any_stray, ~(any_released | may_leave) | any_leaving],
 )
 # fmt: on
@@ -147,7 +147,7 @@ SCALE: Table[Snapshot] = Table(
     Row("create",         ~enough,                           KEEP, act=Scale.CREATE),
     Row("delete",         ~not_too_many,                     KEEP, act=Scale.DELETE),
     Row("steady",         OTHERWISE,                         KEEP, act=Scale.TEND),
-    about="What is done about the Machines, one at a time, once nobody leaves and nobody is remediated. Machines are added and taken away only if the preflight checks pass.",
+    about="The actions on the Machines, one at a time, once no removal and no remediation is left. Machines are added and removed only if the preflight checks pass.",
     assuming=[enough | not_too_many, ~(no_machines & (any_updating | any_to_roll_out | ~not_too_many)), replicas_set | enough, enough | below_surge],
 )
 # fmt: on

@@ -177,7 +177,7 @@ PREFLIGHT: Table[PreflightFacts] = Table(
     Row("danger",         adding & replacing & dangerous,             false(_UNHEALTHY, dangers),  act=Blocker.ROOM,   requeue=names.PREFLIGHT_WAIT),
     Row("room",           adding & replacing,                         KEEP),
     Row("ailing",         OTHERWISE,                                  false(_UNHEALTHY, problems), act=Blocker.HEALTH, requeue=names.PREFLIGHT_WAIT),
-    about="Whether a Machine may be added or taken away. A replacement may join a control plane that is not wholly healthy if that cannot make it worse.",
+    about="Whether a Machine may be added or removed. A replacement may join a control plane that is not wholly healthy if that cannot make it worse.",
     assuming=[~no_machines | ~(any_deleting | any_ailing)],
 )
 # fmt: on

@@ -172,7 +172,7 @@ REMEDIATE: Table[Remediation] = Table(
     Row("preflight-unknown", preflight_unknown,                                      KEEP, act=Remedy.POSTPONE, error=preflight_error),
     Row("preflight-fails",   preflight_fails,                                        KEEP, act=Remedy.POSTPONE, requeue=_RETRY),
     Row("remediate",         OTHERWISE,                                              KEEP, act=Remedy.REPLACE),
-    about="What is done about Machines that a health check handed over. Those beyond the limit wait in every case.",
+    about="The actions on Machines that a health check marked for remediation. Those beyond the limit wait in every case.",
     assuming=[~(preflight_unknown & preflight_fails)],
 )
 # fmt: on
