@@ -17,7 +17,7 @@ def is_repeated(file: str) -> bool:
     return any(file == place or file.startswith(f"{place}/") for place in PLACES)
 
 
-def test_what_uses_processes_or_sockets_is_repeated() -> None:
+def test_tests_with_processes_or_sockets_are_repeated() -> None:
     tests = {path.relative_to(ROOT).as_posix(): path for path in (ROOT / "tests").rglob("test_*.py") if path != Path(__file__)}
     ordinary = {name: path for name, path in tests.items() if not name.startswith("tests/real/")}
 

@@ -39,7 +39,7 @@ def knots(graph: Mapping[str, Iterable[str]]) -> list[list[str]]:
     return found
 
 
-def test_a_knot_is_found() -> None:
+def test_an_import_cycle_is_found() -> None:
     graph = {"a": ["b"], "b": ["c"], "c": ["b", "d"], "d": [], "e": ["a", "f"], "f": ["e"]}
     assert sorted(knots(graph)) == [["b", "c"], ["e", "f"]]
 

@@ -70,19 +70,19 @@ def faults(tree: ast.Module) -> set[str]:
     return found
 
 
-def test_what_is_impure_is_found() -> None:
+def test_impure_code_is_found() -> None:
     text = "import time\nfrom os.path import join\nasync def f(): pass\nnow = datetime.now(UTC)\nprint(open('x'))\n"
     assert faults(ast.parse(text)) == {"time", "os.path", "async f", "datetime.now()", "print()", "open()"}
     assert calls_itself_pure(ast.parse('"""Chooses. Pure."""'))
     assert not calls_itself_pure(ast.parse('"""Pure functions are elsewhere."""'))
 
 
-def test_there_are_many() -> None:
+def test_many_modules_are_checked() -> None:
     assert len(pure()) > 150
     assert {"controllers/machine/plan.py", "controllers/cluster/guards.py", "controllers/kit/conditions.py"} <= pure().keys()
 
 
-def test_what_decides_is_pure() -> None:
+def test_deciding_modules_are_pure() -> None:
     found = {name: faults(tree) for name, tree in pure().items()}
 
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
@@ -94,6 +94,7 @@ ASKING = {
     "runtime/clock.py": "the one that reads the machine's clock",
     "provider/running.py": "runs a provider as a program",
     "offline/bundle.py": "a bundle that names no time, read by who gives no clock, is of now",
+    "testing/servers.py": "a server that is tested over the network runs in real time, as a program does",
 }
 """Modules that may ask, with why; and the programs of `cli`."""
 CALLS = {
@@ -142,7 +143,7 @@ def asked(tree: ast.Module) -> set[str]:
     return found
 
 
-def test_what_asks_is_found() -> None:
+def test_reads_of_time_and_chance_are_found() -> None:
     text = (
         "import time\nimport random\nfrom random import choice\na = random.random(), datetime.now(UTC), Random(), SystemRandom(), uuid4()"
     )
@@ -152,7 +153,7 @@ def test_what_asks_is_found() -> None:
     assert asked(ast.parse("from random import Random\nr = Random(7)\nr.random()\nself.random.choice(x)")) == set()
 
 
-def test_time_and_chance_are_given_everywhere() -> None:
+def test_time_and_randomness_are_injected_everywhere() -> None:
     found = {name: asked(tree) for name, tree in modules().items() if not name.startswith("cli/")}
 
     assert {name for name, asks in found.items() if asks} == ASKING.keys(), {name: asks for name, asks in found.items() if asks}

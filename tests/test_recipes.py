@@ -14,7 +14,7 @@ RECIPES = dict(re.findall(r"^### (an? \w+)\n(.*?)(?=^##|\Z)", PAGE.split("## How
 KINDS = sorted(p.parent.name for p in (ROOT / "src/clusterwright/controllers").glob("*/conditions.py") if (p.parent / "guards.py").exists())
 
 
-def test_there_are_four() -> None:
+def test_there_are_four_recipes() -> None:
     assert set(RECIPES) == {"a condition", "a controller", "a kind", "a command"}
 
 

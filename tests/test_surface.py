@@ -25,7 +25,7 @@ PROVIDER = {
 }  # fmt: skip
 
 
-def test_the_names_are_these() -> None:
+def test_the_public_names_are_listed() -> None:
     assert set(clusterwright.__all__) == NAMES
     assert set(dir(clusterwright)) >= NAMES
     assert set(clusterwright.testing.__all__) == TESTING
@@ -33,7 +33,7 @@ def test_the_names_are_these() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))
-def test_a_public_name_is_there_and_says_what_it_is(name: str) -> None:
+def test_a_public_name_exists_and_has_a_docstring(name: str) -> None:
     found = getattr(clusterwright, name)
     module = found.__name__ if isinstance(found, types.ModuleType) else found.__module__
     assert module == "clusterwright" or module.startswith("clusterwright.")
@@ -41,7 +41,7 @@ def test_a_public_name_is_there_and_says_what_it_is(name: str) -> None:
         assert inspect.getdoc(found)
 
 
-def test_other_names_are_not() -> None:
+def test_unlisted_names_are_not_public() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = clusterwright.nonsense
 

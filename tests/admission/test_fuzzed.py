@@ -150,7 +150,7 @@ def _is_a_status(error: StatusError) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_object_breaks_a_rule_down(kind: str) -> None:
+def test_no_object_crashes_a_rule(kind: str) -> None:
     async def many() -> None:
         for seed in range(60):
             await _asked(kind, seed)
@@ -160,7 +160,7 @@ def test_no_object_breaks_a_rule_down(kind: str) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_object_of_very_many_breaks_a_rule_down(kind: str) -> None:
+def test_no_object_of_very_many_crashes_a_rule(kind: str) -> None:
     async def many() -> None:
         for seed in range(60, 5_000):
             await _asked(kind, seed)

@@ -91,7 +91,7 @@ async def test_rules_of_the_schema(server: ApiServer, id: str, kind: str, breaks
 @pytest.mark.parametrize(
     ("id", "value", "code"), [("PA-15", "{]", 400), ("VAL-5", "tru", 400), ("VAR-7", "1.", 400), ("VAR-7", "1.0", 201)]
 )
-async def test_a_value_that_is_no_json_is_in_no_body_that_can_be_read(server: ApiServer, id: str, value: str, code: int) -> None:
+async def test_a_body_with_a_value_that_is_not_json_is_unreadable(server: ApiServer, id: str, value: str, code: int) -> None:
     head = '{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "spec": {"infrastructureRef": {"apiGroup": "g.io", "kind": "K", "name": "n"}}'
     body = f'{head}, "metadata": {{"name": "{id.lower()}"}}, "x": {value}}}'
     request = WireRequest(
@@ -140,7 +140,7 @@ async def refusal(asked: Awaitable[None]) -> StatusError:
     return refused.value
 
 
-async def test_a_body_that_is_no_scale_is_not_read() -> None:
+async def test_a_body_that_is_not_a_scale_is_not_read() -> None:
     """SC-3; and a Scale is."""
     bad = {"kind": "Scale", "spec": {"replicas": "three"}}
 
@@ -172,7 +172,7 @@ async def test_a_class_whose_users_are_unknown_is_not_deleted() -> None:
     assert (await refusal(hook("ClusterClass").validate(asked, ALL_GATES, BROKEN))).code == 500
 
 
-async def test_a_claim_that_cannot_be_read_is_said() -> None:
+async def test_an_unreadable_claim_is_reported() -> None:
     """IP-6."""
     error = await refusal(hook("IPAddress").validate(request("IPAddress", deepcopy(BASES["IPAddress"])), ALL_GATES, BROKEN))
 
@@ -239,7 +239,7 @@ async def test_a_class_that_is_paused_is_not_waited_for() -> None:
     assert waited == []
 
 
-def test_every_rule_that_is_no_row_is_tried_here() -> None:
+def test_every_rule_that_is_not_a_row_is_tested_here() -> None:
     tried = {c[0] for c in CEL} | {"PA-15", "VAL-5", "VAR-7", "SC-3", "SC-4"}
 
     assert set(KEPT_ELSEWHERE) == tried

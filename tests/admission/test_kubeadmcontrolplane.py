@@ -130,14 +130,14 @@ CREATE: list[tuple[str, Json, set[tuple[str, str]]]] = [
 
 
 @pytest.mark.parametrize(("name", "obj", "refused"), CREATE, ids=[c[0] for c in CREATE])
-async def test_a_control_plane_is_refused_for(name: str, obj: Json, refused: set[tuple[str, str]]) -> None:
+async def test_invalid_control_planes_are_refused(name: str, obj: Json, refused: set[tuple[str, str]]) -> None:
     client = await server()
 
     assert await causes(client.create(obj)) == refused
 
 
 @pytest.mark.parametrize("change", [{"replicas": 2}, {"rollout": surge(3)}, {"machineNaming": {"template": "x"}}])
-async def test_what_is_refused_when_it_is_made_is_refused_when_it_is_changed(change: Json) -> None:
+async def test_values_refused_on_create_are_refused_on_update(change: Json) -> None:
     client = await server()
     await client.create(control_plane())
 
@@ -209,7 +209,7 @@ async def test_a_change_of_the_configuration(name: str, change: Json, refused: s
     assert await causes(patch) == refused
 
 
-async def test_coredns_is_not_looked_at_when_it_is_skipped() -> None:
+async def test_coredns_is_not_checked_when_it_is_skipped() -> None:
     client = await server()
     await client.create(control_plane(BEFORE))
     skip = {"metadata": {"annotations": {"controlplane.cluster.x-k8s.io/skip-coredns": ""}}}
@@ -218,7 +218,7 @@ async def test_coredns_is_not_looked_at_when_it_is_skipped() -> None:
     assert await causes(client.patch(KubeadmControlPlane, KEY, skip | change)) == set()
 
 
-async def test_a_version_of_coredns_that_nobody_knows_may_stay() -> None:
+async def test_an_unknown_version_of_coredns_may_stay() -> None:
     client = await server()
     await client.create(control_plane({"dns": {"imageTag": "v1.99.0"}}))
 
@@ -246,7 +246,7 @@ async def test_a_version_rises_by_one_minor_at_most(version: str, refused: set[t
 
 
 @pytest.mark.parametrize("what", ["clusterConfiguration", "initConfiguration", "joinConfiguration", None])
-async def test_whole_parts_are_not_taken_away(what: str | None) -> None:
+async def test_whole_parts_cannot_be_removed(what: str | None) -> None:
     client = await server()
     config = {"clusterConfiguration": {"certificatesDir": "/pki"}, "initConfiguration": {"skipPhases": ["a"]}}
     config["joinConfiguration"] = {"skipPhases": ["a"]}
@@ -258,14 +258,14 @@ async def test_whole_parts_are_not_taken_away(what: str | None) -> None:
     assert await causes(client.patch(KubeadmControlPlane, KEY, patch)) == {("Forbidden", field)}
 
 
-def test_what_may_change_may_change_below_as_well_and_what_may_not_has_no_such_parent() -> None:
+def test_a_mutable_field_is_mutable_below_and_an_immutable_one_has_no_mutable_parent() -> None:
     assert all(is_mutable((*path, "below")) for path in MUTABLE)
     assert not is_mutable(("spec",))
     assert not is_mutable(("metadata",))
     assert not any(is_mutable(path[:-1]) for path in MUTABLE)
 
 
-def test_a_change_is_known_by_its_leaves() -> None:
+def test_a_change_is_described_by_its_leaves() -> None:
     old = {"a": {"b": 1, "c": [1]}, "gone": {"x": 1}, "same": 1}
     new = {"a": {"b": 2, "c": [1, 2]}, "same": 1, "added": {"x": {"y": 1}, "empty": {}}}
 
@@ -322,7 +322,7 @@ FORMER = {"initConfiguration": {"nodeRegistration": {"imagePullPolicy": "IfNotPr
         ({"rollout": surge(0), "kubeadmConfigSpec": {"verbosity": 1}}, {"kubeadmConfigSpec": {"verbosity": 1}}, True),
     ],
 )
-async def test_a_template_does_not_change_but_for_what_was_filled_in_once(before: Json, after: Json, is_change: bool) -> None:
+async def test_a_template_is_immutable_except_for_former_defaults(before: Json, after: Json, is_change: bool) -> None:
     client = await server()
     made = await client.create(template(before))
     changed = template(after, {"labels": {"new": "label"}})

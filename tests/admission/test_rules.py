@@ -61,7 +61,7 @@ def test_a_write_that_breaks_the_rule_is_refused_at_its_field(case: Case) -> Non
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.id}-{c.kind}")
-def test_a_write_that_keeps_the_rule_is_not(case: Case) -> None:
+def test_a_write_that_keeps_the_rule_is_accepted(case: Case) -> None:
     assert [str(e) for e in judge(rows(case), review(case, kept=True)) if case.says in e.detail] == []
 
 

@@ -25,7 +25,7 @@ def fields(hook: Hook, new: Json, old: Json | None = None, facts: Any = None) ->
 @pytest.mark.parametrize(
     ("check", "refused"), [({}, True), ({"remediation": {"maxInFlight": 2}}, True), ({"checks": {"nodeStartupTimeoutSeconds": 60}}, False)]
 )
-def test_how_many_at_a_time_is_no_health_check(check: Json, refused: bool) -> None:
+def test_a_limit_of_concurrent_remediations_is_not_a_health_check(check: Json, refused: bool) -> None:
     deployment = {"name": "md", "class": "small", "healthCheck": {"enabled": True} | check}
     cluster = merge(BASES["Cluster"], {"spec": {"topology": {"workers": {"machineDeployments": [deployment]}}}})
 
@@ -36,7 +36,7 @@ def test_how_many_at_a_time_is_no_health_check(check: Json, refused: bool) -> No
 
 @pytest.mark.parametrize("before", [{}, {"matchExpressions": []}])
 @pytest.mark.parametrize("after", [{}, {"matchExpressions": []}])
-def test_an_empty_list_in_a_selector_is_no_change(before: Json, after: Json) -> None:
+def test_an_empty_list_in_a_selector_is_not_a_change(before: Json, after: Json) -> None:
     old, new = (merge(BASES["ClusterResourceSet"], {"spec": {"clusterSelector": parts}}) for parts in (before, after))
 
     assert fields(CLUSTER_RESOURCE_SET, new, old) == []

@@ -63,7 +63,7 @@ async def workload(kubelet: str) -> RestClient:
 
 
 @pytest.mark.parametrize(("kubelet", "refused"), [("v1.33.4", False), ("v1.33.3", True), ("v1.33.4-eks-113cf36", False)])
-async def test_nodes_of_a_pool_are_asked_where_they_are(kubelet: str, refused: bool) -> None:
+async def test_nodes_of_a_pool_are_read_from_the_workload_cluster(kubelet: str, refused: bool) -> None:
     """CL-38."""
     workloads, inside = Workloads(), await workload(kubelet)
 
@@ -109,7 +109,7 @@ async def test_13341_the_versions_that_a_control_plane_reports_decide_whether_it
         await client.patch(Cluster, CLUSTER, UP)
 
 
-async def test_while_nobody_has_connections_a_pool_keeps_its_version() -> None:
+async def test_without_connections_a_pool_keeps_its_version() -> None:
     client = await plane(Workloads())
 
     with pytest.raises(Invalid, match="unable to get client for workload cluster: nobody here has connections"):

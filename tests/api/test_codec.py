@@ -160,7 +160,7 @@ def test_null_means_absent_at_any_depth() -> None:
         (b"[]", "$"),
     ],
 )
-def test_what_does_not_fit_is_named_with_its_path(raw: bytes, path: str) -> None:
+def test_a_value_of_a_wrong_type_is_named_with_its_path(raw: bytes, path: str) -> None:
     with pytest.raises(DecodeError, match="Machine: ") as caught:
         decode(Machine, raw)
     assert caught.value.path == path
@@ -194,7 +194,7 @@ def test_credentials_do_not_show_in_a_repr() -> None:
     assert repr(shown[0]) == "Secret(s)"
 
 
-def test_what_to_json_returns_is_the_callers() -> None:
+def test_the_result_of_to_json_may_be_changed() -> None:
     labels = {"a": "b"}
     config = ConfigMap(metadata=ObjectMeta(labels=labels))
     to_json(config)["metadata"]["labels"]["a"] = "c"

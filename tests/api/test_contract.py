@@ -94,7 +94,7 @@ def test_a_path_writes_itself() -> None:
     assert NEW.infra_cluster.provisioned.json(True) == {"status": {"initialization": {"provisioned": True}}}
 
 
-def test_conditions_of_the_newer_list_win_and_only_type_and_status_must_be_there() -> None:
+def test_conditions_of_the_newer_list_win_and_need_only_type_and_status() -> None:
     old = {"type": "Ready", "status": "False", "severity": "Info", "lastTransitionTime": ""}
     new = {"type": "Ready", "status": "True", "reason": None}
     found = condition({"status": {"conditions": [old], "v1beta2": {"conditions": [new]}}}, "Ready")

@@ -65,13 +65,13 @@ SAID_BY_OTHERS = {
 
 
 @pytest.mark.parametrize(("kind", "type_", "words"), condition_rows())
-def test_every_condition_and_reason_of_the_reference_is_said_by_somebody(kind: str, type_: str, words: str) -> None:
+def test_every_condition_and_reason_of_the_reference_is_used(kind: str, type_: str, words: str) -> None:
     spelled = set(re.findall(r"\b[A-Z][A-Za-z]+\b", words)) - PROSE
     assert spelled or "as MachineSet" in words
     assert {type_, *spelled} - SAID - SAID_BY_OTHERS.get(kind, set()) == set()
 
 
-def test_the_deprecated_condition_types_are_all_said() -> None:
+def test_all_deprecated_condition_types_are_used() -> None:
     section = CORE.split("### 5.3 Legacy")[1].split("Types: ")[1].split("`severity`")[0]
     types = set(re.findall(r"\b[A-Z][A-Za-z]+\b", re.sub(r"\(.*?\)", "", section)))
     assert len(types) > 10

@@ -47,7 +47,7 @@ def test_matches(selector: Any, labels: Any, expected: bool) -> None:
         pytest.param(LabelSelector(match_labels={"x" * 64: "a"}), id="long-key"),
     ],
 )
-def test_what_no_api_server_would_accept(selector: LabelSelector) -> None:
+def test_selectors_that_no_api_server_accepts_are_refused(selector: LabelSelector) -> None:
     with pytest.raises(InvalidSelector):
         parsed(selector)
 

@@ -17,7 +17,7 @@ DEEP = b'{"a":' * 100_000
 @pytest.mark.parametrize(
     "raw", [b"<html>", b'{"spec": {"x": "\xff"}}', b'{"spec": null, "x": "\xff"}', DEEP, b'{"spec": null, "x": ' + DEEP]
 )
-def test_no_object_is_made_of_it(raw: bytes) -> None:
+def test_an_abstract_kind_has_no_objects(raw: bytes) -> None:
     with pytest.raises(ConnectionFailed):
         decode_kind(GroupVersionKind("", "v1", "ConfigMap"), raw)
     with pytest.raises(DecodeError):

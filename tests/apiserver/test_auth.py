@@ -77,7 +77,7 @@ async def test_the_admin_kubeconfig_is_private_and_works(running: RunningServer,
     assert "default" in {i["metadata"]["name"] for i in body["items"]}
 
 
-async def test_nobody_is_let_in_without_credentials(running: RunningServer, tmp_path: Path):
+async def test_requests_without_credentials_are_refused(running: RunningServer, tmp_path: Path):
     nobody = client_context(running, tmp_path, None)
 
     refused, body = await fetch(running, nobody, CONFIGMAPS)
@@ -112,7 +112,7 @@ async def test_a_certificate_names_user_and_groups(running: RunningServer, tmp_p
     ("authorization", "code"),
     [("Bearer nonsense", 401), ("bearer nonsense more", 401), ("Bearer ", 403), ("Bearer  x", 403), ("Basic eDp5", 403), ("x", 403)],
 )
-async def test_what_is_no_token_is_ignored_and_one_of_nobody_refused(running: RunningServer, tmp_path: Path, authorization: str, code: int):
+async def test_malformed_tokens_are_ignored_and_unknown_ones_refused(running: RunningServer, tmp_path: Path, authorization: str, code: int):
     status, _ = await fetch(running, client_context(running, tmp_path, None), CONFIGMAPS, headers={"Authorization": authorization})
 
     assert status == code
@@ -251,7 +251,7 @@ async def test_resource_names_allow_a_list_of_that_one_name():
     assert (await alice.get(CONFIGMAPS, fieldSelector="metadata.name=two")).status == 403
 
 
-async def test_who_may_only_change_objects_makes_none_by_applying_or_putting_them():
+async def test_update_permission_does_not_allow_creation_by_apply_or_put():
     admin, alice = admin_and("alice")
     rules = [
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"]},
@@ -271,7 +271,7 @@ async def test_who_may_only_change_objects_makes_none_by_applying_or_putting_the
     assert 'cannot create resource "leases"' in put["message"]
 
 
-async def test_nobody_can_grant_more_than_they_have():
+async def test_users_cannot_grant_more_than_they_have():
     admin, alice = admin_and("alice")
     rules = [
         {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles", "rolebindings"], "verbs": ["create", "update"]},
@@ -329,7 +329,7 @@ async def test_a_service_account_token_works_until_it_expires_or_its_account_goe
     assert tokens.user(again) is None
 
 
-async def test_a_token_review_tells_whose_token_it_is():
+async def test_a_token_review_returns_the_user_of_the_token():
     server = make_server()
     server.token_sources.append(lambda token: User("bob", ("devs",)) if token == "good" else None)
     api = Api.of(server)
@@ -374,7 +374,7 @@ async def test_bootstrap_tokens_are_secrets():
     assert source("abcdef.0123456789abcdef") is None
 
 
-def test_a_certificate_without_a_name_is_nobody():
+def test_a_certificate_without_a_name_is_anonymous():
     assert user_of_certificate({"subject": ((("organizationName", "x"),),)}, b"") is None
 
 

@@ -102,7 +102,7 @@ async def test_templates_warn_of_ports_and_variables_that_hide_others(api: Api):
     ]
 
 
-async def test_wrong_types_are_refused_with_the_place(api: Api):
+async def test_wrong_types_are_refused_with_their_path(api: Api):
     answer = await api.post("/api/v1/namespaces/default/configmaps", configmap("m", data={"a": 5}))
     assert answer.status == 400
     assert answer["message"] == (
@@ -157,7 +157,7 @@ async def test_definitions_with_bad_schemas_are_refused(api: Api, schema: dict[s
     assert causes(await api.post(CRDS, crd(schema))) == wanted
 
 
-async def test_definitions_warn_of_what_they_will_not_get(api: Api):
+async def test_definitions_have_warnings_about_ineffective_parts(api: Api):
     schema = obj(a={"type": "string", "format": "zip", "bogus": 1})
     answer = await api.post(CRDS, crd(schema))
     assert answer.status == 201
@@ -207,7 +207,7 @@ def test_any_body_is_decoded_or_refused_and_then_judged(which: tuple[str, str], 
     list(handler.validate_update(value, json.loads(json.dumps(value))))
 
 
-def test_our_models_know_no_field_that_the_types_do_not_have():
+def test_our_models_have_only_fields_of_the_types():
     """The typed models of built-ins are projections of the same types that the server decodes by."""
     for resource in RESOURCES:
         model = getattr(models, resource.kind, None)
@@ -233,7 +233,7 @@ async def test_a_definition_without_stored_versions_has_the_one_to_be_stored(api
     assert (answer.status, answer["status"]["storedVersions"]) == (200, ["v1"])
 
 
-async def test_what_a_rule_may_cost_is_said_beside_what_is_wrong_with_it(api: Api):
+async def test_the_cost_of_a_rule_is_reported_together_with_its_errors(api: Api):
     numbers = {"type": "array", "items": {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}}
     said = causes(await api.post(CRDS, crd(obj(a={"type": "array", "items": numbers}))))
     assert [text.split(": ", 2)[2][:30] for text in said] == [

@@ -202,19 +202,19 @@ def evaluated(expression: str, values: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize(("expression", "values"), HOLD)
-def test_what_holds(expression: str, values: dict[str, Any]) -> None:
+def test_true_expressions_hold(expression: str, values: dict[str, Any]) -> None:
     assert evaluated(expression, values) is True
 
 
 @pytest.mark.parametrize(("expression", "values", "text"), FAIL)
-def test_what_fails(expression: str, values: dict[str, Any], text: str) -> None:
+def test_failing_expressions_fail(expression: str, values: dict[str, Any], text: str) -> None:
     with pytest.raises(CelError) as caught:
         evaluated(expression, values)
     assert str(caught.value) == text
 
 
 @pytest.mark.parametrize(("expression", "text"), REFUSED.items(), ids=lambda text: text[:40])
-def test_what_does_not_compile(expression: str, text: str) -> None:
+def test_invalid_expressions_do_not_compile(expression: str, text: str) -> None:
     with pytest.raises(CompileError) as caught:
         compile_expression(expression, VARIABLES)
     assert str(caught.value).startswith(f"ERROR: <input>:{text}\n")
@@ -226,7 +226,7 @@ def test_digits_that_a_format_asks_for_are_paid_for() -> None:
 
 
 @pytest.mark.parametrize("rule", ["self < 5", "self + 1 > 0", "-self < 0", "self > 0 ? true : false"])
-def test_null_is_no_number(rule: str) -> None:
+def test_null_is_not_a_number(rule: str) -> None:
     node = Node({"type": "object", "properties": {"n": {"type": "integer", "nullable": True}}, "x-kubernetes-validations": [
         {"rule": rule.replace("self", "self.n")}]})  # fmt: skip
 

@@ -79,7 +79,7 @@ async def test_an_object_whose_owner_never_was_is_collected(api: Api):
     assert not await exists(api, f"{CONFIGMAPS}/orphan")
 
 
-async def test_an_owner_in_another_namespace_is_no_owner(api: Api):
+async def test_an_owner_in_another_namespace_does_not_count(api: Api):
     await api.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
     owner = await api.post(WIDGETS.replace("default", "other"), widget("far"))
     await api.post(CONFIGMAPS, owned("child", owner.json))

@@ -51,7 +51,7 @@ def forgive(theirs: Answers, ours: Answers) -> None:
 
 @pytest.mark.real
 @pytest.mark.parametrize("subject", SUBJECTS, ids=[s.kind for s in SUBJECTS])
-def test_both_servers_say_the_same(clients: Any, subject: Subject) -> None:
+def test_both_servers_give_the_same_answers(clients: Any, subject: Subject) -> None:
     theirs, ours = clients
     found: dict[str, list[str]] = {}
     for seed in SEEDS:

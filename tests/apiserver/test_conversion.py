@@ -186,14 +186,14 @@ async def test_owners_of_fields_are_kept_in_the_version_they_wrote(api: Api):
     assert "old" not in owners  # its length is not what it was
 
 
-async def test_what_is_not_in_the_versions_schema_is_pruned(api: Api):
+async def test_fields_missing_in_the_versions_schema_are_pruned(api: Api):
     made = await api.post(OLD_BOXES, {**old_box("b", "1cm"), "spec": {"length": "1cm", "size": 4}}, fieldValidation="Warn")
 
     assert made["spec"] == {"length": "1cm"}
     assert made.warnings == ('unknown field "spec.size"',)
 
 
-async def test_a_failed_conversion_is_said_and_nothing_is_stored(api: Api):
+async def test_a_failed_conversion_is_reported_and_nothing_is_stored(api: Api):
     refused = await api.post(OLD_BOXES, old_box("b", "long"))
 
     assert refused.status == 500
@@ -236,7 +236,7 @@ async def test_an_equivalent_webhook_is_asked_in_the_version_that_it_knows(api: 
     assert (await api.post(OLD_BOXES, old_box("c", "100cm"))).status == 201
 
 
-async def test_what_an_equivalent_webhook_changes_is_converted_back(api: Api, hook: Hook):
+async def test_changes_of_an_equivalent_webhook_are_converted_back(api: Api, hook: Hook):
     conversion = hook.respond
     patch = [{"op": "replace", "path": "/spec/size", "value": 77}]
 
@@ -328,7 +328,7 @@ async def test_metadata_but_labels_and_annotations_is_not_the_webhooks_to_change
     assert shown.rv == made.rv
 
 
-async def test_a_webhook_that_nobody_answers_fails_clearly(asking: Api):
+async def test_a_webhook_without_an_answer_fails_clearly(asking: Api):
     changed = await asking.merge(f"{CRDS}/boxes.example.com", {"spec": crd()["spec"]})
     assert changed.status == 200, changed
     await asking.post(NEW_BOXES, new_box("b", 1))
@@ -346,7 +346,7 @@ async def test_a_webhook_that_nobody_answers_fails_clearly(asking: Api):
     assert watch["message"].startswith("storage is (re)initializing: failed to list example.com/v1beta1, Kind=Box: conversion webhook")
 
 
-async def test_a_changed_webhook_is_asked_anew(asking: Api, hook: Hook):
+async def test_a_changed_webhook_is_called_again(asking: Api, hook: Hook):
     await asking.post(NEW_BOXES, new_box("b", 1))
     await asking.get(f"{OLD_BOXES}/b")
     spec = crd({"url": hook.url + "/other", "caBundle": hook.bundle})["spec"]

@@ -40,7 +40,7 @@ def rows(table: dict[str, tuple[str, ...]], verdict: bool) -> list[tuple[str, st
 
 
 @pytest.mark.parametrize(("name", "text", "taken"), [*rows(TAKEN, True), *rows(REFUSED, False)])
-def test_a_format_takes_what_upstream_takes(name: str, text: str, taken: bool) -> None:
+def test_a_format_accepts_the_same_texts_as_upstream(name: str, text: str, taken: bool) -> None:
     check = format_check(name)
 
     assert check is not None

@@ -91,7 +91,7 @@ def sample(version: str, plural: str, name: str = "x") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("version", "plural"), sorted(SAMPLES))
-async def test_a_kind_lives(api: Api, version: str, plural: str):
+async def test_a_further_kind_can_be_created_changed_and_deleted(api: Api, version: str, plural: str):
     here = path(version, plural)
     name = "v1.g" if plural == "apiservices" else "x"
     made = await api.post(here, sample(version, plural, name), fieldValidation="Strict")
@@ -184,7 +184,7 @@ async def test_an_autoscaler_has_two_versions(api: Api):
     assert (await api.get(f"{new}/x"))["spec"]["metrics"] == [memory]
 
 
-async def test_a_signing_request_carries_who_asked_and_is_approved_aside(api: Api):
+async def test_a_signing_request_records_its_user_and_is_approved_separately(api: Api):
     here = path("certificates.k8s.io/v1", "certificatesigningrequests")
     body = sample("certificates.k8s.io/v1", "certificatesigningrequests")
     body["spec"]["username"] = "somebody-else"

@@ -139,7 +139,7 @@ async def _answer(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
     return head.split(b" ", 2)[1], await reader.readexactly(length)
 
 
-async def test_methods_that_nobody_knows_are_refused_as_methods(http: HttpServer):
+async def test_unknown_methods_are_refused_as_methods(http: HttpServer):
     for path, status in ((CONFIGMAPS, b"405"), ("/version", b"405"), ("/healthz", b"200"), ("/nope", b"404")):
         reader, writer = await asyncio.open_connection("127.0.0.1", http.port)
         writer.write(f"BREW {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
@@ -147,7 +147,7 @@ async def test_methods_that_nobody_knows_are_refused_as_methods(http: HttpServer
         writer.close()
 
 
-async def test_what_comes_in_many_pieces_stays_as_it_is(http: HttpServer):
+async def test_a_body_in_many_pieces_is_unchanged(http: HttpServer):
     """Every piece begins with what could be the method of a request, and the first one comes at any step of how a head is taken."""
     reader, writer = await asyncio.open_connection("127.0.0.1", http.port)
     for steps in range(12):
@@ -238,7 +238,7 @@ async def test_nothing_is_answered_before_the_handshake_of_tls(http: HttpServer)
         bytes(range(256)) * 8 + b"\r\n\r\n",
     ],
 )
-async def test_malformed_http_is_answered_or_cut_off_and_harms_nobody(http: HttpServer, session: aiohttp.ClientSession, raw: bytes):
+async def test_malformed_http_is_answered_or_cut_off_without_harm(http: HttpServer, session: aiohttp.ClientSession, raw: bytes):
     reader, writer = await asyncio.open_connection("127.0.0.1", http.port)
     writer.write(raw)
     writer.write_eof()

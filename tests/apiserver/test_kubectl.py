@@ -114,7 +114,7 @@ def test_apply_of_a_built_in_merges_strategically(kubectl: Kubectl, namespace: s
     assert [(p["name"], p["port"]) for p in ports] == [("https", 8443)]
 
 
-def test_what_get_prints_as_a_list_can_be_applied(kubectl: Kubectl, namespace: str):
+def test_a_list_printed_by_get_can_be_applied(kubectl: Kubectl, namespace: str):
     for name in ("one", "two"):
         kubectl.run("create", "configmap", name, "-n", namespace, "--from-literal=k=v")
 
@@ -365,7 +365,7 @@ def test_watch_lists_of_newer_clients_are_served(kubectl: Kubectl, namespace: st
     assert "condition met" in text
 
 
-def test_prune_takes_away_what_is_no_longer_applied(kubectl: Kubectl, namespace: str):
+def test_prune_deletes_objects_that_are_no_longer_applied(kubectl: Kubectl, namespace: str):
     def config_map(name: str) -> dict[str, Any]:
         return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": {"pruned": namespace}}}
 

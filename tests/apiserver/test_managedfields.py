@@ -145,7 +145,7 @@ def test_force_takes_and_the_same_value_is_shared():
     assert taken["spec"]["color"] == "blue"
 
 
-def test_letting_go_removes_only_what_nobody_else_owns():
+def test_releasing_fields_removes_only_unshared_ones():
     live = applied(None, widget(spec={"color": "red", "size": 1, "nested": {"a": "1"}, "tags": ["x"]}), "alpha")
     live = applied(live, widget(spec={"size": 1}), "beta")
     live = written(live, {**live, "spec": {**live["spec"], "tags": ["x", "y"]}}, "editor")
@@ -172,7 +172,7 @@ def test_entries_remember_their_version():
     assert other["spec"] == {"color": "red"}, "what was applied in another version is let go of too"
 
 
-def test_what_was_there_before_the_first_apply_has_an_owner():
+def test_fields_from_before_the_first_apply_have_an_owner():
     live = widget(spec={"color": "red", "size": 1})
     made = applied(live, widget(spec={"color": "red"}), "alpha")
     assert set(owners(made)) == {("before-first-apply", "Update"), ("alpha", "Apply")}

@@ -113,7 +113,7 @@ KIND: Json = {"x-kubernetes-group-version-kind": [{"group": "g", "version": "v1"
         ({"type": "object", "not": {"required": ["a"]}, "required": ["b"]}, {"type": "object", "required": ["b"]}),
     ],
 )
-def test_what_the_old_form_cannot_say_is_left_out(source: dict[str, Any], made: dict[str, Any]):
+def test_parts_that_the_old_form_lacks_are_left_out(source: dict[str, Any], made: dict[str, Any]):
     assert openapiv2.schema(source) == made
 
 
@@ -161,7 +161,7 @@ OPERATIONS = [
 
 
 @pytest.mark.parametrize(("path", "method", "name"), OPERATIONS)
-def test_operations_have_the_names_by_which_generated_clients_call_them(path: str, method: str, name: str):
+def test_operations_have_the_names_of_generated_clients(path: str, method: str, name: str):
     group, version = ("", "v1") if path.startswith("/api/") else tuple(path.split("/")[2:4])
     served = [r for r in (*RESOURCES, *custom(widget_crds())) if (r.group, r.version) == (group, version)]
     operation = openapi.document(group, version, served)["paths"][path][method]

@@ -142,7 +142,7 @@ async def test_everything_that_was_answered_survives_kill_9(processes: Any):
     assert after > highest
 
 
-async def test_a_watch_resumes_over_a_restart_or_is_told_that_it_cannot(processes: Any):
+async def test_a_watch_resumes_over_a_restart_or_gets_an_error(processes: Any):
     first = processes()
     async with first.session() as session:
         async with session.post(CONFIGMAPS, json=configmap("old")) as response:
@@ -238,7 +238,7 @@ def test_two_servers_cannot_have_the_same_store(tmp_path: Path):
         journal.close()
 
 
-def test_a_file_that_is_no_store_is_refused(tmp_path: Path):
+def test_a_file_that_is_not_a_store_is_refused(tmp_path: Path):
     (tmp_path / "store.sqlite").write_bytes(b"this is not a database" * 100)
 
     with pytest.raises(StoreBroken, match="not a database"):
@@ -337,7 +337,7 @@ async def test_a_watch_that_starts_while_a_write_is_under_way_sees_it_once():
     assert await fresh.names(2) == [("ADDED", "a"), ("ADDED", "b")]
 
 
-async def test_a_store_that_breaks_answers_500_and_says_so(caplog: pytest.LogCaptureFixture):
+async def test_a_broken_store_answers_500_and_is_reported(caplog: pytest.LogCaptureFixture):
     journal = SlowJournal()
     server = make_server(journal=journal)
     server.ensure_namespaces()

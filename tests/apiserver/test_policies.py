@@ -80,7 +80,7 @@ async def test_a_policy_refuses_what_violates_it(api: Api):
         ({"reason": "Unauthorized"}, 401, "failed expression: object.spec.color != 'red'"),
     ],
 )
-async def test_a_policy_says_why(api: Api, validation: dict[str, Any], status: int, said: str):
+async def test_a_policy_refusal_has_a_reason(api: Api, validation: dict[str, Any], status: int, said: str):
     await bind(api, validating({**NO_RED, **validation}))
 
     refused = await api.post(WIDGETS, widget("w"))
@@ -111,7 +111,7 @@ async def test_a_binding_may_warn_only(api: Api):
         ({}, {"matchResources": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}}, 201),
     ],
 )
-async def test_who_is_judged(api: Api, spec: dict[str, Any], binding: dict[str, Any], status: int):
+async def test_policies_apply_to_the_selected_writes(api: Api, spec: dict[str, Any], binding: dict[str, Any], status: int):
     await bind(api, validating(NO_RED, **spec), **binding)
 
     assert (await api.post(WIDGETS, widget("w"))).status == status
@@ -165,7 +165,7 @@ async def test_a_policy_changes_objects_by_patch(api: Api):
     assert (await api.post(WIDGETS, widget("w")))["metadata"]["labels"] == {"a/b": "c"}
 
 
-async def test_what_a_policy_makes_is_validated(api: Api):
+async def test_the_result_of_a_policy_is_validated(api: Api):
     await bind(api, mutating(configuration("Object{spec: Object.spec{color: 'pink'}}")))
 
     refused = await api.post(WIDGETS, widget("w"))
@@ -216,7 +216,7 @@ async def test_policies_count_again_after_a_restart(server: ApiServer, api: Api)
     assert (await Api.of(again).post(WIDGETS, widget("w"))).status == 422
 
 
-async def test_what_is_null_has_no_fields(api: Api):
+async def test_null_has_no_fields(api: Api):
     await bind(api, validating({"expression": "!has(object.spec) || !has(object.spec.color) || object.spec.color != 'blue'"}))
     assert (await api.post(WIDGETS, widget("w"))).status == 201
 

@@ -109,7 +109,9 @@ async def test_the_upgrade_is_answered_as_http_wants_it(http: HttpServer) -> Non
         ({}, "/api/v1/namespaces/default/pods", 403, "forbidden"),
     ],
 )
-async def test_refusals_by_spdy_say_why(session: aiohttp.ClientSession, headers: dict[str, str], path: str, code: int, text: str) -> None:
+async def test_refusals_by_spdy_have_a_reason(
+    session: aiohttp.ClientSession, headers: dict[str, str], path: str, code: int, text: str
+) -> None:
     async with session.post(path, headers={**spdy_headers(), **headers}) as answer:
         assert (answer.status, (await answer.json())["kind"]) == (code, "Status")
         assert text in (await answer.json())["message"]
@@ -164,7 +166,7 @@ async def test_streams_that_make_no_pair_are_reset_and_the_others_live_on(http: 
     await running
 
 
-async def test_whoever_speaks_something_else_after_the_upgrade_is_hung_up(http: HttpServer) -> None:
+async def test_a_peer_with_another_protocol_after_the_upgrade_is_disconnected(http: HttpServer) -> None:
     stream, _ = await upgraded(http)
     await stream.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     assert await stream.receive() is None
@@ -188,7 +190,7 @@ async def test_a_peer_that_does_not_read_is_not_read_from(http: HttpServer) -> N
     stream._writer.transport.abort()
 
 
-async def test_an_end_in_the_middle_is_no_error_of_the_tunnel(http: HttpServer) -> None:
+async def test_an_early_end_is_not_an_error_of_the_tunnel(http: HttpServer) -> None:
     """kubectl gives the whole tunnel up when it is told of one."""
 
     class Gone:

@@ -83,7 +83,7 @@ def test_cells_have_the_type_of_their_column():
     assert made["rows"] == [{"cells": ["w", "red", None, None, None, "60m"], "object": None}]
 
 
-def test_rows_carry_what_was_asked_for():
+def test_rows_have_the_requested_content():
     widget = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "w"}, "data": {"a": "b"}}
     handler = HANDLERS["ConfigMap"]
     rows = {

@@ -167,7 +167,7 @@ async def test_an_expired_watch_says_so_in_protobuf(clock: Clock):
     assert await watch.ended()
 
 
-async def test_failures_are_protobuf_where_that_is_asked_for(api: Api):
+async def test_failures_are_protobuf_on_request(api: Api):
     missing = await api.do("GET", "/api/v1/namespaces/default/configmaps/none", headers={"accept": PROTOBUF})
 
     assert missing.headers["content-type"] == PROTOBUF
@@ -175,7 +175,7 @@ async def test_failures_are_protobuf_where_that_is_asked_for(api: Api):
     assert (missing.status, status["kind"], status["reason"], status["details"]["name"]) == (404, "Status", "NotFound", "none")
 
 
-async def test_scales_and_discovery_are_protobuf_where_that_is_asked_for(api: Api):
+async def test_scales_and_discovery_are_protobuf_on_request(api: Api):
     deployment = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",

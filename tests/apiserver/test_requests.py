@@ -16,7 +16,7 @@ from clusterwright.golang.quoting import quote
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
 
-async def test_two_servers_in_one_process_do_not_know_each_other():
+async def test_two_servers_in_one_process_are_independent():
     one, other = Api.of(make_server()), Api.of(make_server())
     await one.post(CONFIGMAPS, configmap("mine"))
     await one.post(CRDS, widget_crds()[0])
@@ -158,7 +158,7 @@ async def test_a_continue_token_that_expired_says_how_to_go_on():
     assert rest.names == ["c2", "c3"]
 
 
-async def test_bookmarks_come_when_asked_for():
+async def test_bookmarks_are_sent_on_request():
     server = make_server()
     server.watches.bookmark_interval = 0.01
     api = Api.of(server)
@@ -209,7 +209,7 @@ async def test_deleting_a_definition_deletes_its_objects_and_ends_its_watches(ap
     assert (await api.get(f"{CRDS}/widgets.widgets.example.com")).status == 404
 
 
-async def test_a_definition_says_that_it_is_going_and_stays_while_its_objects_do(api: Api):
+async def test_a_definition_under_deletion_is_marked_and_stays_while_it_has_objects(api: Api):
     held = widget("held")
     held["metadata"]["finalizers"] = ["example.com/hold"]
     await api.post(WIDGETS, held)
@@ -262,7 +262,7 @@ async def test_one_and_true_are_different_values(api: Api):
     assert changed.rv != made.rv
 
 
-async def test_a_namespace_that_is_going_takes_nothing_new(api: Api):
+async def test_a_namespace_under_deletion_accepts_no_new_objects(api: Api):
     await api.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "going"}})
     await api.delete("/api/v1/namespaces/going")
 
@@ -351,7 +351,7 @@ async def test_a_namespace_is_released_by_its_last_finalizer(api: Api):
         ("eyJ2IjoieCJ9", "continue key is not valid: server does not recognize this encoded version x"),
     ],
 )
-async def test_a_continue_token_that_is_none_is_refused(api: Api, token: str, problem: str):
+async def test_an_invalid_continue_token_is_refused(api: Api, token: str, problem: str):
     answer = await api.get(WIDGETS, limit=1, **{"continue": token})
 
     assert (answer.status, answer["message"]) == (400, f"invalid continue token: {problem}")
@@ -398,7 +398,7 @@ async def test_an_applied_scale_owns_the_replicas(api: Api):
     assert "f:replicas" not in owners["test"][2]
 
 
-async def test_the_state_before_anything_was_is_empty(api: Api):
+async def test_the_state_before_the_first_write_is_empty(api: Api):
     await api.post(WIDGETS, widget("w"))
 
     before = await api.get(WIDGETS, resourceVersion=1, resourceVersionMatch="Exact")
@@ -406,7 +406,7 @@ async def test_the_state_before_anything_was_is_empty(api: Api):
     assert (before.status, before.names) == (200, [])
 
 
-async def test_pretty_is_pretty(api: Api):
+async def test_pretty_output_is_indented(api: Api):
     plain, pretty = await api.get(CONFIGMAPS), await api.get(CONFIGMAPS, pretty="true")
 
     assert pretty.json == plain.json
@@ -447,7 +447,7 @@ async def test_namespaces_that_are_there_from_the_beginning_have_an_owner(api: A
     assert [(e["manager"], e["operation"]) for e in owners] == [("kube-apiserver", "Update")]
 
 
-async def test_reviews_are_no_tables(api: Api):
+async def test_reviews_have_no_table_form(api: Api):
     review = {"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1",
               "spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}}  # fmt: skip
     headers = {"accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
@@ -455,7 +455,7 @@ async def test_reviews_are_no_tables(api: Api):
     assert (await api.do("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review, headers=headers)).status == 406
 
 
-async def test_events_are_selected_by_who_reported_them(api: Api):
+async def test_events_are_selected_by_their_reporter(api: Api):
     events = "/api/v1/namespaces/default/events"
     base = {"apiVersion": "v1", "kind": "Event", "involvedObject": {"namespace": "default", "name": "x", "kind": "Pod"}}
     await api.post(events, {**base, "metadata": {"name": "old"}, "source": {"component": "me"}})
@@ -476,7 +476,7 @@ async def test_events_are_selected_by_who_reported_them(api: Api):
         (WIDGETS, "Widget", set()),
     ],
 )
-async def test_what_of_metadata_a_write_to_the_status_changes(api: Api, path: str, obj: str, kept: set[str]):
+async def test_a_status_write_changes_only_some_metadata(api: Api, path: str, obj: str, kept: set[str]):
     spec = {
         "selector": {"matchLabels": {"a": "b"}},
         "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
@@ -490,7 +490,7 @@ async def test_what_of_metadata_a_write_to_the_status_changes(api: Api, path: st
     assert {"annotations", "labels"} & answer["metadata"].keys() == kept
 
 
-async def test_apply_ends_where_somebody_owns_fields_in_a_version_that_is_gone(server: ApiServer, api: Api):
+async def test_apply_fails_if_a_manager_owns_fields_in_a_removed_version(server: ApiServer, api: Api):
     old = {**widget("w"), "apiVersion": "widgets.example.com/v1beta1"}
     beta = WIDGETS.replace("/v1/", "/v1beta1/")
     assert (await api.apply(f"{beta}/w", old, "one")).status == 201
@@ -526,7 +526,7 @@ async def test_tabs_are_white_space_within_brackets(api: Api):
 
 
 @pytest.mark.parametrize("version", ["²", "٣", "9" * 5000, "-1", "1_0", " 1"])
-async def test_a_version_that_is_no_number_is_said_to_be_none(api: Api, version: str):
+async def test_an_invalid_resource_version_is_reported(api: Api, version: str):
     problem = "value out of range" if version.startswith("9") else "invalid syntax"
     made = await api.post(WIDGETS, widget("v"))
     for path, query in ((WIDGETS, {}), (WIDGETS, {"watch": "true"}), (f"{WIDGETS}/v", {})):

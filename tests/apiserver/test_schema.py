@@ -135,7 +135,7 @@ def test_defaults_of_nested_objects_need_their_parent():
     assert other == {"a": {"b": 1}, "c": {"d": "x"}}
 
 
-def test_unchanged_values_are_not_judged_again():
+def test_unchanged_values_are_not_validated_again():
     schema = obj(spec=obj(old={"type": "string", "maxLength": 1}, items={
         "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
         "items": {**obj(k=STRING, v={"type": "integer", "maximum": 5}), "required": ["k"]}}))  # fmt: skip
@@ -218,7 +218,7 @@ def test_patterns_that_re2_refuses(pattern: str):
         compile_go(pattern)
 
 
-def test_patterns_mean_what_go_means():
+def test_patterns_have_the_meaning_of_go():
     assert compile_go("^a$").search("a\n") is None
     assert compile_go("[[:alpha:]]+$").search("abc")
     assert compile_go(r"^\d+$").search("٣") is None, "digits are ASCII"

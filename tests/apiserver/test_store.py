@@ -78,7 +78,7 @@ def test_events_since_any_revision_lead_to_the_present(operations: list[tuple[st
     assert state_then == {k: e.raw for k, e in table.objects.items()}
 
 
-def test_what_is_older_than_the_history_is_gone():
+def test_revisions_older_than_the_history_are_gone():
     store = Store(history=3)
     first = write(store, "a", 0).rv
     for value in range(1, 6):
@@ -125,7 +125,7 @@ def test_keys_are_ordered_as_etcd_orders_them():
     assert [e.namespace for e in store.table("things").range("a")] == ["a"]
 
 
-def test_an_observer_hears_nothing_after_it_ended():
+def test_an_observer_gets_nothing_after_its_end():
     store = Store()
     recorder = Recorder()
     end = store.table("things").observe(recorder)
@@ -136,7 +136,7 @@ def test_an_observer_hears_nothing_after_it_ended():
     assert [e.entry.name for e in recorder.events] == ["a"]
 
 
-def test_labels_of_objects_of_any_shape_are_no_error():
+def test_labels_of_malformed_objects_are_not_an_error():
     for raw in (b"{}", b'{"metadata":null}', b'{"metadata":{"labels":[1]}}', b'{"metadata":{"labels":null}}'):
         assert Entry("a", "", "a", "u", 1, raw).labels == {}
 

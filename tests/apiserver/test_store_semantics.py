@@ -152,7 +152,7 @@ async def test_strict_field_validation_refuses_unknown_and_repeated_fields(any_a
     assert (unknown.status, repeated.status) == (400, 400)
 
 
-async def test_a_put_of_an_object_that_is_gone_means_that_one(any_api: Api):
+async def test_a_put_with_the_uid_of_a_deleted_object_is_refused(any_api: Api):
     """Kinds that a PUT may make: with a uid, the one that had it is meant, and not made again."""
     path = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
     lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l", "namespace": "default"}}

@@ -80,7 +80,7 @@ def test_nulls_delete_and_nulls_in_new_values_vanish():
         ({"spec": {"strategy": {"$retainKeys": ["zz"], "type": "Recreate"}}}, 400, "invalid patch format of retainKeys"),
     ],
 )
-def test_patches_that_make_no_sense(patch: dict[str, Any], code: int, text: str):
+def test_invalid_patches_are_refused_as_such(patch: dict[str, Any], code: int, text: str):
     kind = "Deployment" if "strategy" in patch["spec"] else "Pod"
     original = {"spec": {"strategy": {"type": "Recreate"}, "containers": [{"name": "c"}]}}
     with pytest.raises(StatusError) as caught:

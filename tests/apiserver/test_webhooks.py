@@ -80,7 +80,7 @@ async def test_a_mutating_webhook_changes_what_is_stored(api: Api, hook: Hook):
     )
 
 
-async def test_what_a_webhook_makes_is_validated(api: Api, hook: Hook):
+async def test_the_result_of_a_webhook_is_validated(api: Api, hook: Hook):
     hook.respond = lambda request: patch({"op": "replace", "path": "/spec/color", "value": "pink"})
     await install(api, hook, "MutatingWebhookConfiguration")
 
@@ -106,7 +106,7 @@ async def test_a_validating_webhook_refuses_with_its_own_words(api: Api, hook: H
     assert (await api.get(f"{WIDGETS}/w")).status == 404
 
 
-async def test_updates_and_deletions_are_asked_with_the_old_object(api: Api, hook: Hook):
+async def test_webhooks_get_the_old_object_of_updates_and_deletions(api: Api, hook: Hook):
     await install(api, hook)
     await api.post(WIDGETS, widget("w"))
     await api.merge(f"{WIDGETS}/w", {"spec": {"size": 5}})
@@ -120,7 +120,7 @@ async def test_updates_and_deletions_are_asked_with_the_old_object(api: Api, hoo
     assert hook.reviews[2]["object"] is None
 
 
-async def test_status_writes_are_asked_only_where_a_rule_names_them(api: Api, hook: Hook):
+async def test_webhooks_see_status_writes_only_if_a_rule_names_them(api: Api, hook: Hook):
     await install(api, hook)
     await api.post(WIDGETS, widget("w"))
     await api.merge(f"{WIDGETS}/w/status", {"status": {"phase": "Up"}})
@@ -129,7 +129,7 @@ async def test_status_writes_are_asked_only_where_a_rule_names_them(api: Api, ho
 
 
 @pytest.mark.parametrize(("policy", "status"), [("Fail", 500), ("Ignore", 201)])
-async def test_a_webhook_that_does_not_answer(api: Api, hook: Hook, policy: str, status: int):
+async def test_a_webhook_that_does_not_answer_fails(api: Api, hook: Hook, policy: str, status: int):
     await install(api, hook, failurePolicy=policy, clientConfig={"url": "https://127.0.0.1:1/none"})
 
     answer = await api.post(WIDGETS, widget("w"))
@@ -142,7 +142,7 @@ async def test_a_webhook_that_does_not_answer(api: Api, hook: Hook, policy: str,
 
 
 @pytest.mark.parametrize("answered", [b"<html>", b'{"response": "\xff"}', b"[" * 100_000])
-async def test_a_webhook_that_answers_what_nobody_can_read(api: Api, hook: Hook, answered: bytes):
+async def test_a_webhook_with_an_unreadable_answer_fails(api: Api, hook: Hook, answered: bytes):
     hook.raw = answered
     await install(api, hook, failurePolicy="Ignore")
 
@@ -152,7 +152,7 @@ async def test_a_webhook_that_answers_what_nobody_can_read(api: Api, hook: Hook,
     assert 'failed calling webhook "widgets.hook.example.com", failing open' in str(answer.warnings)
 
 
-async def test_a_webhook_that_is_too_slow(api: Api, hook: Hook):
+async def test_a_slow_webhook_fails(api: Api, hook: Hook):
     hook.delay = 5
     await install(api, hook, timeoutSeconds=1)
 
@@ -188,7 +188,7 @@ async def test_a_webhook_with_the_wrong_certificate_is_not_trusted(api: Api, hoo
         ({"matchConditions": [{"name": "x", "expression": "request.operation == 'DELETE'"}]}, []),
     ],
 )
-async def test_selectors_and_conditions_choose_what_is_asked(api: Api, hook: Hook, options: Any, asked: list[str]):
+async def test_selectors_and_conditions_choose_the_writes_for_a_webhook(api: Api, hook: Hook, options: Any, asked: list[str]):
     await install(api, hook, **options)
     assert (await api.post(WIDGETS, widget("plain"))).status == 201
     assert (await api.post(WIDGETS, widget("labelled", {"a": "b"}))).status == 201
@@ -220,7 +220,7 @@ async def test_a_webhook_is_reached_through_its_service(api: Api, hook: Hook):
     assert len(hook.reviews) == 1
 
 
-async def test_webhook_configurations_themselves_are_never_asked_about(api: Api, hook: Hook):
+async def test_webhooks_are_never_called_for_webhook_configurations(api: Api, hook: Hook):
     everything = [{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}]
     hook.respond = lambda request: {"allowed": False}
     await install(api, hook, rules=everything)
@@ -246,7 +246,7 @@ async def test_an_authority_need_not_be_self_signed(api: Api):
         assert len(hook.reviews) == 1
 
 
-async def test_with_a_bundle_nobody_else_is_trusted(api: Api, hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_with_a_bundle_no_other_authority_is_trusted(api: Api, hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The system trusts the hook's authority, the configuration names another."""
     (tmp_path / "system.pem").write_bytes(base64.b64decode(hook.bundle))
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "system.pem"))

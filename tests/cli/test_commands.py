@@ -16,6 +16,7 @@ GOOD = {
     "incident": ("incident list", "cluster-api#14197"),
     "tables": ("tables", "# cluster"),
     "crds": ("crds cluster", "kind: CustomResourceDefinition"),
+    "convert": ("convert /dev/null", ""),
     "completion": ("completion bash", "complete -o default"),
     "envtest": ("envtest assets", "assets"),
     "complete": ("complete -- gener", "generate"),
@@ -70,6 +71,7 @@ BAD = {
     "load": ("load image c --engine unix:///nowhere", 2, "an image is expected"),
     "tables": ("tables Nonsense", 2, "no table 'Nonsense'"),
     "crds": ("crds nonsense", 2, "nonsense"),
+    "convert": ("convert --to-version v1", 2, "expected one of v1beta2, v1beta1"),
     "completion": ("completion csh", 2, "'csh'"),
     "envtest": ("envtest /dev/null/assets", 1, "Not a directory"),
     "complete": ("complete --nonsense", 2, "--nonsense"),
@@ -107,7 +109,7 @@ def test_bad_input(command: str, alone: Run) -> None:
 
 
 @pytest.mark.parametrize(("command", "module"), BESIDE_A_PLANE.items())
-def test_good_input_is_tried_beside_a_plane(command: str, module: str) -> None:
+def test_good_input_is_tried_against_a_plane(command: str, module: str) -> None:
     tree = ast.parse((Path(__file__).parent / module).read_text())
     called = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     words = {a.value for call in called for top in call.args for a in ast.walk(top) if isinstance(a, ast.Constant)}

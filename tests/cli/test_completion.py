@@ -33,7 +33,7 @@ from support.terminals import openpty
     ],
     ids=" ".join,
 )
-def test_what_may_come_next(words: list[str], expected: list[str]) -> None:
+def test_completions_are_offered(words: list[str], expected: list[str]) -> None:
     assert candidates(words) == expected
 
 
@@ -41,7 +41,7 @@ def test_every_command_that_is_for_people_is_offered() -> None:
     assert candidates([]) == candidates([""]) == [name for name, command in COMMANDS.items() if command.summary]
 
 
-def test_names_are_not_offered_where_nobody_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_are_not_offered_without_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBECONFIG", raising=False)
@@ -55,7 +55,7 @@ def test_an_unknown_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_scripts_are_what_the_shell_reads(shell: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_completion_scripts_are_valid_for_the_shell(shell: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
     assert main(["completion", shell]) == 0

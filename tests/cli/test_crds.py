@@ -40,7 +40,7 @@ def test_a_wrong_option_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "clusterwright crds: unrecognized arguments: --nope; see --help\n"
 
 
-def test_the_hooks_of_extensions_are_described_and_nothing_is_referred_to_in_vain(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_hooks_of_extensions_are_described_without_dangling_references(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["crds", "--runtime-hooks"]) == 0
     text = capsys.readouterr().out
     document = json.loads(text)

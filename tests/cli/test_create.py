@@ -91,7 +91,7 @@ def test_the_cni_that_the_node_image_brings_is_applied_on_the_first_machine(caps
     assert run() == (0, "value: 10.244.0.0/16\nother: 10.244.0.0/16\n", "")
 
 
-def test_a_cni_of_ones_own_is_applied_to_its_cluster_only(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_users_cni_is_applied_only_to_its_cluster(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "cni.yaml"
     file.write_text("kind: DaemonSet\n")
     made = containers(capsys, "--cni", str(file))
@@ -104,12 +104,12 @@ def test_a_cni_of_ones_own_is_applied_to_its_cluster_only(capsys: pytest.Capture
 
 
 @pytest.mark.parametrize("flag", ["--cni", "--node-image", "--load-balancer-image"])
-def test_what_only_containers_understand_is_refused_of_others(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_flags_for_containers_are_refused_for_simulated_machines(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["create", "c", flag, "x"]) == 2
     assert f"{flag}: only for containers" in capsys.readouterr().err
 
 
-def test_the_demo_is_small_and_real_where_there_is_an_engine() -> None:
+def test_with_an_engine_the_demo_has_few_real_machines() -> None:
     simulated, real = json.dumps(demo.manifests()), json.dumps(demo.manifests(are_real=True, version="v1.36.1"))
 
     assert "inMemory" in simulated

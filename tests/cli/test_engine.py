@@ -82,7 +82,7 @@ def uid(plane: Run) -> str:
     return found
 
 
-def test_prune_removes_what_the_plane_has_lost_and_nothing_else(plane: Run, host: Host) -> None:
+def test_prune_removes_only_containers_without_an_object(plane: Run, host: Host) -> None:
     name = f"kept-{host.mark}"
     assert plane("create", "cluster", name, "--infrastructure", "docker").returncode == 0
     mine = uid(plane)

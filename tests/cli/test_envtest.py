@@ -81,7 +81,7 @@ def api_server(assets: Path, tmp_path: Path) -> Iterator[tuple[Started, str, ssl
         started.process.communicate()
 
 
-def test_etcd_says_that_it_is_healthy_and_stops(assets: Path) -> None:
+def test_the_etcd_stand_in_reports_health_and_stops(assets: Path) -> None:
     port = free_port()
     started = Started(assets / "etcd", f"--listen-client-urls=http://127.0.0.1:{port}", "--data-dir=x", "--unsafe-no-fsync=true")
 
@@ -97,7 +97,7 @@ def test_the_api_server_takes_the_certificates_of_the_suite(api_server: tuple[St
     assert started.stop() == 0
 
 
-def test_a_port_that_is_taken_is_told(assets: Path) -> None:
+def test_a_port_in_use_is_reported(assets: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -113,7 +113,7 @@ def test_a_port_that_is_taken_is_told(assets: Path) -> None:
     assert "Address already in use" in done.stderr or "address already in use" in done.stderr
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unwritable_folder_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
 
     assert main(["envtest", str(tmp_path / "file" / "assets")]) == 1

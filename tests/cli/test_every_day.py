@@ -58,7 +58,7 @@ def worker(run: Run) -> str:
     return name
 
 
-def test_what_is_there_already_is_not_created_again(run: Run) -> None:
+def test_an_existing_cluster_is_not_created_again(run: Run) -> None:
     status, line = refused(run, "create", "c")
     assert status == 1
     assert line.startswith("clusterwright create: Cluster default/c already exists; nothing was created; choose another name, ")
@@ -127,13 +127,13 @@ def test_faults_are_injected_listed_and_removed(run: Run) -> None:
     ],
     ids=lambda v: " ".join(v) if isinstance(v, list) else "",
 )
-def test_what_cannot_be_broken_is_said(arguments: list[str], status: int, text: str, run: Run) -> None:
+def test_objects_that_cannot_have_faults_are_reported(arguments: list[str], status: int, text: str, run: Run) -> None:
     ended, line = refused(run, "fault", *arguments)
     assert ended == status
     assert text in line
 
 
-def test_the_timeline_tells_conditions_events_and_beginnings(run: Run, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_timeline_shows_conditions_events_and_creations(run: Run, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = said(run, "timeline", "c").splitlines()
     assert [line[:20] for line in lines] == sorted(line[:20] for line in lines)
     assert any("  created    Cluster/c  was created" in line for line in lines)
@@ -185,13 +185,14 @@ webhooks:
 """
 
 
-def test_adopt_tells_what_would_be_written_and_who_is_in_the_way(run: Run, folder: Path) -> None:
+def test_adopt_shows_planned_writes_and_other_controllers(run: Run, folder: Path) -> None:
     report = json.loads(said(run, "adopt", "--dry-run", "-o", "json"))
     assert report["inTheWay"] == []
     (cluster,) = report["clusters"]
     assert cluster["cluster"] == "default/c"
     assert cluster["passes"] >= 8
     assert [write for write in cluster["writes"] if write["matters"]] == []
+    assert cluster["refused"] == []
 
     (folder / "foreign.yaml").write_text(_FOREIGN)
     kubectl = ["kubectl", "--kubeconfig", str(folder / ".clusterwright" / "kubeconfig")]
@@ -207,7 +208,7 @@ def test_adopt_tells_what_would_be_written_and_who_is_in_the_way(run: Run, folde
         subprocess.run([*kubectl, "delete", "-f", str(folder / "foreign.yaml")], check=True, capture_output=True, env=environment(folder))
 
 
-def test_adopt_changes_nothing_and_says_so(run: Run) -> None:
+def test_adopt_changes_nothing_and_reports_that(run: Run) -> None:
     status, text = run("adopt").returncode, run("adopt").stderr
     assert status == 2
     assert "--dry-run is required" in text
@@ -218,7 +219,7 @@ def test_the_store_is_sound(run: Run) -> None:
     assert run("store", "check", "--data-dir", "/nowhere").returncode == 1
 
 
-def test_who_watches_a_cluster_is_told_until_it_is_gone(run: Run, folder: Path) -> None:
+def test_a_watch_of_a_cluster_shows_changes_until_it_is_gone(run: Run, folder: Path) -> None:
     said(run, "create", "w", "--worker-machines", "0", "--wait")
     watching = {}
     for command in ("describe", "timeline"):

@@ -13,7 +13,7 @@ import yaml
 
 from cli.conftest import Run, environment, run_in, running
 from clusterwright.cli.connect import connected
-from clusterwright.cli.grammar import FLAVORS
+from clusterwright.cli.flags import FLAVORS
 from clusterwright.runtime.kubeconfig import Kubeconfig
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -32,7 +32,7 @@ FILES = {
 @pytest.mark.parametrize(
     "command", [["explain", "cluster/a"], ["render", "kubeadmconfig/a"], ["timeline", "cluster/a"]], ids=lambda c: c[0]
 )
-def test_what_cannot_be_read_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str], name: str) -> None:
+def test_unreadable_input_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str], name: str) -> None:
     file = tmp_path / "bundle"
     content, said = FILES[name]
     file.write_bytes(content)
@@ -44,7 +44,7 @@ def test_what_cannot_be_read_is_told(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert said in told
 
 
-def test_a_template_that_is_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_template_that_is_not_text_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "template"
     file.write_bytes(b"\xff")
 
@@ -73,7 +73,7 @@ ODD = {
 }
 
 
-def test_others_may_mean_anything_by_their_fields(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fields_of_other_kinds_may_have_any_meaning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def named(kind: str, api: str, **fields: Any) -> dict[str, Any]:
         metadata = {"name": "a", "namespace": "default", **fields.pop("metadata", {})}
         return {"apiVersion": api, "kind": kind, "metadata": metadata, **fields}
@@ -91,7 +91,7 @@ def test_others_may_mean_anything_by_their_fields(tmp_path: Path, capsys: pytest
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_what_has_the_usual_shape_stays_as_it_is() -> None:
+def test_values_of_the_usual_shape_are_unchanged() -> None:
     usual = {
         "kind": "Machine",
         "metadata": {"name": "m", "labels": {"a": "b"}, "ownerReferences": [{"kind": "X"}], "finalizers": ["f"]},

@@ -99,7 +99,7 @@ def test_without_any_kubeconfig_all_places_are_named(alone: Run, tmp_path: Path)
         assert place in done.stderr
 
 
-def test_the_port_stays_with_the_data_and_nobody_there_is_said_plainly(tmp_path: Path, alone: Run) -> None:
+def test_the_port_is_kept_with_the_data_and_a_stopped_plane_is_reported_plainly(tmp_path: Path, alone: Run) -> None:
     ports = []
     for _ in range(2):
         process = start(tmp_path, "--no-controllers")
@@ -132,7 +132,7 @@ def test_the_port_stays_with_the_data_and_nobody_there_is_said_plainly(tmp_path:
     ],
     ids=" ".join,
 )
-def test_what_is_not_there_is_not_found(arguments: list[str], plane: Run) -> None:
+def test_a_missing_object_is_not_found(arguments: list[str], plane: Run) -> None:
     done = plane(*arguments)
 
     assert done.returncode == 1
@@ -142,7 +142,7 @@ def test_what_is_not_there_is_not_found(arguments: list[str], plane: Run) -> Non
 
 
 @pytest.mark.parametrize("arguments", [["get", "widgets"], ["wait", "widget/w"], ["delete", "widget/w"]], ids=" ".join)
-def test_a_kind_that_nobody_knows_is_named(arguments: list[str], plane: Run) -> None:
+def test_an_unknown_kind_is_named(arguments: list[str], plane: Run) -> None:
     done = plane(*arguments)
 
     assert done.returncode == 2
@@ -171,7 +171,7 @@ def test_kinds_that_only_the_server_knows_are_found(plane: Run) -> None:
     ],
     ids=lambda v: " ".join(v) if isinstance(v, list) else "",
 )
-def test_what_means_nothing_is_a_wrong_call(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_meaningless_arguments_are_a_wrong_call(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
     assert said in capsys.readouterr().err.splitlines()[-1]
 

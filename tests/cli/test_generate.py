@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from clusterwright.cli.grammar import FLAVORS
+from clusterwright.cli.flags import FLAVORS
 from clusterwright.cli.main import main
 from clusterwright.golang import envsubst
 
@@ -67,7 +67,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("template", "text"), CASES, ids=[template for template, _ in CASES])
-def test_a_template_becomes_what_clusterctl_makes_of_it(template: str, text: str | None) -> None:
+def test_a_template_is_rendered_as_by_clusterctl(template: str, text: str | None) -> None:
     try:
         parsed = envsubst.parse(template)
     except envsubst.BadTemplate:
@@ -79,7 +79,7 @@ def test_a_template_becomes_what_clusterctl_makes_of_it(template: str, text: str
     assert envsubst.substitute(parsed, VALUES) == text
 
 
-def test_a_template_that_is_none_is_refused_with_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_template_is_refused_with_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "template.yaml"
     file.write_text("a: b\nc: ${D\n")
 
@@ -97,7 +97,7 @@ def test_a_template_that_is_none_is_refused_with_its_line(tmp_path: Path, capsys
     ],
     ids=["missing", "bad --set", "no YAML", "no file"],
 )
-def test_what_cannot_be_generated_is_said(
+def test_generation_failures_are_reported(
     arguments: list[str], status: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "template.yaml"

@@ -65,19 +65,19 @@ def listed(number: int, *, well: int) -> tuple[dict[ObjectKey, str], list[str]]:
     return run_virtual(main())
 
 
-def test_of_a_handful_everything_is_looked_at() -> None:
+def test_a_few_clusters_are_read_completely() -> None:
     found, _ = listed(2, well=2)
     assert set(found.values()) == {"Broken: KubeadmControlPlane/nowhere"}
 
 
-def test_of_more_only_those_that_do_not_say_that_they_are_well() -> None:
+def test_of_many_clusters_only_those_not_reporting_available_are_read() -> None:
     found, asked = listed(12, well=11)
     assert found.pop(ObjectKey("default", "c11")) == "Broken: KubeadmControlPlane/nowhere"
     assert set(found.values()) == {"Fine"}
     assert any("/secrets" in path for path in asked)
 
 
-def test_where_all_are_well_nothing_else_is_read() -> None:
+def test_if_all_clusters_are_well_nothing_else_is_read() -> None:
     found, asked = listed(12, well=12)
     assert set(found.values()) == {"Fine"}
     assert asked == [PLACE]

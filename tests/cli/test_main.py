@@ -67,7 +67,7 @@ def test_a_missing_kubeconfig_is_a_clear_error(arguments: list[str], tmp_path: P
     assert "no kubeconfig found" in capsys.readouterr().err
 
 
-def test_an_address_that_is_no_address_is_a_clear_error(tmp_path: Path) -> None:
+def test_an_invalid_address_is_a_clear_error(tmp_path: Path) -> None:
     done = subprocess.run(
         [*program(), "up", "--listen", "nonsense", "--in-memory"], cwd=tmp_path, capture_output=True, text=True, check=False
     )

@@ -48,7 +48,7 @@ def test_a_pattern_that_fits_nothing_is_a_mistake(patterns: str) -> None:
         (["--metrics-secure", "perhaps"], "invalid choice"),
     ],
 )
-def test_misuse_is_told_by_the_flag(flags: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_misuse_is_reported_with_the_flag(flags: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         running.check(grammar.parse("manager", flags), embedded=False)
 

@@ -167,12 +167,12 @@ def test_every_version_is_spoken(version: str, bundle: Path, tmp_path: Path) -> 
         assert ("structuredContent" in s.call("clusters")) == (version >= "2025-06-18")
 
 
-def test_a_version_that_is_not_known_is_answered_with_the_newest(bundle: Path, tmp_path: Path) -> None:
+def test_an_unknown_version_is_answered_with_the_newest(bundle: Path, tmp_path: Path) -> None:
     with session(tmp_path, "--from", str(bundle)) as s:
         assert s.begin("2099-01-01")["protocolVersion"] == VERSIONS[0]
 
 
-def test_what_is_wrong_is_said_and_the_session_goes_on(bundle: Path, tmp_path: Path) -> None:
+def test_errors_are_reported_and_the_session_continues(bundle: Path, tmp_path: Path) -> None:
     with session(tmp_path, "--from", str(bundle)) as s:
         s.begin()
         for message, code in (

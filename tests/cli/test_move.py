@@ -64,7 +64,7 @@ def test_clusters_move_there_and_back(others: list[str], places: tuple[Place, Pl
         assert "deleted after" in done(here, "delete", name)
 
 
-def test_what_cannot_be_moved_is_said_and_nothing_is_changed(places: tuple[Place, Place], tmp_path: Path) -> None:
+def test_an_impossible_move_is_explained_and_changes_nothing(places: tuple[Place, Place], tmp_path: Path) -> None:
     here, there = places
     nowhere = here.run("move", "--to-kubeconfig", str(tmp_path / "none"))
     assert (nowhere.returncode, len(nowhere.stderr.splitlines())) == (1, 1)

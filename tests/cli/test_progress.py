@@ -38,7 +38,7 @@ def test_elsewhere_nothing_is_cut_and_nothing_taken_back() -> None:
     assert out.getvalue() == "a longer line\n\nanother\n"
 
 
-def test_what_does_not_fit_is_cut() -> None:
+def test_overlong_text_is_cut() -> None:
     out = Terminal()
 
     Screen(out, lambda: (5, 6)).show("abcdefgh\n2\n3\n4\n5\n6")

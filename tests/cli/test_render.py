@@ -83,7 +83,7 @@ async def _refusal(world: Any, name: str = "m1") -> str:
     return str(caught.value)
 
 
-async def test_why_there_is_nothing_yet() -> None:
+async def test_missing_bootstrap_data_is_explained() -> None:
     world = await harness.a_world()
     await world.cluster()
     await world.worker()
@@ -91,7 +91,7 @@ async def test_why_there_is_nothing_yet() -> None:
     assert await _refusal(world) == "no data would be written yet: Waiting for Cluster control plane to be initialized"
 
 
-async def test_why_there_will_be_nothing() -> None:
+async def test_bootstrap_data_that_will_never_exist_is_explained() -> None:
     world = await harness.a_world()
     await world.cluster(initialized=True)
     await world.worker()
@@ -124,7 +124,7 @@ def test_misuse_is_explained(arguments: list[str], status: int, text: str, capsy
     assert text in capsys.readouterr().err
 
 
-def test_a_config_that_is_not_there(worker: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_config_is_named(worker: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["render", "kubeadmconfig/other", "--from", _written(tmp_path, worker)]) == 1
     assert "no KubeadmConfig other" in capsys.readouterr().err
 

@@ -34,7 +34,7 @@ def test_options_of_controllers_are_flags() -> None:
     assert arguments.tracing
 
 
-def test_a_file_gives_what_flags_do_not(tmp_path: Path) -> None:
+def test_a_file_sets_values_that_flags_do_not_set(tmp_path: Path) -> None:
     text = """
     feature-gates: {ClusterTopology: true, MachinePool: false}
     concurrency: {machine: 3, cluster: 4}
@@ -77,21 +77,21 @@ def test_an_empty_file_changes_nothing(tmp_path: Path) -> None:
         ("a: [", "--config: "),
     ],
 )
-def test_what_is_wrong_with_a_file_is_told(tmp_path: Path, capsys: Any, text: str, complaint: str) -> None:
+def test_errors_in_a_settings_file_are_reported(tmp_path: Path, capsys: Any, text: str, complaint: str) -> None:
     with pytest.raises(SystemExit):
         parsed(tmp_path, text)
 
     assert complaint in capsys.readouterr().err
 
 
-def test_a_file_that_is_missing_is_told(capsys: Any) -> None:
+def test_a_missing_settings_file_is_reported(capsys: Any) -> None:
     with pytest.raises(SystemExit):
         _parse(["--config", "nowhere.yaml"])
 
     assert "nowhere.yaml: No such file or directory" in capsys.readouterr().err
 
 
-def test_a_wrong_flag_is_told(capsys: Any) -> None:
+def test_a_wrong_flag_is_reported(capsys: Any) -> None:
     with pytest.raises(SystemExit):
         _parse(["--bootstrap-token-ttl", "5"])
 

@@ -52,7 +52,7 @@ def test_a_refused_cluster_leaves_nothing_behind(plane: Run) -> None:
     assert objects(plane, "half") == ""
 
 
-def test_a_name_that_is_taken_is_said_before_anything_is_written(plane: Run) -> None:
+def test_a_taken_name_is_reported_before_any_write(plane: Run) -> None:
     plane("create", "taken", "--flavor", "plain")
     before = objects(plane, "taken")
     status, said = line(plane("create", "taken", "--flavor", "health-check"))

@@ -29,6 +29,6 @@ def test_both_forms_short_names_and_bare_names(words: list[str], subject: Subjec
 
 
 @pytest.mark.parametrize("words", [[], [""], ["cluster/"], ["/c"], ["cluster/a/b/c"], ["cluster"]], ids=str)
-def test_what_names_nothing_is_refused(words: list[str]) -> None:
+def test_words_that_name_no_object_are_refused(words: list[str]) -> None:
     with pytest.raises(BadSubject):
         parse(words)

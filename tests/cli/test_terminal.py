@@ -17,7 +17,7 @@ from clusterwright.runtime.digest import LASTING
 MISTAKE = "machinedeployment default/md: failed to create a new MachineSet: DevMachineTemplate does not exist"
 
 
-def test_mistakes_are_told_once_and_what_heals_is_not(tmp_path: Path) -> None:
+def test_permanent_failures_are_printed_once_and_transient_ones_are_not(tmp_path: Path) -> None:
     process = start(tmp_path, "--in-memory")
     try:
         healed_after = asyncio.run(_mistakes(tmp_path))

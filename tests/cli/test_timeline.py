@@ -33,7 +33,7 @@ CLUSTER = {
 }
 
 
-async def test_what_controllers_decided_is_told_in_its_place() -> None:
+async def test_decisions_of_controllers_appear_in_order() -> None:
     async def traces(request: web.Request) -> web.Response:
         assert dict(request.query) == {"namespace": "default"}
         assert request.headers["Authorization"] == "Bearer a-token"
@@ -56,7 +56,7 @@ async def test_what_controllers_decided_is_told_in_its_place() -> None:
     assert [(m.sort, m.about, m.text) for m in moments] == [("created", "", "was created"), ("decision", "Available", "row all well fired")]
 
 
-async def test_a_port_where_nobody_is_is_named() -> None:
+async def test_a_port_without_a_listener_is_named() -> None:
     with pytest.raises(Failed, match="--health-port 1: no decisions from http"):
         await running_at(1, "default", "a-token")
 
@@ -72,7 +72,7 @@ MOMENTS = [
 NOW = datetime(2026, 1, 2, 0, 30, tzinfo=UTC)
 
 
-def test_on_a_terminal_the_day_is_told_once_and_trouble_has_a_colour() -> None:
+def test_on_a_terminal_each_day_is_shown_once_and_trouble_has_a_colour() -> None:
     assert list(as_text(selected(MOMENTS, NOW), Style(day="", is_coloured=True))) == [
         "2026-01-01",
         "23:59:58  created    Cluster/c  was created",
@@ -89,7 +89,7 @@ def test_elsewhere_every_line_has_its_whole_time() -> None:
     assert not any("\033" in line for line in lines)
 
 
-def test_what_matters_is_shown_and_more_if_it_is_asked_for() -> None:
+def test_important_moments_are_shown_and_more_on_request() -> None:
     def sorts(**asked: Any) -> list[str]:
         return [str(m.sort) for m in selected(MOMENTS, NOW, **asked)]
 

@@ -18,7 +18,7 @@ def test_a_cluster_lives_and_goes(alone: Run) -> None:
     assert "The tour is over." in done.stdout.splitlines()[-1]
 
 
-def test_it_takes_no_words(alone: Run) -> None:
+def test_the_command_takes_no_arguments(alone: Run) -> None:
     done = alone("tour", "x")
 
     assert done.returncode == 2

@@ -97,7 +97,7 @@ def test_workers_hang_below_what_controls_them() -> None:
     assert "False   Waiting" in next(line for line in lines if "MachinePool/mp" in line)
 
 
-def test_what_is_being_deleted_says_so() -> None:
+def test_objects_under_deletion_are_marked() -> None:
     cluster = Cluster(metadata=ObjectMeta(name="c", deletion_timestamp=NOW))
 
     assert "Cluster/c (deleting)" in render(cluster_tree(cluster, None, None, Parts()), NOW)
@@ -191,7 +191,7 @@ def test_whole_messages_fit_the_terminal_and_statuses_are_coloured() -> None:
     assert "\x1b" not in render(tree, NOW, Layout(conditions=True))
 
 
-def test_what_machines_name_hangs_below_them_where_it_is_asked_for() -> None:
+def test_objects_of_machines_are_shown_below_them_on_request() -> None:
     one = machine("w", is_control_plane=False)
     reference = ContractVersionedObjectReference(api_group="infrastructure.example", kind="AcmeMachine", name="w")
     one = replace(one, spec=replace(one.spec, infrastructure_ref=reference))

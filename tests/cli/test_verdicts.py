@@ -76,7 +76,7 @@ def test_a_life_in_a_few_lines_and_none_at_rest() -> None:
     assert going[-1] == "cluster default/c  Gone"
 
 
-def test_what_only_time_makes_trouble_is_told_when_patience_ends() -> None:
+def test_trouble_caused_by_time_is_reported_after_the_time_limit() -> None:
     async def main() -> list[str]:
         async with plane(LoopClock(START)) as p, told(p) as (lines, _):
             objects = [*samples.cluster("c", has_control_plane_object=True), *samples.control_plane("c", replicas=1)]
@@ -97,7 +97,7 @@ async def paused_clusters(p: Plane, number: int) -> None:
         await p.client.create({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": metadata, "spec": {"paused": True}})
 
 
-def test_of_too_many_clusters_nothing_is_told_any_more() -> None:
+def test_with_too_many_clusters_no_changes_are_printed() -> None:
     async def main() -> list[str]:
         async with plane(LoopClock(START)) as p, told(p) as (lines, _):
             await paused_clusters(p, MOST + 1)
@@ -108,7 +108,7 @@ def test_of_too_many_clusters_nothing_is_told_any_more() -> None:
     assert [line for line in lines if line.startswith(f"more than {MOST} clusters")] == lines[-1:]
 
 
-def test_of_many_clusters_only_trouble_and_its_end_are_told() -> None:
+def test_with_many_clusters_only_trouble_and_its_end_are_printed() -> None:
     async def main() -> tuple[list[str], list[str], list[str]]:
         async with plane(LoopClock(START)) as p, told(p) as (lines, _):
             await paused_clusters(p, MANY)
@@ -130,7 +130,7 @@ def test_of_many_clusters_only_trouble_and_its_end_are_told() -> None:
     assert [line.partition(":")[0] for line in third] == ["cluster default/d  Waiting", "cluster default/d  Fine"], third
 
 
-def test_what_was_seen_coming_up_is_not_told_again() -> None:
+def test_a_start_that_was_shown_is_not_printed_again() -> None:
     async def main() -> list[str]:
         async with plane(LoopClock(START)) as p:
             await p.apply([*samples.cluster("c", has_control_plane_object=True), *samples.control_plane("c", replicas=1)])

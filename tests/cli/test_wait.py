@@ -47,13 +47,13 @@ def test_goals_are_kubectls(text: str, reached: bool) -> None:
     assert goal(text)(OBJECT)[0] is reached
 
 
-def test_what_is_not_there_is_deleted_and_nothing_else() -> None:
+def test_a_missing_object_counts_as_deleted_only_for_the_goal_delete() -> None:
     assert goal("delete")(None)[0]
     assert not any(goal(text)(None)[0] for text in ("create", "condition=Ready", "jsonpath={.a}"))
 
 
 @pytest.mark.parametrize("text", ["", "condition", "nope", "jsonpath=", "jsonpath={[}", "delete=x", "jsonpath={}"])
-def test_what_is_no_goal_is_a_wrong_call(text: str) -> None:
+def test_an_invalid_goal_is_a_wrong_call(text: str) -> None:
     with pytest.raises(Usage, match="--for"):
         goal(text)
 

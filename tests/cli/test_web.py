@@ -101,7 +101,7 @@ def test_another_name_for_this_machine_does_not_reach_the_page(folder: Path) -> 
         assert Browser(link).ask("GET", "/dashboard/", Host="evil.example.com")[0] == 421
 
 
-def test_a_port_that_is_taken_is_told(folder: Path, plane: Run) -> None:
+def test_a_port_in_use_is_reported(folder: Path, plane: Run) -> None:
     with serving(folder) as link:
         taken = plane("web", "--here", "--port", str(urlsplit(link).port))
 

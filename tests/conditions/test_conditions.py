@@ -69,13 +69,13 @@ def test_fractions_of_a_second_are_cut() -> None:
     assert after[0].last_transition_time == NOW
 
 
-def test_setting_what_is_there_gives_back_the_very_same_list() -> None:
+def test_setting_an_unchanged_condition_returns_the_same_list() -> None:
     before = (c("B"), c("A"))
 
     assert set_condition(before, c("A", since=None), generation=1, now=NOW) is before
 
 
-def test_the_order_is_the_readers() -> None:
+def test_conditions_are_in_reading_order() -> None:
     types = ["B", "Paused", "A", "Deleting", "Ready", "Available"]
 
     assert [x.type for x in sort_conditions(c(t) for t in types)] == ["Available", "Ready", "A", "B", "Paused", "Deleting"]
@@ -151,7 +151,7 @@ def test_a_source_that_does_not_report_is_unknown_or_the_fallback() -> None:
     assert mirror((), "Ready", fallback=Fallback("False", "Why", "so")).reason == "Why"
 
 
-def test_an_aggregate_of_nobody_is_a_mistake() -> None:
+def test_an_aggregate_without_reporters_is_an_error() -> None:
     with pytest.raises(NothingToMerge):
         aggregate([], "Ready")
 
@@ -161,7 +161,7 @@ def test_an_aggregate_of_nobody_is_a_mistake() -> None:
     [([], []), (["Ready"], []), (["A"], [c("B")]), (["A"], [c("A"), c("A")])],
     ids=["no types", "itself", "override missing", "override twice"],
 )
-def test_a_summary_that_makes_no_sense_is_a_mistake(types: list[str], overrides: list[Condition]) -> None:
+def test_an_invalid_summary_is_an_error(types: list[str], overrides: list[Condition]) -> None:
     with pytest.raises(NothingToMerge):
         summary(Reporter("Machine", "m", (c("A"),)), types, target="Ready", overrides=overrides)
 
@@ -203,7 +203,7 @@ def test_a_type_that_is_named_twice_stands_where_it_is_named_last() -> None:
     assert summary(source, ["A", "B", "A"], target="Ready").message == "* B: b\n* A: a"
 
 
-def test_between_equal_groups_those_decide_who_report_an_issue() -> None:
+def test_issues_decide_between_equal_groups() -> None:
     said = {"m0": ("Unknown", "x"), "m1": ("False", "y"), "m2": ("False", "y"), "m3": ("False", "x")}
     sources = [Reporter("Machine", name, (c("Ready", status, message=text),)) for name, (status, text) in said.items()]
 
@@ -270,7 +270,7 @@ def test_control_plane_components_are_one_line_if_several_say_the_same(lines: li
 # ------------------------------------------------------------------------------------------------ patching
 
 
-def test_what_others_added_meanwhile_stays() -> None:
+def test_concurrent_additions_of_others_stay() -> None:
     merged = patch_conditions((), (c("Mine"),), (c("Theirs"),), now=NOW)
 
     assert {x.type for x in merged} == {"Mine", "Theirs"}
@@ -291,7 +291,7 @@ def test_the_same_change_elsewhere_is_kept_with_its_time() -> None:
 
 
 @pytest.mark.parametrize("before", [(), (c("A", "True"), c("B", "True"))], ids=["added", "changed"])
-def test_what_was_changed_beside_the_same_change_elsewhere_is_not_lost(before: tuple[Condition, ...]) -> None:
+def test_further_changes_next_to_an_equal_concurrent_change_are_kept(before: tuple[Condition, ...]) -> None:
     there = c("A", "False", since=NOW - timedelta(minutes=1))
     after = (c("A", "False", since=NOW), c("B", "False", since=NOW))
 
@@ -338,7 +338,7 @@ def test_with_force_our_changes_win_and_nothing_else_is_touched(
 
 
 @given(_LISTS, _LISTS)
-def test_a_patch_onto_what_was_read_gives_what_was_wanted(before: tuple[Condition, ...], after: tuple[Condition, ...]) -> None:
+def test_a_patch_applied_to_the_read_state_gives_the_wanted_state(before: tuple[Condition, ...], after: tuple[Condition, ...]) -> None:
     merged = patch_conditions(before, after, before, now=NOW)
 
     assert {(x.type, x.status, x.reason) for x in merged} == {(x.type, x.status, x.reason) for x in after}
@@ -347,7 +347,7 @@ def test_a_patch_onto_what_was_read_gives_what_was_wanted(before: tuple[Conditio
 # ------------------------------------------------------------------------------------------------- v1beta1
 
 
-def test_the_worst_group_speaks_in_the_order_asked_for() -> None:
+def test_the_worst_group_decides_in_the_requested_order() -> None:
     said = (v1beta1.true("A"), v1beta1.false("C", "RC", "Info", "mc"), v1beta1.false("B", "RB", "Info", "mb"))
 
     found = v1beta1.summary("Cluster", "c", said, types=["C", "B", "A"])
@@ -355,7 +355,7 @@ def test_the_worst_group_speaks_in_the_order_asked_for() -> None:
     assert found == V1Beta1Condition(type="Ready", status="False", severity="Info", reason="RC", message="mc")
 
 
-def test_ready_itself_is_no_input() -> None:
+def test_ready_itself_is_not_an_input() -> None:
     assert v1beta1.summary("Cluster", "c", (v1beta1.false("Ready", "R", "Error"), v1beta1.true("A"))) == v1beta1.true("Ready")
 
 
@@ -378,13 +378,13 @@ def test_an_old_list_with_an_item_of_a_wrong_form_reports_nothing() -> None:
 # -------------------------------------------------------------------------------------------------- limits
 
 
-def test_what_fits_is_left_alone() -> None:
+def test_a_condition_within_the_limits_is_unchanged() -> None:
     condition = c("A", "True", "Reason_1", "fine")
 
     assert fit(condition) is condition
 
 
-def test_a_reason_that_is_none_goes_to_the_message() -> None:
+def test_an_invalid_reason_moves_to_the_message() -> None:
     assert (fit(c("A", reason="not one!", message="m")).reason, fit(c("A", reason="not one!", message="m")).message) == (
         "InvalidReasonReported",
         "not one!: m",

@@ -59,7 +59,7 @@ def test_limits_of_the_host_are_raised_and_never_lowered(node: Node) -> None:
     assert (instances.read_text(), watches.read_text()) == ("1024\n", "999999\n")
 
 
-def test_limits_that_cannot_be_raised_are_told_with_what_failed(node: Node) -> None:
+def test_limits_that_cannot_be_raised_are_reported_with_the_failure(node: Node) -> None:
     (node.folder / "max_user_instances").symlink_to("/proc/sys/kernel/cap_last_cap")  # a number below, which not even root can change
     failed = node.run(CloudConfig(commands=("echo 'error: no runtime' >&2; exit 3",)))
 
@@ -103,7 +103,7 @@ def test_a_command_that_reads_its_input_does_not_read_the_script(node: Node) -> 
     assert node.run(CloudConfig(commands=("cat", "true"))) == Progress(is_started=True, is_over=True, step="done")
 
 
-def test_nothing_secret_is_left_or_told(node: Node) -> None:
+def test_no_secret_is_left_behind_or_reported(node: Node) -> None:
     secret, token, key = "pa55word-of-the-registry", "abcdef.0123456789abcdef", "f" * 64
     config = CloudConfig(
         files=(File(path=str(node.folder / "f"), content=secret.encode()),),
@@ -119,7 +119,7 @@ def test_nothing_secret_is_left_or_told(node: Node) -> None:
     assert found.failure.startswith("runcmd 1 (login) ended with code 1")
 
 
-def test_what_runs_and_what_was_lost_is_told(node: Node) -> None:
+def test_a_running_or_lost_script_is_reported(node: Node) -> None:
     assert node.look() == Progress()
 
     (node.state / "step").write_text("runcmd 1 (kubeadm init)\n")
@@ -153,7 +153,7 @@ def test_a_long_complaint_is_cut_to_its_end(node: Node) -> None:
         ("x" * 100, "x" * 40),
     ],
 )
-def test_of_a_command_only_its_program_is_told(command: str, said: str) -> None:
+def test_only_the_program_of_a_command_is_reported(command: str, said: str) -> None:
     assert bootscript.program(command) == said
 
 

@@ -118,7 +118,7 @@ async def test_a_load_balancer_that_was_removed_is_made_again(story: Story) -> N
     assert await story.engine.inspect(story.name) is not None
 
 
-async def test_a_container_of_somebody_else_is_left_alone(story: Story) -> None:
+async def test_a_foreign_container_is_left_alone(story: Story) -> None:
     await story.engine.create(Container(name=story.name, image=IMAGE, entrypoint=INIT, labels={engines.TEST_LABEL: story.mark}))
 
     with pytest.raises(ProvisionFailed, match="is taken by a container of another plane"):

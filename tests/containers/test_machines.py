@@ -139,7 +139,7 @@ async def test_a_machine_boots_from_its_data_and_goes(story: Story) -> None:
     assert await story.provider.remove(story.obj, story.machine) is True
 
 
-async def test_what_belongs_to_a_machine_carries_labels(story: Story) -> None:
+async def test_containers_of_a_machine_carry_labels(story: Story) -> None:
     story.boots("true")
     await story.up()
 
@@ -170,7 +170,7 @@ async def test_secrets_of_the_data_are_nowhere_but_in_the_node(story: Story) -> 
     assert SECRET not in json.dumps(told), "commands are told in events"
 
 
-async def test_a_command_that_fails_is_told_and_not_run_again(story: Story) -> None:
+async def test_a_failed_command_is_reported_and_not_repeated(story: Story) -> None:
     story.boots("echo again >> /var/runs", "echo 'error execution phase preflight: the port is in use' >&2; exit 1")
 
     said = await story.fails()
@@ -180,7 +180,7 @@ async def test_a_command_that_fails_is_told_and_not_run_again(story: Story) -> N
     assert await story.provider.remove(story.obj, story.machine) is True
 
 
-async def test_another_plane_goes_on_where_one_ended(story: Story) -> None:
+async def test_a_restarted_plane_continues_the_boot(story: Story) -> None:
     story.boots("echo once >> /var/runs", "until test -f /var/go; do sleep 1; done")
     async with asyncio.timeout(60):
         while "once" not in (await story.output("cat /var/runs") if await story.engine.inspect(story.name) else ""):
@@ -194,7 +194,7 @@ async def test_another_plane_goes_on_where_one_ended(story: Story) -> None:
     assert await story.output("cat /var/runs") == "once\n"
 
 
-async def test_a_container_that_stops_is_told_and_one_that_is_removed_is_gone(story: Story) -> None:
+async def test_a_stopped_container_is_reported_and_a_removed_one_is_gone(story: Story) -> None:
     story.boots("true")
     await story.up()
     await story.engine.kill(story.name, "KILL")
@@ -212,7 +212,7 @@ async def test_a_container_that_stops_is_told_and_one_that_is_removed_is_gone(st
     assert await story.engine.inspect(story.name) is None, "it is not made again"
 
 
-async def test_a_container_of_somebody_else_is_left_alone(story: Story) -> None:
+async def test_a_foreign_container_is_left_alone(story: Story) -> None:
     await story.engine.create(Container(name=story.name, image=IMAGE, entrypoint=INIT, labels={engines.TEST_LABEL: story.mark}))
     story.boots("true")
 
@@ -235,7 +235,7 @@ async def test_half_made_containers_are_finished_or_removed(story: Story) -> Non
     await story.up()
 
 
-async def test_data_that_cannot_be_run_is_told(story: Story) -> None:
+async def test_unusable_bootstrap_data_is_reported(story: Story) -> None:
     story.objects.data = b"{}"
 
     assert await story.fails() == "bootstrap data: cloud-init: user data does not start with #cloud-config"
@@ -255,7 +255,7 @@ async def test_images_are_loaded_before_the_machine_boots(story: Story) -> None:
     assert (await story.output("cat /var/imported-before")).count("images import") == 1
 
 
-async def test_an_image_to_be_loaded_that_is_missing_is_told(story: Story) -> None:
+async def test_a_missing_image_is_reported(story: Story) -> None:
     story.wants(pre_load_images=("localhost/nowhere:1",))
     story.boots("true")
 
@@ -263,7 +263,7 @@ async def test_an_image_to_be_loaded_that_is_missing_is_told(story: Story) -> No
     assert await story.output("ls /var/lib/clusterwright 2>/dev/null") == "", "it did not boot without"
 
 
-async def test_a_machine_that_boots_too_long_is_told_and_may_still_come_up(story: Story) -> None:
+async def test_a_slow_boot_is_reported_and_may_still_succeed(story: Story) -> None:
     story.wants(bootstrap_timeout="1s")
     story.boots("until test -f /var/go; do sleep 1; done")
 

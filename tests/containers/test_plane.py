@@ -142,7 +142,7 @@ async def test_a_cluster_of_containers_lives_and_leaves_nothing(story: Story) ->
     assert await story.containers() == set()
 
 
-async def test_progress_is_told_and_counts_as_progress(story: Story) -> None:
+async def test_progress_is_reported_and_counts_as_progress(story: Story) -> None:
     await story.plane.apply([*story.cluster(), *story.worker(data="#cloud-config\nruncmd:\n- until test -f /var/go; do sleep 1; done\n")])
 
     async def told() -> bool:
@@ -198,7 +198,7 @@ async def test_a_pool_orders_machines_that_are_containers(story: Story) -> None:
     ],
     ids=["bootstrap", "image"],
 )
-async def test_why_a_machine_does_not_come_up_reaches_its_machine(story: Story, worker: dict[str, str], said: str) -> None:
+async def test_the_reason_of_a_failed_boot_reaches_the_machine(story: Story, worker: dict[str, str], said: str) -> None:
     await story.plane.apply([*story.cluster(), *story.worker(**worker)])
 
     assert said in await story.says("False", "ProvisioningFailed")
@@ -207,7 +207,7 @@ async def test_why_a_machine_does_not_come_up_reaches_its_machine(story: Story, 
     assert await story.containers() == set()
 
 
-def test_up_says_which_engine_it_found_or_why_none() -> None:
+def test_up_reports_the_engine_or_why_there_is_none() -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "clusterwright", "up", "--in-memory", "--engine", "unix:///nowhere.sock"],
         capture_output=True,

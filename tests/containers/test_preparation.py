@@ -65,7 +65,7 @@ def test_settings_of_the_user_win() -> None:
     }  # fmt: skip
 
 
-def test_what_cannot_be_read_is_left_to_kubeadm() -> None:
+def test_an_unreadable_document_is_left_to_kubeadm() -> None:
     files = (File(path=INIT, content=b"{"), File(path="/etc/other.yaml", content=b"kind: InitConfiguration"))
 
     assert prepared(CloudConfig(files=files), Settings()).files == files

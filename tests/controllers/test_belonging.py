@@ -33,7 +33,7 @@ def of(kind: GroupVersionKind, name: str = "x", *, spec: Any = None, **metadata:
         of(GroupVersionKind("addons.cluster.x-k8s.io", "v1beta2", "ClusterResourceSetBinding"), "c", spec={"clusterName": "c"}),
     ],
 )
-def test_all_that_is_a_clusters_is_kept_with_it(name: str) -> None:
+def test_all_objects_of_a_cluster_are_in_one_group(name: str) -> None:
     assert name == "Cluster ns/c"
 
 
@@ -46,11 +46,11 @@ def test_all_that_is_a_clusters_is_kept_with_it(name: str) -> None:
         belongs_to(MACHINE, ObjectKey("ns", "x"), b"no JSON"),
     ],
 )
-def test_what_does_not_say_whose_it_is_waits(name: str) -> None:
+def test_an_object_without_a_known_cluster_waits(name: str) -> None:
     assert name == ""
 
 
-def test_what_belongs_to_no_cluster_is_by_itself() -> None:
+def test_an_object_outside_of_clusters_is_its_own_group() -> None:
     kinds = [GroupVersionKind("cluster.x-k8s.io", "v1beta2", "ClusterClass"), GroupVersionKind("apiextensions.k8s.io", "v1", "X")]
 
     assert [of(kind, "a", labels=LABEL) for kind in kinds] == ["ClusterClass ns/a", "X ns/a"]

@@ -54,7 +54,7 @@ KINDS = [pytest.param(*one, id=one[0].__name__) for one in kinds()]
 
 
 @pytest.mark.parametrize(("kind", "seen", "done"), KINDS)
-def test_what_a_pass_did_derives_from_what_it_read(kind: type[Any], seen: type[Any], done: type[Any]) -> None:
+def test_the_outcome_type_of_a_pass_derives_from_its_snapshot_type(kind: type[Any], seen: type[Any], done: type[Any]) -> None:
     for one in (seen, done):
         assert is_dataclass(one)
         assert one.__dataclass_params__.frozen, one  # type: ignore[attr-defined]
@@ -66,7 +66,7 @@ def test_what_a_pass_did_derives_from_what_it_read(kind: type[Any], seen: type[A
         assert {f.name for f in fields(done)} > {f.name for f in fields(seen)}
 
 
-def test_all_kinds_are_looked_at() -> None:
+def test_all_kinds_are_checked() -> None:
     assert len(KINDS) > 15
 
 
@@ -98,11 +98,11 @@ def unasked(tree: ast.AST) -> Iterator[str]:
                 yield f"{node.name}.{ast.unparse(field).partition(':')[0]}"
 
 
-def test_no_field_means_that_nobody_asked() -> None:
+def test_no_field_means_not_read_yet() -> None:
     assert {str(path): names for path in SOURCES if (names := list(unasked(ast.parse(path.read_text()))))} == {}
 
 
-def test_a_field_that_means_that_nobody_asked_is_found() -> None:
+def test_a_field_that_means_not_read_yet_is_found() -> None:
     assert list(unasked(ast.parse('class A:\n    room: int | None = None\n    """None: it was not asked."""'))) == ["A.room"]
 
 

@@ -28,13 +28,13 @@ def told(found: tuple[StatusVersion, ...]) -> list[tuple[str, int | None]]:
     return [(v.version, v.replicas) for v in found]
 
 
-def test_machines_count_by_their_kubelets_where_these_are_known() -> None:
+def test_machines_count_by_kubelet_version_if_known() -> None:
     machines = [a_machine("a", "v1.34.1"), a_machine("b", "v1.34.1", "v1.33.5"), a_machine("c", "v1.34.1", "v1.34.1"), a_machine("d", "")]
 
     assert told(version_counts.of_machines(machines)) == [("v1.33.5", 1), ("v1.34.1", 2)]
 
 
-def test_no_machine_has_no_version() -> None:
+def test_without_machines_there_are_no_versions() -> None:
     assert version_counts.of_machines([]) == ()
 
 
@@ -48,19 +48,19 @@ def test_no_machine_has_no_version() -> None:
         (["zebra", "v1.34.0", "apple"], ["v1.34.0", "apple", "zebra"]),
     ],
 )
-def test_versions_are_sorted_from_the_oldest_and_what_cannot_be_read_is_last(versions: list[str], expected: list[str]) -> None:
+def test_versions_are_sorted_from_the_oldest_and_unreadable_ones_are_last(versions: list[str], expected: list[str]) -> None:
     machines = [a_machine(f"m{n}", v) for n, v in enumerate(versions)]
 
     assert [v for v, _ in told(version_counts.of_machines(machines))] == expected
 
 
-def test_builds_that_have_no_order_stand_in_the_order_of_their_machines() -> None:
+def test_builds_without_an_order_keep_the_order_of_their_machines() -> None:
     machines = [a_machine("new", "v1.34.0+blue", age=1), a_machine("old", "v1.34.0+red", age=9)]
 
     assert told(version_counts.of_machines(machines)) == [("v1.34.0+red", 1), ("v1.34.0+blue", 1)]
 
 
-def test_what_several_say_of_a_version_is_added_up() -> None:
+def test_counts_of_the_same_version_are_added_up() -> None:
     one, two = StatusVersion(version="v1.34.1", replicas=2), StatusVersion(version="v1.34.1", replicas=3)
 
     assert told(version_counts.aggregated([one, StatusVersion(version=""), two])) == [("v1.34.1", 5)]
@@ -80,7 +80,7 @@ def test_kubelets_cannot_make_the_status_larger_than_the_api_allows() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.sampled_from(["", "-rc.1", "+a.1", "+a.2"])), max_size=12))
-def test_readable_versions_are_always_in_order_and_nobody_is_lost(parts: list[tuple[int, int, str]]) -> None:
+def test_readable_versions_are_always_in_order_and_none_is_lost(parts: list[tuple[int, int, str]]) -> None:
     machines = [a_machine(f"m{n}", f"v1.{minor}.{patch}{suffix}") for n, (minor, patch, suffix) in enumerate(parts)]
 
     found = told(version_counts.of_machines(machines))

@@ -55,7 +55,7 @@ def test_files_of_one_path_keep_each_their_own_append() -> None:
     assert up(down(hub))["spec"] == hub["spec"]
 
 
-def test_alternatives_that_the_annotation_does_not_have_are_no_error() -> None:
+def test_alternatives_missing_in_the_annotation_are_not_an_error() -> None:
     schema = {"type": "object", "oneOf": [{"type": "string", "uniqueItems": False}]}
     variable = {"name": "v", "required": True, "schema": {"openAPIV3Schema": schema}}
     spoke = down(obj(CORE, "ClusterClass", {"variables": [variable]}))
@@ -84,7 +84,7 @@ def test_seconds_for_joining_stay_while_those_for_init_do() -> None:
     assert [changed[part]["timeouts"][name] for part in ("initConfiguration", "joinConfiguration")] == [5, 5]
 
 
-def test_what_cannot_be_read_is_named() -> None:
+def test_an_unreadable_value_is_named() -> None:
     spoke = down(obj(CORE, "Machine", {"clusterName": "c"}))
     spoke["spec"]["nodeDrainTimeout"] = "5"
     with pytest.raises(conversion.ConversionFailed, match=r"Machine ns/x: spec\.nodeDrainTimeout: '5' is not a duration"):
@@ -105,7 +105,7 @@ def test_durations(text: str, nanoseconds: int, printed: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "5", "1d", "1h 2m", ".s", "-", "s", "1", "9999999h", "1h-2m", None, 5, True, []])
-def test_no_durations(text: Any) -> None:
+def test_invalid_durations_are_refused(text: Any) -> None:
     with pytest.raises(values.Unreadable):
         values.duration(text)
 
@@ -122,7 +122,7 @@ def test_quantities(given: Any, canonical: str) -> None:
 
 
 @pytest.mark.parametrize("given", ["", "1x", "1.2.3", None, [], "1" * 2000, "1e99999"])
-def test_no_quantities(given: Any) -> None:
+def test_invalid_quantities_are_refused(given: Any) -> None:
     with pytest.raises(values.Unreadable):
         values.quantity(given)
 
@@ -141,6 +141,6 @@ def test_times(given: str, printed: str) -> None:
 
 
 @pytest.mark.parametrize("given", ["", "2026-01-02", "2026-13-02T03:04:05Z", "2026-01-02t03:04:05z", "yesterday", 5, None])
-def test_no_times(given: Any) -> None:
+def test_invalid_times_are_refused(given: Any) -> None:
     with pytest.raises(values.Unreadable):
         values.time(given)

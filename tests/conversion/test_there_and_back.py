@@ -147,7 +147,7 @@ def deep(levels: int) -> dict[str, Any]:
     ],
     ids=lambda obj: type(obj).__name__,
 )  # fmt: skip
-def test_what_is_no_object_is_refused(obj: Any) -> None:
+def test_a_value_that_is_not_an_object_is_refused(obj: Any) -> None:
     with pytest.raises(conversion.ConversionFailed):
         conversion.convert(obj, "cluster.x-k8s.io/v1beta1", versions)
 

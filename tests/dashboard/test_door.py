@@ -17,7 +17,7 @@ class Hall:
         self.door = Door(Random(7), lambda: self.now, self.told.append, kept)
 
 
-def test_a_token_opens_once_and_the_next_one_is_told() -> None:
+def test_a_token_opens_once_and_the_next_one_is_reported() -> None:
     hall = Hall()
     first = hall.told[-1]
 
@@ -30,7 +30,7 @@ def test_a_token_opens_once_and_the_next_one_is_told() -> None:
     assert hall.door.enter(hall.told[-1]) not in {None, session}
 
 
-def test_nothing_else_opens_and_nothing_is_told_for_it() -> None:
+def test_no_other_token_opens_a_session() -> None:
     hall = Hall()
 
     for wrong in ("", "x", hall.told[0][:-1], hall.told[0] + "x", "\udcff", "é" * 43):
@@ -40,7 +40,7 @@ def test_nothing_else_opens_and_nothing_is_told_for_it() -> None:
     assert len(hall.told) == 1
 
 
-def test_a_token_is_no_session_and_a_session_no_token() -> None:
+def test_tokens_and_sessions_are_not_interchangeable() -> None:
     hall = Hall()
     token = hall.told[-1]
     session = hall.door.enter(token)

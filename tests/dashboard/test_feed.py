@@ -24,7 +24,7 @@ def merged(values: Json, difference: Json) -> Json:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.one_of(st.none(), st.integers(0, 2)), st.booleans()), max_size=20))
-def test_whoever_reads_ends_up_knowing_what_there_is(steps: list[tuple[str, int | None, bool]]) -> None:
+def test_every_reader_ends_with_the_present_values(steps: list[tuple[str, int | None, bool]]) -> None:
     async def main() -> None:
         feed = Feed()
         known: Json = {}
@@ -46,7 +46,7 @@ def test_whoever_reads_ends_up_knowing_what_there_is(steps: list[tuple[str, int 
     run_virtual(main())
 
 
-def test_many_changes_while_nobody_looks_are_one_difference() -> None:
+def test_many_changes_between_reads_are_one_difference() -> None:
     async def main() -> None:
         feed = Feed()
         feed.put("a", {"n": 0})
@@ -80,7 +80,7 @@ def test_differences_keep_their_distance_and_silence_is_broken() -> None:
     run_virtual(main())
 
 
-def test_equal_values_are_no_news() -> None:
+def test_equal_values_cause_no_difference() -> None:
     async def main() -> None:
         feed = Feed()
         feed.put("a", {"n": 1})

@@ -91,7 +91,7 @@ def test_rows_come_change_and_go() -> None:
     run_virtual(main())
 
 
-def test_a_cluster_is_told_whole_and_without_its_secrets() -> None:
+def test_a_cluster_is_shown_completely_without_its_secrets() -> None:
     async def main() -> None:
         async with plane(LoopClock(START)) as p:
             await p.apply([*whole(), *whole("other")])
@@ -117,7 +117,7 @@ def test_a_cluster_is_told_whole_and_without_its_secrets() -> None:
     run_virtual(main())
 
 
-def test_nothing_is_looked_at_while_nobody_looks() -> None:
+def test_nothing_is_computed_without_a_reader() -> None:
     async def main() -> None:
         async with plane(LoopClock(START)) as p, fleet_of(p) as fleet:
             async with aclosing(fleet.follow_all()) as rows:
@@ -132,7 +132,7 @@ def test_nothing_is_looked_at_while_nobody_looks() -> None:
     run_virtual(main())
 
 
-def test_a_cluster_that_is_not_there_is_told_as_nothing_until_it_is() -> None:
+def test_a_missing_cluster_is_shown_as_missing_until_it_exists() -> None:
     async def main() -> None:
         async with plane(LoopClock(START)) as p, fleet_of(p) as fleet, aclosing(fleet.follow(KEY)) as told:
             await until(told, lambda known: known == {"known": {"isThere": False}})
@@ -179,7 +179,7 @@ def test_decisions_do_not_take_the_room_of_what_happened() -> None:
     assert [m.text for m in newest(moments, 3)] == ["2", "3", "4", "57", "58", "59"]
 
 
-def test_what_a_runtime_extension_has_to_do_with_a_cluster_is_told_when_it_changes() -> None:
+def test_changes_of_runtime_extensions_of_a_cluster_are_shown() -> None:
     def blames(known: Json, words: str) -> bool:
         verdict = known.get("default/c", {}).get("verdict") or {}
         return verdict.get("object") == "ExtensionConfig/ext" and words in verdict.get("what", "")

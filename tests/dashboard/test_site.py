@@ -47,7 +47,7 @@ async def test_a_link_is_good_for_one_session(served: Served) -> None:
     assert len(served.links) == 2
 
 
-async def test_what_is_no_token_gets_nowhere(served: Served) -> None:
+async def test_an_invalid_token_opens_no_session(served: Served) -> None:
     for token in (b"", b"x", b"\xff\xfe", b"x" * 257, b"x" * 100_000):
         async with served.session.post(f"{served.url}/dashboard/session", data=token) as answer:
             assert answer.status in {401, 413}
@@ -74,7 +74,7 @@ async def test_nothing_can_be_changed_here(served: Served) -> None:
                 assert answer.status == 405
 
 
-async def test_a_session_of_the_page_is_nobody_to_the_api(served: Served) -> None:
+async def test_a_session_of_the_page_is_anonymous_to_the_api(served: Served) -> None:
     await served.enter()
     cookie = next(iter(served.session.cookie_jar))
 
@@ -93,7 +93,7 @@ async def test_paths_lead_nowhere_else(served: Served) -> None:
         assert (answer.status, answer.headers["Location"]) == (308, "/dashboard/")
 
 
-async def test_streams_tell_what_there_is(served: Served) -> None:
+async def test_streams_send_the_present_values(served: Served) -> None:
     await served.enter()
 
     async with served.session.get(f"{served.url}/dashboard/clusters") as answer:
@@ -111,7 +111,7 @@ async def test_streams_tell_what_there_is(served: Served) -> None:
         assert "provider" in (await answer.json())["message"]
 
 
-async def test_there_are_only_so_many_streams(served: Served) -> None:
+async def test_the_number_of_streams_is_bounded(served: Served) -> None:
     await served.enter()
     async with AsyncExitStack() as stack:
         for _ in range(site.STREAMS):
@@ -155,7 +155,7 @@ async def test_why_answers_for_a_cluster_that_existed_before_and_without_an_open
         assert "rows" in await answer.json()
     async with served.session.get(f"{served.url}/dashboard/clusters/default/other/why/Cluster/other/InfrastructureReady") as answer:
         assert answer.status == 404
-        assert (await answer.json())["message"] == "Cluster default/other does not exist (any more)"
+        assert (await answer.json())["message"] == "Cluster default/other does not exist"
 
 
 async def test_who_may_have_a_link_gets_one_and_others_do_not(served: Served) -> None:

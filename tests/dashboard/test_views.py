@@ -47,7 +47,7 @@ def test_each_object_hangs_below_its_controller_else_an_owner_else_the_cluster()
     }
 
 
-def test_a_ring_of_owners_does_not_hide_anybody() -> None:
+def test_a_cycle_of_owners_does_not_hide_objects() -> None:
     found = parents(
         [
             obj("Cluster", "c"),
@@ -67,7 +67,7 @@ def test_a_ring_of_owners_does_not_hide_anybody() -> None:
             at = found[at]
 
 
-def test_nothing_of_a_spec_is_shown_but_counts_and_versions() -> None:
+def test_only_counts_and_versions_of_a_spec_are_shown() -> None:
     spec = {"replicas": 3, "version": "v1.36.1", "files": [{"content": "SECRET"}], "kubeadmConfigSpec": {"token": "SECRET"}}
     shown = object_view(obj("KubeadmControlPlane", "k", spec=spec, data={"x": "SECRET"}), "")
 
@@ -75,7 +75,7 @@ def test_nothing_of_a_spec_is_shown_but_counts_and_versions() -> None:
     assert (shown["replicas"], shown["version"]) == ({"wanted": 3, "ready": 0}, "v1.36.1")
 
 
-def test_garbage_is_shown_as_nothing() -> None:
+def test_malformed_objects_are_shown_empty() -> None:
     for garbage in (None, 7, "x", [], {"phase": 3, "conditions": "no", "readyReplicas": "many", "controlPlane": 3, "workers": []}):
         broken = obj("Cluster", "c", spec=garbage, status=garbage)
 
@@ -101,3 +101,17 @@ def test_steps_follow_each_other_and_the_open_one_has_no_end() -> None:
         ("NodeReady", "05", None, "RNodeReady"),
     ]
     assert [s["place"] for s in found["steps"]] == [0, 1, 2]
+
+
+def test_a_row_has_the_versions_of_the_machines_and_the_wanted_one() -> None:
+    def row(**cluster: Any) -> Any:
+        return fleet_row(Unstructured({"kind": "Cluster", "metadata": {"name": "c", "namespace": "n"}, **cluster}), None)["version"]
+
+    used = {
+        "controlPlane": {"versions": [{"version": "v1.34.1"}, {"version": "v1.35.0"}]},
+        "workers": {"versions": [{"version": "v1.34.1"}]},
+    }
+    assert row() == ""
+    assert row(status=used) == "v1.34.1 → v1.35.0"
+    assert row(spec={"topology": {"version": "v1.36.0"}}, status=used) == "v1.34.1 → v1.35.0 → v1.36.0"
+    assert row(status={"controlPlane": {"versions": "x"}, "workers": []}) == ""

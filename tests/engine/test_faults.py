@@ -63,7 +63,7 @@ def refusing(status: int, message: str) -> Answer:
         (500, "", EngineError, "answered 500"),
     ],
 )
-async def test_a_refusal_says_what_to_do(tmp_path: Path, status: int, message: str, kind: type[EngineError], said: str) -> None:
+async def test_a_refusal_names_the_next_step(tmp_path: Path, status: int, message: str, kind: type[EngineError], said: str) -> None:
     async with answering(tmp_path / "s", refusing(status, message)) as engine:
         with pytest.raises(EngineError, match=said) as caught:
             await engine.create(Container(name="a", image="i"))
@@ -78,7 +78,7 @@ async def test_a_long_message_is_cut(tmp_path: Path) -> None:
         assert len(str(caught.value)) < 1000
 
 
-async def test_a_slow_engine_is_given_up(tmp_path: Path) -> None:
+async def test_a_slow_engine_is_abandoned(tmp_path: Path) -> None:
     given_up = asyncio.Event()
 
     async def slow(request: web.Request) -> web.StreamResponse:
@@ -132,7 +132,7 @@ async def test_an_engine_that_has_dropped_old_versions_is_asked_in_its_own(tmp_p
     assert asked == ["/v1.44/containers/json"]
 
 
-async def test_where_nothing_listens_the_socket_is_named(tmp_path: Path) -> None:
+async def test_without_a_listener_the_socket_is_named(tmp_path: Path) -> None:
     engine = Engine(tmp_path / "none.sock")
     try:
         with pytest.raises(Unreachable, match=r"no container engine at .*none\.sock: start Docker or Podman"):
@@ -141,7 +141,7 @@ async def test_where_nothing_listens_the_socket_is_named(tmp_path: Path) -> None
         await engine.close()
 
 
-async def test_a_socket_that_nobody_serves_any_more_is_said_to_be_stopped(tmp_path: Path) -> None:
+async def test_a_stale_socket_is_reported_as_stopped(tmp_path: Path) -> None:
     async with answering(tmp_path / "s", refusing(500, "")):
         pass
     (tmp_path / "s").unlink(missing_ok=True)
@@ -153,7 +153,7 @@ async def test_a_socket_that_nobody_serves_any_more_is_said_to_be_stopped(tmp_pa
         await connect(f"unix://{tmp_path}/s", {})
 
 
-def test_a_socket_without_permission_says_how_to_get_it() -> None:
+def test_a_forbidden_socket_error_explains_how_to_get_permission() -> None:
     error = unopened("/var/run/docker.sock", PermissionError(13, "Permission denied"))
 
     assert isinstance(error, Denied)
@@ -161,7 +161,7 @@ def test_a_socket_without_permission_says_how_to_get_it() -> None:
 
 
 @pytest.mark.parametrize("name", ["dokcer", "tcp://1.2.3.4:2375", "unix://relative", ""])
-def test_what_does_not_name_an_engine_is_refused(name: str) -> None:
+def test_an_invalid_engine_name_is_refused(name: str) -> None:
     with pytest.raises(BadEngine, match="unix:///PATH"):
         sockets(name, {})
 
@@ -183,7 +183,7 @@ async def test_the_first_engine_that_answers_is_taken(tmp_path: Path) -> None:
     assert str(version) == "Docker 20.10"
 
 
-async def test_where_none_answers_all_that_were_tried_are_named(tmp_path: Path) -> None:
+async def test_if_no_engine_answers_all_tried_sockets_are_named(tmp_path: Path) -> None:
     environ = {"CONTAINER_HOST": f"unix://{tmp_path}/none", "XDG_RUNTIME_DIR": str(tmp_path)}
     if os.path.exists("/run/podman/podman.sock"):
         pytest.skip("there is a Podman")

@@ -46,7 +46,7 @@ async def bench(request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
         yield Bench(engine, mark)
 
 
-async def test_the_engine_tells_what_it_is(bench: Bench) -> None:
+async def test_the_engine_reports_its_type_and_version(bench: Bench) -> None:
     version = await bench.engine.version()
 
     assert version.name in {"Docker", "Podman"}
@@ -123,7 +123,7 @@ async def test_the_end_of_long_output_is_kept(bench: Bench) -> None:
     assert ended.text.endswith("the end\n")
 
 
-async def test_a_command_that_takes_too_long_is_given_up(bench: Bench) -> None:
+async def test_a_command_that_takes_too_long_is_abandoned(bench: Bench) -> None:
     name = await bench.sleeper()
 
     with pytest.raises(Slow, match="within 1 s"):
@@ -173,7 +173,7 @@ async def test_a_port_is_opened_on_the_host(bench: Bench) -> None:
     assert int(binding["HostPort"]) > 0
 
 
-async def test_a_container_that_dies_or_goes_is_told_at_once(bench: Bench) -> None:
+async def test_a_stopped_or_removed_container_is_reported_at_once(bench: Bench) -> None:
     since = await bench.engine.now()
     name = await bench.sleeper()
     events = bench.engine.events(bench.labels, since)

@@ -246,6 +246,9 @@ PLANTED: dict[str, Bug] = {
         "an annotation of the old template is refused",
         put("clusterwright.apiserver.schema.validation", "_Finder.check", _without_mercy),
     ),
+    "cluster-api-provider-metal3#3603": Bug(
+        "finalizers stay when objects are moved", "left in the source", put("clusterwright.moving.plan", "LET_GO", {"metadata": {}})
+    ),
     "cluster-api#12711": Bug(
         "a leader that does not answer keeps its Machine",
         "3 Machines are ready",

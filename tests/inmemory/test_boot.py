@@ -81,7 +81,7 @@ def test_node_labels_of_the_kubelet_are_registered(cloud_config):
     assert join(cloud_config, data).labels == {"tier": "edge", "zone": "a"}
 
 
-def test_an_empty_list_of_taints_leaves_a_control_plane_machine_untainted(cloud_config):
+def test_an_empty_taint_list_leaves_a_control_plane_machine_untainted(cloud_config):
     data = parsed(cloud_config, "control-plane")
     registration = data.document("JoinConfiguration")["nodeRegistration"]
 
@@ -141,7 +141,7 @@ def test_a_token_with_another_secret_is_refused_without_telling_it(recorded):
     data = parsed(recorded, "worker")
     wrong = token_of(data).partition(".")[0] + ".0123456789abcdef"
 
-    with pytest.raises(BootFailure, match="is not the one that the cluster knows") as failure:
+    with pytest.raises(BootFailure, match="differs from the one in the cluster") as failure:
         join(recorded, with_discovery(data, token=wrong))
 
     assert "0123456789abcdef" not in str(failure.value)
@@ -232,7 +232,7 @@ def test_a_cluster_is_not_initialized_twice(recorded):
 def test_init_with_another_endpoint_is_refused(recorded):
     data = changed(parsed(recorded, "init"), ClusterConfiguration={"controlPlaneEndpoint": "127.0.0.1:9"})
 
-    with pytest.raises(BootFailure, match="is not where the load balancer listens"):
+    with pytest.raises(BootFailure, match="is not the address of the load balancer"):
         boot.boot(data, recorded.before(), recorded.now, is_control_plane=True)
 
 

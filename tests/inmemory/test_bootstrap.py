@@ -126,7 +126,7 @@ PACKED: dict[str, Callable[[], bytes]] = {
 
 
 @pytest.mark.parametrize("packed", PACKED)
-def test_what_gzip_does_not_give_back_fails_the_boot(packed):
+def test_invalid_gzip_data_fails_the_boot(packed):
     encoded = base64.b64encode(PACKED[packed]()).decode()
     cloud = f"-   path: /x\n    encoding: gz+b64\n    content: {encoded!r}\n"
     stored = {"path": "/x", "contents": {"source": f"data:;base64,{encoded}", "compression": "gzip"}}
@@ -148,11 +148,11 @@ def test_what_gzip_does_not_give_back_fails_the_boot(packed):
         {"systemd": "x"},
     ],
 )
-def test_ignition_of_another_form_fails_the_boot(part):
+def test_malformed_ignition_fails_the_boot(part):
     with pytest.raises(BootFailure, match="ignition: "):
         bootstrap.parse(json.dumps({**json.loads(ignition()), **part}).encode(), "ignition")
 
 
-def test_ignition_without_end_of_nesting_fails_the_boot():
+def test_deeply_nested_ignition_fails_the_boot():
     with pytest.raises(BootFailure, match="is not JSON"):
         bootstrap.parse(b"[" * 100_000, "ignition")

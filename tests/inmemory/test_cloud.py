@@ -91,13 +91,13 @@ async def test_a_port_is_used_again_only_after_all_others_and_the_range_ends(mon
             await cloud.ensure(ObjectKey("default", "c"))
 
 
-async def test_the_search_for_ports_begins_where_it_is_told_to(monkeypatch):
+async def test_the_search_for_ports_starts_at_the_configured_port(monkeypatch):
     monkeypatch.setattr(cloud_module, "LAST_PORT", FIRST_PORT + 9)
     async with clouds(first_port=FIRST_PORT + 9) as cloud:
         assert [(await cloud.ensure(key)).port for key in (A, B)] == [FIRST_PORT + 9, FIRST_PORT]
 
 
-async def test_a_port_is_held_from_the_moment_it_is_chosen():
+async def test_a_port_is_reserved_as_soon_as_it_is_chosen():
     """Two planes on one machine never choose the same port, though neither listens yet."""
     async with clouds(listener=TlsListener()) as one, clouds(listener=TlsListener()) as two:
         first, second = await one.ensure(A), await two.ensure(A)
@@ -227,7 +227,7 @@ async def test_open_watches_end_with_the_last_api_server():
             await cluster.start_api_server("m0", CA)
 
 
-async def test_changes_of_mind_while_the_listener_moves_end_in_what_is_the_case():
+async def test_changes_during_a_listener_switch_end_in_the_right_state():
     class Slow:
         open = False
 
@@ -369,7 +369,7 @@ async def test_etcd_is_reached_by_port_forward(way):
         await transport.close()
 
 
-async def test_only_the_leader_gives_the_lead_away():
+async def test_only_the_leader_can_move_the_leadership():
     async with clouds() as cloud:
         cluster = await cloud.ensure(A)
         await start(cluster, "m0", "m1")
@@ -381,7 +381,7 @@ async def test_only_the_leader_gives_the_lead_away():
         await client.close()
 
 
-async def test_who_is_known_need_not_prove_again_who_they_are():
+async def test_a_resumed_tls_session_skips_authentication():
     async with clouds() as cloud:
         cluster = await cloud.ensure(A)
         await start(cluster, "m0")
@@ -524,7 +524,7 @@ async def test_dependents_go_with_their_owner_but_not_past_their_finalizers():
         assert await gone("held")
 
 
-async def test_a_watch_tells_what_came_after_its_version_in_order():
+async def test_a_watch_reports_later_changes_in_order():
     async with clouds() as cloud:
         cluster = await cloud.ensure(A)
         await start(cluster, "m0")

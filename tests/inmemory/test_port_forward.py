@@ -93,7 +93,7 @@ async def test_kubectl_reaches_the_api_server_and_large_answers_come_whole(tmp_p
 
 @with_kubectl
 @WAYS
-async def test_kubectl_is_told_where_nothing_listens(tmp_path, websockets):
+async def test_kubectl_gets_an_error_where_nothing_listens(tmp_path, websockets):
     async with clouds(listener=TlsListener()) as cloud:
         cluster = await cloud.ensure(A)
         await start(cluster, "m0")

@@ -29,12 +29,12 @@ def test_jitter_adds_up_to_its_share_and_every_pass_sees_the_same():
     assert stages.delay("10s", "", field="x", seed="a") == timedelta(seconds=10)
 
 
-def test_a_jitter_that_is_no_number_is_refused():
+def test_a_jitter_that_is_not_a_number_is_refused():
     with pytest.raises(stages.BadDuration, match=r"x\.startupJitter: 'much'"):
         stages.delay("10s", "much", field="x", seed="")
 
 
-def test_what_is_left_of_a_stage_is_exact_and_ends_at_its_end():
+def test_the_remaining_time_of_a_stage_is_exact():
     ten = timedelta(seconds=10)
 
     assert stages.remaining(NOW, ten, NOW + timedelta(seconds=4)) == timedelta(seconds=6)

@@ -19,7 +19,7 @@ def steps() -> list[tuple[str, str]]:
     return [(word, rest.strip()) for line in text.splitlines() if line.strip() for word, _, rest in [line.partition(" ")]]
 
 
-def test_everything_that_is_copied_is_there() -> None:
+def test_every_copied_file_exists() -> None:
     sources = [source for word, rest in steps() if word == "COPY" and "--from" not in rest for source in shlex.split(rest)[:-1]]
 
     assert sources

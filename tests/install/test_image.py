@@ -81,7 +81,7 @@ def test_the_same_files_give_the_same_digests_whoever_owns_them_and_whenever_the
     assert len(digests) == 1
 
 
-def test_what_was_in_the_folder_before_is_gone(tmp_path: Path) -> None:
+def test_previous_files_of_the_folder_are_gone(tmp_path: Path) -> None:
     base(tmp_path, content=b"before")
     base(tmp_path, content=b"after")
 
@@ -139,7 +139,7 @@ def test_without_a_base_it_holds_all_that_it_needs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", ["missing", "another architecture", "damaged"])
-def test_a_base_that_is_none_is_refused(tmp_path: Path, fault: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_base_image_is_refused(tmp_path: Path, fault: str, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "base"
     if fault != "missing":
         base(folder, "s390x" if fault == "another architecture" else MACHINE)

@@ -156,7 +156,7 @@ def test_the_values_of_the_chart_go_where_they_belong() -> None:
     assert set(clients) == {"elsewhere"}
 
 
-def test_files_are_written_and_misuse_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_are_written_and_misuse_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert install.run(grammar.parse("install", ["--form", "kustomize", "--output-dir", str(tmp_path / "base")])) == 0
     assert (tmp_path / "base" / "kustomization.yaml").exists()
     capsys.readouterr()

@@ -139,7 +139,7 @@ def test_each_controller_in_a_process_of_its_own_asks_for_no_more_than_its_own_r
     assert undeclared == {}
 
 
-def test_no_controller_declares_what_nobody_can_name_a_use_for(asked: dict[str, set[tuple[str, str]]]) -> None:
+def test_every_declared_permission_has_a_reason(asked: dict[str, set[tuple[str, str]]]) -> None:
     unused = set()
     for definition in app.declared(app.selectable_names()):
         done = asked.get(definition.name, set())

@@ -76,7 +76,7 @@ def test_a_text_that_is_not_a_key_is_refused_without_being_quoted(text: bytes) -
     assert str(caught.value) == "unable to decode PEM data"
 
 
-def test_plain_text_is_no_certificate() -> None:
+def test_plain_text_is_not_a_certificate() -> None:
     with pytest.raises(pki.CertificateError):
         pki.decode_certificate(b"plain text")
 
@@ -105,7 +105,7 @@ def test_the_certificates_directory_can_be_changed(directory: str) -> None:
 # ------------------------------------------------------------------------------------- judged by openssl
 
 
-def test_openssl_takes_our_ca_for_one(ca: pki.KeyPair, tmp_path: Path) -> None:
+def test_openssl_accepts_our_ca(ca: pki.KeyPair, tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_bytes(ca.certificate)
     (tmp_path / "ca.key").write_bytes(ca.key)
 

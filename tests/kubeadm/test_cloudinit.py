@@ -193,7 +193,7 @@ def test_cloud_init_accepts_our_config(a_full_node: MakeNode, role: Role, writte
 
 
 @pytest.mark.skipif(CLOUD_INIT is None, reason="cloud-init is not installed: see tests/README.md")
-def test_cloud_init_evaluates_what_users_wrote_and_nothing_else(a_full_node: MakeNode, tmp_path: Path) -> None:
+def test_cloud_init_evaluates_only_the_users_own_text(a_full_node: MakeNode, tmp_path: Path) -> None:
     node = a_full_node(
         Role.JOIN_WORKER,
         files=(File(path="/a", content="name={{ ds.meta_data.hostname }}\n"), File(path="/b", content="  $x # {not} 'jinja' \\n\n")),

@@ -157,7 +157,7 @@ def test_arguments_are_a_map_or_a_list() -> None:
     ]  # fmt: skip
 
 
-def test_what_v1beta3_cannot_say_is_dropped() -> None:
+def test_fields_that_v1beta3_lacks_are_dropped() -> None:
     config = cluster(
         encryptionAlgorithm="ECDSA-P256",
         certificateValidityPeriodDays=365,
@@ -190,7 +190,7 @@ def test_kubeconfig_of_a_file_discovery_stays_with_us() -> None:
     assert join_document(config, "v1beta4")["discovery"] == {"file": {"kubeConfigPath": "/k"}, "tlsBootstrapToken": "t"}
 
 
-def test_skipping_verification_is_said_only_if_true() -> None:
+def test_skipping_verification_is_written_only_if_true() -> None:
     def section(value: bool) -> Any:
         return join_document(join(discovery={"bootstrapToken": {"unsafeSkipCAVerification": value}}), "v1beta4")["discovery"]
 
@@ -212,13 +212,13 @@ def test_bootstrap_tokens_at_init() -> None:
 @pytest.mark.parametrize(
     "text", ["a: b", "kind: ClusterConfiguration\napiVersion: kubeadm.k8s.io/v1beta1", "x: [", "- a", "kind: ClusterConfiguration"]
 )
-def test_other_texts_are_no_documents(text: str) -> None:
+def test_other_texts_are_not_documents(text: str) -> None:
     with pytest.raises(UnknownDocument, match="unknown kubeadm types"):
         parse_cluster_configuration(text)
 
 
 @pytest.mark.parametrize("text", ["", "---\n", "# nothing\n"])
-def test_a_text_that_says_nothing_has_all_defaults(text: str) -> None:
+def test_an_empty_text_has_all_defaults(text: str) -> None:
     assert to_json(parse_cluster_configuration(text)[0]) == {}
 
 
@@ -243,7 +243,7 @@ def test_durations_are_truncated(text: str, seconds: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "s", "1", "1x", "1h1", "--1s", "tomorrow"])
-def test_other_texts_are_no_durations(text: str) -> None:
+def test_other_texts_are_not_durations(text: str) -> None:
     with pytest.raises(ValueError, match="is not a duration"):
         parse_seconds(text)
 
@@ -264,11 +264,11 @@ def test_long_validities_survive_reading_back() -> None:
         ({"featureGates": {"a": False}}, True),
     ],
 )
-def test_defined_means_that_something_is_said(spec: dict[str, Any], expected: bool) -> None:
+def test_defined_means_that_a_value_is_set(spec: dict[str, Any], expected: bool) -> None:
     assert is_defined(cluster(**spec)) is expected
 
 
-def test_an_explicit_false_or_zero_counts_as_said() -> None:
+def test_an_explicit_false_or_zero_counts_as_set() -> None:
     assert is_defined(join(controlPlane={}))
     assert is_defined(join(timeouts={"discoverySeconds": 0}))
     assert not is_defined(join(timeouts={}))

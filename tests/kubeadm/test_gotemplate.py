@@ -324,7 +324,7 @@ def test_frozen_data_are_maps_and_lists_too() -> None:
 
 
 @pytest.mark.parametrize("data", [{"x": object()}, {"x": {1: 2}}, {"x": b"bytes"}])
-def test_what_is_not_json_is_refused(data: dict[str, Any]) -> None:
+def test_a_value_that_is_not_json_is_refused(data: dict[str, Any]) -> None:
     with pytest.raises(TemplateError):
         parse("{{ .x }}").render(data)
 
@@ -368,7 +368,7 @@ def _fail(_: object) -> str:
 
 
 @pytest.mark.parametrize("template", ["{{ fail 1 }}", "{{ fail }}", "{{ fail 1 2 }}"])
-def test_what_a_function_raises_is_an_error_of_the_template(template: str) -> None:
+def test_an_exception_of_a_function_becomes_a_template_error(template: str) -> None:
     with pytest.raises(TemplateError, match="fail"):
         parse(template, {"fail": _fail}).render({})
 
@@ -405,13 +405,13 @@ def test_a_template_that_costs_too_much_is_refused(template: str) -> None:
 
 
 @pytest.mark.parametrize(("opening", "closing"), [("{{ if 1 }}", "{{ end }}"), ("{{ with 1 }}", "{{ end }}")])
-def test_control_structures_nest_only_so_deep(opening: str, closing: str) -> None:
+def test_the_nesting_of_control_structures_is_bounded(opening: str, closing: str) -> None:
     assert parse(opening * 90 + "{{ if 1 }}x{{ end }}" + closing * 90) is not None
     with pytest.raises(TemplateError, match="deeply"):
         parse(opening * 5000 + closing * 5000)
 
 
-def test_parentheses_nest_only_so_deep() -> None:
+def test_the_nesting_of_parentheses_is_bounded() -> None:
     assert parse("{{ " + "(" * 90 + "1" + ")" * 90 + " }}").render({}) == "1"
     with pytest.raises(TemplateError, match="deeply"):
         parse("{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}")

@@ -248,7 +248,7 @@ def test_a_file_without_permissions_is_0644(a_node: MakeNode) -> None:
         {"disk_setup": DiskSetup(partitions=(Partition(device="sdb", layout=True),))},
     ],
 )
-def test_what_ignition_would_refuse_is_refused_here(a_node: MakeNode, parts: dict[str, Any]) -> None:
+def test_configs_that_ignition_would_refuse_are_refused(a_node: MakeNode, parts: dict[str, Any]) -> None:
     with pytest.raises(RenderError):
         ignition.render(a_node(**parts))
 

@@ -35,7 +35,7 @@ def test_a_template_gives_the_name(template: str, expected: str) -> None:
 @pytest.mark.parametrize(
     "template", ["{{ .cluster.nobody }}", "{{ upper .cluster.name }}", "{{ .cluster.name", "{{ range 9999999 }}x{{ end }}"]
 )
-def test_a_template_that_gives_no_name_is_refused(template: str) -> None:
+def test_a_template_without_a_valid_name_is_refused(template: str) -> None:
     with pytest.raises(BadNamingTemplate, match="machineNaming"):
         name(template + "-{{ .random }}")
 

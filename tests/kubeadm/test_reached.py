@@ -52,7 +52,7 @@ def a_control_plane(*versions: Any) -> dict[str, Any]:
     return {"status": {"versions": list(versions)}}
 
 
-def test_13341_what_a_control_plane_reports_is_read_in_its_order() -> None:
+def test_13341_versions_of_a_control_plane_are_read_in_order() -> None:
     assert reported_versions({}) == ()
     assert reported_versions({"status": {"versions": None}}) == ()
     assert reported_versions(a_control_plane({"version": "v1.33.0", "replicas": 2}, {"version": "v1.34.0"})) == ("v1.33.0", "v1.34.0")
@@ -68,6 +68,6 @@ def test_13341_what_a_control_plane_reports_is_read_in_its_order() -> None:
         (a_control_plane({"version": 1}), "status.versions"),
     ],
 )
-def test_13341_what_breaks_the_contract_is_an_error_that_names_the_field(control_plane: dict[str, Any], text: str) -> None:
+def test_13341_a_contract_violation_is_an_error_that_names_the_field(control_plane: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         reported_versions(control_plane)

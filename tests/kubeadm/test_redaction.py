@@ -44,7 +44,7 @@ def test_secrets_are_hidden_and_the_rest_is_not(render: Callable[[Node], str]) -
     assert "/from-secret" in text
 
 
-def test_what_is_left_is_still_a_cloud_config() -> None:
+def test_the_redacted_text_is_still_a_cloud_config() -> None:
     node = _node(File(path="/key", content=KEY), File(path="/b", content="x\x00y"), users=(User(name="u", passwd="'quoted: hash'"),))
 
     data = yaml.safe_load(redacted(cloudinit.render(node).decode(), {"/b"}))
@@ -65,12 +65,12 @@ def test_an_encoded_key_is_hidden_too() -> None:
 
 
 @pytest.mark.parametrize("data", ["write_files: [", '{"ignition": 1}', "{not json"])
-def test_what_cannot_be_looked_through_is_not_shown(data: str) -> None:
+def test_data_of_an_unknown_format_is_not_shown(data: str) -> None:
     with pytest.raises(CannotRedact):
         redacted(data)
 
 
-def test_which_files_hold_secrets() -> None:
+def test_files_with_secrets_are_found() -> None:
     source = FileSource(secret=SecretFileSource(name="s", key="k"))
     spec = KubeadmConfigSpec(files=(File(path="/a", content="x"), File(path="/b", content_from=source)))
 

@@ -26,7 +26,7 @@ def pem(raw: bytes, kind: str = "CERTIFICATE") -> bytes:
     return f"-----BEGIN {kind}-----\n{b64encode(raw).decode()}\n-----END {kind}-----\n".encode()
 
 
-async def test_a_version_that_there_is_not() -> None:
+async def test_an_unknown_version_is_refused() -> None:
     strange = (await der()).replace(bytes.fromhex("a003020102"), bytes.fromhex("a003020101"), 1)
 
     with pytest.raises(CertificateError, match="unable to parse"):
@@ -35,14 +35,14 @@ async def test_a_version_that_there_is_not() -> None:
         certificate_expiry(strange)
 
 
-async def test_a_key_of_a_kind_that_nobody_knows() -> None:
+async def test_a_key_of_an_unknown_kind_is_refused() -> None:
     strange = (await der()).replace(bytes.fromhex("2a8648ce3d0201"), bytes.fromhex("2a8648ce3d027f"), 1)
 
     with pytest.raises(CertificateError, match="unable to parse"):
         certificates.discovery_hashes(pem(strange))
 
 
-async def test_other_blocks_are_passed_over() -> None:
+async def test_other_blocks_are_skipped() -> None:
     good = pem(await der())
 
     assert len(certificates.decode_certificates(b"text\n-----BEGIN X-----\n" + pem(b"key", "EC PRIVATE KEY") + good + b"\n" + good)) == 2

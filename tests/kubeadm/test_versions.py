@@ -27,7 +27,7 @@ def test_versions_are_read_tolerantly(text: str, expected: Version) -> None:
 @pytest.mark.parametrize(
     "text", ["", "bogus", "v1.x.0", "v", "1.2.3.4", "1.-1.0", "v1.31.0-", "v1.31.0+", "1.31-rc.1", "1.31.0-rc!", "１.31.0", "1.31.0-01"]
 )
-def test_other_texts_are_no_versions(text: str) -> None:
+def test_other_texts_are_not_versions(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - the text is ours, the type is the contract
         parse_version(text)
 

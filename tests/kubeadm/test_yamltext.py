@@ -29,7 +29,7 @@ def test_a_quoted_scalar_reads_back_as_itself(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["y", "N", "1e3", "0o17", "+1", "1_0", "-.5", ".inf", "2020-01-01T00:00:00Z", "0b1", "12e03"])
-def test_what_go_reads_as_another_type_is_quoted(text: str) -> None:
+def test_scalars_that_go_would_parse_as_another_type_are_quoted(text: str) -> None:
     assert not is_plain(text)
 
 

@@ -97,7 +97,7 @@ def test_a_cluster_gets_its_infrastructure_and_gives_it_back() -> None:
     played(story)
 
 
-def test_further_watches_wake_it() -> None:
+def test_further_watches_wake_a_cluster() -> None:
     async def story(plane: Plane) -> None:
         await plane.until_condition(RackCluster, "c", "Ready", "True")
         await plane.apply([o for o in samples.machine("c", "cp-0", is_control_plane=True) if o["kind"] == "Machine"])
@@ -107,7 +107,7 @@ def test_further_watches_wake_it() -> None:
     played(story)
 
 
-def test_failures_and_stops_are_told() -> None:
+def test_failures_and_stops_are_reported() -> None:
     async def story(plane: Plane) -> None:
         await plane.until_condition(RackCluster, "c", "Ready", "True")
         Rows.stopped = "the row has no power"

@@ -138,7 +138,7 @@ def test_a_machine_gets_its_server_and_gives_it_back() -> None:
     in_a_cluster(story)
 
 
-def test_why_there_is_no_server_is_told_and_tried_again() -> None:
+def test_a_failed_provisioning_is_reported_and_retried() -> None:
     async def story(plane: Plane) -> None:
         Racks.says_no = True
         await plane.apply(worker())
@@ -149,7 +149,7 @@ def test_why_there_is_no_server_is_told_and_tried_again() -> None:
     in_a_cluster(story)
 
 
-def test_how_far_a_server_is_is_told() -> None:
+def test_the_progress_of_a_server_is_reported() -> None:
     async def story(plane: Plane) -> None:
         Racks.pending = "the cables are plugged in"
         await plane.apply(worker())
@@ -178,7 +178,7 @@ def test_nothing_is_ordered_while_the_cluster_is_paused() -> None:
     in_a_cluster(story)
 
 
-def test_an_object_that_nobody_owns_is_left_alone() -> None:
+def test_an_object_without_owner_is_left_alone() -> None:
     async def story(plane: Plane) -> None:
         await plane.apply(worker()[-1:])
         await asyncio.sleep(3600)
@@ -190,7 +190,7 @@ def test_an_object_that_nobody_owns_is_left_alone() -> None:
     in_a_cluster(story)
 
 
-def test_a_server_that_stops_comes_back_or_is_gone_is_told_though_nothing_is_watched() -> None:
+def test_a_server_that_stops_returns_or_is_gone_is_reported_without_a_watch() -> None:
     async def story(plane: Plane) -> None:
         await plane.apply(worker())
         await until_ready(plane, "True", "Provisioned")
@@ -244,7 +244,7 @@ def test_the_machine_and_its_data_are_given_to_the_provider() -> None:
     in_a_cluster(story)
 
 
-def test_what_cannot_be_removed_is_told() -> None:
+def test_a_failed_removal_is_reported() -> None:
     async def story(plane: Plane) -> None:
         await plane.apply(worker())
         await until_ready(plane, "True", "Provisioned")

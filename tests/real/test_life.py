@@ -75,7 +75,7 @@ async def _none_left(kube: Kube) -> bool:
     return not [*await kube.client.list(Cluster), *await kube.client.list(Machine), *await kube.client.list(DevMachine)]
 
 
-async def test_one_right_too_few_is_said_once_and_the_rest_goes_on(kube: Kube) -> None:
+async def test_a_missing_permission_is_reported_once_and_the_rest_continues(kube: Kube) -> None:
     await kube.install("--controllers", "*", "--no-webhooks")
     role = await kube.client.get(CLUSTER_ROLE, ObjectKey("", "clusterwright-manager"))
     rules = []
@@ -98,7 +98,7 @@ async def test_one_right_too_few_is_said_once_and_the_rest_goes_on(kube: Kube) -
         return [is_true(m.status.conditions, "Ready") for m in await kube.client.list(Machine)] == [True]
 
     await until(has_control_plane, "the control plane comes up all the same")
-    lines = [line for line in manager.log.read_text().splitlines() if "A right is missing" in line]
+    lines = [line for line in manager.log.read_text().splitlines() if "A permission is missing" in line]
     assert len(lines) == 1
     assert "stands_still" in lines[0]
     await kube.client.patch(CLUSTER_ROLE, role.key, {"rules": role.at("rules")})

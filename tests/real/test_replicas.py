@@ -32,7 +32,7 @@ async def leader(kube: Kube, among: list[Manager], since: object = None) -> Mana
     return await until(found, "somebody leads")
 
 
-async def test_a_leader_that_stood_still_writes_nothing_more(kube: Kube) -> None:
+async def test_a_leader_that_lost_its_lease_never_writes_again(kube: Kube) -> None:
     await kube.install("--controllers", "*", "--no-webhooks")
     await provider(kube)
     managers = [await kube.manager("--controllers", "*,-dev*", "--leader-elect", *TIMES) for _ in range(2)]

@@ -128,7 +128,7 @@ async def test_without_a_resync_a_pass_that_asks_for_it_comes_again_and_only_the
 
 
 @virtual
-async def test_any_exception_means_again_with_backoff_and_other_keys_go_on():
+async def test_any_exception_causes_a_retry_with_backoff_and_other_keys_continue():
     async def act(key):
         if key.name == "bad":
             raise [ValueError("bug"), ConnectionFailed("down"), KeyError("x")][len(bench.passes) % 3]
@@ -151,7 +151,7 @@ async def test_any_exception_means_again_with_backoff_and_other_keys_go_on():
 
 
 @virtual
-async def test_without_a_resync_groups_of_failures_count_as_what_is_in_them():
+async def test_without_a_resync_error_groups_count_by_their_members():
     groups = [
         ExceptionGroup("both", [ConnectionFailed("down"), TooManyRequests("slowly", {}, 90.0)]),
         ExceptionGroup("mixed", [ConnectionFailed("down"), ValueError("bug")]),
@@ -475,7 +475,7 @@ async def test_a_write_is_seen_by_the_next_read_and_costs_no_further_request():
 
 
 @virtual
-async def test_a_missing_object_is_told_in_the_same_words_by_cache_and_server():
+async def test_cache_and_server_report_a_missing_object_in_the_same_words():
     bench = await Bench().start(watches=(Watch(Child, owners(GROUP, "Parent")),))
     await asyncio.sleep(5)
     told = []
@@ -558,7 +558,7 @@ async def test_a_graceful_stop_lets_passes_finish_and_gives_the_lease_back():
 
 
 @virtual
-async def test_a_graceful_stop_does_not_wait_for_ever():
+async def test_a_graceful_stop_does_not_wait_forever():
     async def act(key):
         await asyncio.sleep(1000)
         return Result.await_change()

@@ -48,7 +48,7 @@ def test_a_long_reason_is_cut_and_no_secret_is_cut_open(out: tuple[logging.Handl
     assert "QUJD" not in third
 
 
-def test_what_ends_soon_is_not_told(out: tuple[logging.Handler, io.StringIO]) -> None:
+def test_a_short_failure_is_not_printed(out: tuple[logging.Handler, io.StringIO]) -> None:
     handler, stream = out
     for at in (0.0, 0.5, 2.9):
         fail(handler, at, "NotFound: not there yet")
@@ -56,7 +56,7 @@ def test_what_ends_soon_is_not_told(out: tuple[logging.Handler, io.StringIO]) ->
     assert stream.getvalue() == ""
 
 
-def test_equal_failures_are_counted_and_others_told(out: tuple[logging.Handler, io.StringIO]) -> None:
+def test_equal_failures_are_counted_and_others_printed(out: tuple[logging.Handler, io.StringIO]) -> None:
     handler, stream = out
     for n in range(120):
         fail(handler, n, "PassFailed: no Node matches")
@@ -79,19 +79,19 @@ def test_a_failure_with_long_pauses_is_still_the_same(out: tuple[logging.Handler
     assert len(stream.getvalue().splitlines()) == 1
 
 
-def test_what_nobody_has_foreseen_is_one_line_at_once(out: tuple[logging.Handler, io.StringIO]) -> None:
+def test_an_unexpected_failure_is_one_line_at_once(out: tuple[logging.Handler, io.StringIO]) -> None:
     handler, stream = out
     fail(handler, 0, "KeyError: 'x'", cause=KeyError("x"))
     (line,) = stream.getvalue().splitlines()
-    assert "unforeseen KeyError: 'x'" in line
+    assert "unexpected KeyError: 'x'" in line
     assert "--log-level debug" in line
 
 
 def test_other_records_keep_their_words_and_lose_secrets(out: tuple[logging.Handler, io.StringIO]) -> None:
     handler, stream = out
-    record = logging.LogRecord("clusterwright.rights", logging.WARNING, "", 0, "A right is missing", (), None)
+    record = logging.LogRecord("clusterwright.rights", logging.WARNING, "", 0, "A permission is missing", (), None)
     record.fields = {"right": "list machines", "answer": "Bearer abc.def"}
     handler.handle(record)
     line = stream.getvalue()
-    assert "A right is missing right=list machines" in line
+    assert "A permission is missing right=list machines" in line
     assert "abc.def" not in line

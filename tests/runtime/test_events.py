@@ -62,7 +62,7 @@ async def test_an_event_names_its_object_and_its_source(world, recorder, ada):
     assert event.first_timestamp == event.last_timestamp == world.clock.now()
 
 
-async def test_the_same_again_is_counted_and_after_ten_minutes_said_anew(world, recorder, ada):
+async def test_a_repeated_event_is_counted_and_after_ten_minutes_sent_again(world, recorder, ada):
     for _ in range(3):
         recorder.record(ada, "Warning", "Failed", "no")
         await recorder.flush()
@@ -77,7 +77,7 @@ async def test_the_same_again_is_counted_and_after_ten_minutes_said_anew(world, 
     assert sorted(e.count for e in await events(world)) == [1, 3]
 
 
-def test_the_same_at_once_is_counted_and_the_count_is_written_once():
+def test_quickly_repeated_events_are_counted_and_the_count_is_written_once():
     async def scenario():
         clock = LoopClock(START)
         server = ApiServer(now=clock.now, random=Random(1))
@@ -115,7 +115,7 @@ async def test_many_that_differ_only_in_their_message_become_one(world, recorder
     assert found[0].count == 5
 
 
-async def test_an_object_that_shouts_is_cut_short_and_others_are_not(world, recorder, ada):
+async def test_only_objects_with_too_many_events_are_limited(world, recorder, ada):
     for n in range(100):
         recorder.record(ada, "Normal", f"Reason{n}", "m")
     other = await world.user.get(Parent, await world.make("bob"))
@@ -140,7 +140,7 @@ async def test_an_event_that_has_expired_is_made_again(world, recorder, ada):
     assert len(await events(world)) == 1
 
 
-async def test_a_failure_reaches_nobody_and_the_next_event_is_sent(world, recorder, ada):
+async def test_a_failed_event_does_not_stop_the_next_one(world, recorder, ada):
     async def refuse(request):
         return failure(403, "Forbidden")
 

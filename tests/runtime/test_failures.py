@@ -108,7 +108,7 @@ def test_an_object_that_is_gone_has_no_last_error() -> None:
     assert run_virtual(main()) == (1, [])
 
 
-def test_of_an_error_no_secret_is_kept_and_no_book() -> None:
+def test_a_kept_error_has_no_secrets_and_a_bounded_length() -> None:
     encoded = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUN5REND"
     words = f"token abcdef.0123456789abcdef and {encoded}== were refused by https://eve:pass@acme.io"
     assert told(ValueError(words)) == "token <redacted> and <redacted> were refused by https://<redacted>@acme.io"
@@ -117,7 +117,7 @@ def test_of_an_error_no_secret_is_kept_and_no_book() -> None:
     assert told(ExceptionGroup("both", [ValueError("a"), ValueError("b"), ValueError("a")])) == "a; b"
 
 
-def test_so_many_objects_are_remembered_and_equal_errors_are_counted() -> None:
+def test_a_bounded_number_of_objects_is_remembered_and_equal_errors_are_counted() -> None:
     async def main() -> None:
         failures = Failures(LoopClock(START), objects=2)
         for name in "abc":
@@ -132,7 +132,7 @@ def test_so_many_objects_are_remembered_and_equal_errors_are_counted() -> None:
     run_virtual(main())
 
 
-def test_a_queue_tells_how_many_are_ahead_of_a_key() -> None:
+def test_a_queue_reports_how_many_keys_precede_a_key() -> None:
     async def main() -> None:
         queue = WorkQueue("q")
         for name in "abcd":
@@ -152,7 +152,7 @@ def test_a_queue_tells_how_many_are_ahead_of_a_key() -> None:
     run_virtual(main())
 
 
-def test_a_manager_reports_who_waits() -> None:
+def test_a_manager_reports_waiting_keys() -> None:
     async def main() -> tuple[Any, Any]:
         async def slow(key: ObjectKey) -> None:
             await asyncio.sleep(100)
@@ -173,7 +173,7 @@ def test_a_manager_reports_who_waits() -> None:
     assert others == []
 
 
-def test_what_was_before_can_be_left_out() -> None:
+def test_earlier_decisions_can_be_left_out() -> None:
     async def main() -> tuple[Any, Any]:
         bench = await Bench().start(Failing(ServerError("no")))
         bench.manager.add_witness("verdicts", lambda query: {"default/c": [dict(query)]})

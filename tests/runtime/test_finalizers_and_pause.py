@@ -31,7 +31,7 @@ async def pass_(world, patcher, key, *, cluster_paused=False):
         (["other/y"], True, Finalization.ABSENT, 0),
     ],
 )
-async def test_the_four_cases(world, patcher, finalizers, deleting, case, writes):
+async def test_the_four_cases_of_a_finalizer_are_distinguished(world, patcher, finalizers, deleting, case, writes):
     key = await world.make(metadata={"finalizers": finalizers})
     if deleting:
         await world.user.delete(PARENT, key)
@@ -52,7 +52,7 @@ async def test_without_a_finalizer_leaves_the_others(world):
     assert without_finalizer(parent, "ours/x").metadata.finalizers == ("other/y",)
 
 
-async def test_of_a_new_object_the_patch_at_the_end_says_that_it_is_not_paused(world, patcher):
+async def test_the_final_patch_of_a_new_object_sets_paused_to_false(world, patcher):
     key = await world.make()
 
     original, check = await pass_(world, patcher, key)
@@ -99,7 +99,7 @@ async def test_where_only_the_generation_is_behind_the_last_patch_carries_it(wor
         (True, True, f"Cluster spec.paused is set to true, Parent has the {PAUSED_ANNOTATION} annotation"),
     ],
 )
-async def test_paused_is_said_with_its_causes(world, patcher, cluster_paused, annotated, message):
+async def test_the_paused_condition_lists_its_causes(world, patcher, cluster_paused, annotated, message):
     key = await world.make(metadata={"annotations": {PAUSED_ANNOTATION: ""}} if annotated else {})
 
     _, check = await pass_(world, patcher, key, cluster_paused=cluster_paused)
@@ -113,7 +113,7 @@ async def test_paused_is_said_with_its_causes(world, patcher, cluster_paused, an
     assert world.transport.writes == []
 
 
-async def test_a_paused_object_whose_generation_moved_is_said_so_at_once(world, patcher):
+async def test_the_paused_condition_of_a_new_generation_is_written_at_once(world, patcher):
     key = await world.make()
     await pass_(world, patcher, key, cluster_paused=True)
     await world.user.patch(PARENT, key, {"spec": {"children": 9}})
@@ -124,7 +124,7 @@ async def test_a_paused_object_whose_generation_moved_is_said_so_at_once(world, 
     assert (await world.json())["status"]["conditions"][0]["observedGeneration"] == 2
 
 
-async def test_the_patch_at_the_end_says_that_a_resumed_object_is_not_paused_any_more(world, patcher):
+async def test_the_final_patch_of_a_resumed_object_sets_paused_to_false(world, patcher):
     key = await world.make()
     await pass_(world, patcher, key, cluster_paused=True)
 

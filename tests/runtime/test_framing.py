@@ -40,7 +40,7 @@ def test_any_writing_in_any_pieces_gives_the_same_events(written, cuts):
 
 
 @given(events, st.data())
-def test_an_event_that_is_cut_off_is_left_over_and_not_told(event, data):
+def test_a_truncated_event_is_not_delivered(event, data):
     text = json.dumps(event, indent=1).encode()
     cut = data.draw(st.integers(1, len(text) - 1))
 
@@ -56,13 +56,13 @@ def test_an_event_that_is_cut_off_is_left_over_and_not_told(event, data):
         (b'\\"\n{"a":1}', [b'\\"', b'{"a":1}']),
     ],
 )
-def test_what_is_no_json_comes_out_as_it_is_and_what_follows_is_whole(stream, expected):
+def test_invalid_json_is_returned_unchanged_and_later_values_are_complete(stream, expected):
     for step in (1, 3, len(stream)):
         assert framed(stream, range(0, len(stream), step))[0] == expected
 
 
 @pytest.mark.parametrize("filler", [b"x", b"\n", b"{", b'"', b"[ \n"])
-def test_nothing_grows_without_end(filler):
+def test_buffers_are_bounded(filler):
     frames = JsonFrames(1000)
 
     def feed():

@@ -168,7 +168,7 @@ async def test_an_authority_need_not_be_self_signed(mirror, certificates):
     assert response.status == 200
 
 
-async def test_bad_certificates_are_said_without_quoting_them(mirror, certificates):
+async def test_bad_certificates_are_reported_without_quotes(mirror, certificates):
     with pytest.raises(ConnectionFailed) as caught:
         await ask(to(mirror, certificates, client_certificate=b"hunter2", client_key=b"hunter2"))
     assert "hunter2" not in str(caught.value)
@@ -300,7 +300,7 @@ async def test_exec_plugins_can_give_certificates(mirror, certificates, tmp_path
         ("/bin/sh", ("-c", 'echo \'{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{}}\''), "neither"),
     ],
 )
-async def test_exec_plugins_that_fail_say_why_and_never_what_they_printed(mirror, certificates, command, args, complaint):
+async def test_failing_exec_plugins_are_reported_without_their_output(mirror, certificates, command, args, complaint):
     with pytest.raises(NoCredentials, match=complaint) as caught:
         await ask(to(mirror, certificates, exec=ExecPlugin(command=command, args=args, install_hint="install it")))
     assert "hunter2" not in str(caught.value)
@@ -422,7 +422,7 @@ async def read_lines(lines):
         ([chunk(b"one\n"), b"ff\r\nbroken"], [b"one", ConnectionFailed]),
     ],
 )
-async def test_lines_are_put_together_and_a_broken_stream_is_said_to_be(parts, expected):
+async def test_lines_are_joined_and_a_broken_stream_is_reported(parts, expected):
     async with raw_server([HEAD, *parts]) as transport:
         response, lines = await transport.stream(Request(method="GET", path="/x"))
         found = await read_lines(lines)

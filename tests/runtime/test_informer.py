@@ -40,7 +40,7 @@ def informer():
     return made
 
 
-def test_events_replace_and_remove_objects_and_handlers_are_told_once(informer):
+def test_events_replace_and_remove_objects_and_handlers_are_called_once(informer):
     informer.applied(an_object(rv=1))
     informer.applied(an_object(rv=2))
     informer.applied(an_object(rv=2))
@@ -58,7 +58,7 @@ def test_an_older_state_never_replaces_a_newer_one(informer):
     assert informer.find(key()).resource_version == "10"
 
 
-def test_a_relist_tells_only_what_changed(informer):
+def test_a_relist_reports_only_changes(informer):
     for name, rv in (("same", 1), ("changed", 2), ("gone", 3), ("replaced", 4)):
         informer.applied(an_object(name, rv))
     informer.told.clear()
@@ -73,7 +73,7 @@ def test_a_relist_tells_only_what_changed(informer):
     )
 
 
-def test_a_subscriber_that_comes_late_is_told_what_is_there(informer):
+def test_a_late_subscriber_gets_the_existing_objects(informer):
     informer.applied(an_object("x", 1))
     told = []
 
@@ -178,7 +178,7 @@ def test_an_own_deletion_hides_the_object_at_once_and_late_events_do_not_bring_i
     assert informer.find(key()).uid == "successor"
 
 
-def test_an_answer_that_says_too_little_is_told_apart(informer):
+def test_an_incomplete_answer_is_recognised(informer):
     informer.applied(an_object(rv=1))
 
     assert not informer.wrote(key(), b'{"kind":"Status","metadata":{},"status":"Success"}', deleted=True)
@@ -188,7 +188,7 @@ def test_an_answer_that_says_too_little_is_told_apart(informer):
 
 @pytest.mark.parametrize("answer", [an_object(rv=2), an_object(rv=2, deleting=True), an_object(rv=2, deleting=True, finalizers=["f"])])
 @pytest.mark.parametrize("deleted", [False, True])
-def test_an_answer_that_comes_after_the_end_was_told_does_not_bring_the_object_back(informer, answer, deleted):
+def test_a_late_answer_does_not_restore_a_deleted_object(informer, answer, deleted):
     informer.applied(an_object(rv=1))
     informer.deleted(an_object(rv=5))
 
@@ -200,7 +200,7 @@ def test_an_answer_that_comes_after_the_end_was_told_does_not_bring_the_object_b
     assert informer.find(key()).uid == "successor"
 
 
-def test_deleting_what_we_just_made_in_place_of_another_hides_it(informer):
+def test_deleting_an_object_that_replaced_another_hides_it(informer):
     informer.applied(an_object(rv=1, uid="predecessor"))
     informer.wrote(key(), an_object(rv=1, uid="predecessor"), deleted=True)
     informer.wrote(key(), an_object(rv=5, uid="ours"), deleted=False)
@@ -216,7 +216,7 @@ def test_deleting_what_we_just_made_in_place_of_another_hides_it(informer):
     assert informer.find(key()) is None
 
 
-def test_a_deletion_of_neither_what_is_known_nor_what_was_written_is_told_apart(informer):
+def test_a_deletion_of_an_unknown_object_is_recognised(informer):
     informer.applied(an_object(rv=1, uid="known"))
 
     assert not informer.wrote(key(), an_object(rv=6, uid="unknown"), deleted=True)
@@ -235,7 +235,7 @@ def test_a_deletion_of_neither_what_is_known_nor_what_was_written_is_told_apart(
         ("a", "b", "c", False),
     ],
 )
-def test_a_deletion_hides_what_is_known_or_written_and_nothing_else(informer, known, written, deleted, understood):
+def test_a_deletion_hides_only_the_known_or_written_object(informer, known, written, deleted, understood):
     if known:
         informer.applied(an_object(rv=1, uid=known))
     if written:
@@ -251,7 +251,7 @@ def test_a_deletion_hides_what_is_known_or_written_and_nothing_else(informer, kn
 
 
 @pytest.mark.parametrize("known", [None, "predecessor"])
-def test_an_answer_does_not_bring_back_what_was_gone_before_it_was_known(informer, known):
+def test_an_answer_does_not_restore_an_object_that_was_already_gone(informer, known):
     if known:
         informer.applied(an_object(rv=1, uid=known))
 
@@ -270,7 +270,7 @@ def test_an_answer_to_an_older_write_does_not_undo_a_deletion(informer):
     assert informer.find(key()) is None
 
 
-def test_a_successor_of_a_deleted_object_shows_although_the_deletion_was_not_told(informer):
+def test_a_successor_of_a_deleted_object_shows_without_a_deletion_event(informer):
     informer.applied(an_object(rv=1))
     informer.wrote(key(), an_object(rv=4), deleted=True)
 
@@ -309,7 +309,7 @@ def test_a_list_that_began_after_the_write_settles_it_and_one_that_began_before_
     assert informer.find(key("b")) is None
 
 
-def test_versions_that_are_no_numbers_are_compared_for_equality_only(informer):
+def test_versions_that_are_not_numbers_are_compared_only_for_equality(informer):
     informer.applied(an_object(rv="x1"))
     informer.wrote(key(), an_object(rv="x2"), deleted=False)
     assert informer.find(key()).resource_version == "x2"
@@ -380,7 +380,7 @@ def test_label_selectors(selector, labels, matches):
 
 
 @pytest.mark.parametrize("selector", ["a=b=c", "a in b", "(a)", "a=1;b=2", "=1"])
-def test_label_selectors_that_mean_nothing_are_refused(selector):
+def test_invalid_label_selectors_are_refused(selector):
     with pytest.raises(InvalidSelector):
         parse_labels(selector)
 

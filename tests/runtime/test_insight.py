@@ -87,15 +87,15 @@ async def grant(client: RestClient, *objects: Json) -> None:
         await client.create(obj)
 
 
-async def test_nobody_reads_metrics_without_a_token_that_may(secured: Any) -> None:
+async def test_metrics_require_an_authorised_token(secured: Any) -> None:
     assert await secured.ask("/metrics") == (401, "a bearer token is needed\n")
-    assert await secured.ask("/metrics", "made-up") == (401, "the token is not known\n")
+    assert await secured.ask("/metrics", "made-up") == (401, "the token is unknown\n")
     status, text = await secured.ask("/metrics", secured.token)
     assert (status, "cannot get path" in text, secured.token in text) == (403, True, False)
     assert (await secured.ask("/nowhere"))[0] == 401  # what there is, is not told either
 
 
-async def test_the_installed_role_reads_metrics_and_nothing_more_and_is_asked_about_once(secured: Any) -> None:
+async def test_the_installed_role_only_reads_metrics_and_is_checked_once(secured: Any) -> None:
     (role,) = [o for o in manifests(Settings(webhooks=False), []) if o["metadata"]["name"] == METRICS_READER]
     await grant(secured.api, role)
 
@@ -122,7 +122,7 @@ async def plain() -> AsyncIterator[Any]:
         yield ask
 
 
-async def test_tasks_are_told_with_where_they_wait(plain: Any) -> None:
+async def test_tasks_are_listed_with_the_place_where_they_wait(plain: Any) -> None:
     async def waits_here() -> None:
         await asyncio.Event().wait()
 
@@ -139,7 +139,7 @@ async def test_tasks_are_told_with_where_they_wait(plain: Any) -> None:
     assert "asyncio.locks.wait" in text
 
 
-async def test_threads_memory_and_where_time_goes(plain: Any) -> None:
+async def test_threads_memory_and_a_cpu_profile_are_served(plain: Any) -> None:
     assert "MainThread" in (await plain("/debug/threads"))[1]
     assert "builtins.dict" in (await plain("/debug/memory"))[1]
 
@@ -163,14 +163,14 @@ async def test_the_log_level_is_changed_while_running(plain: Any) -> None:
     try:
         logger.setLevel("WARNING")
         assert await plain("/debug/flags/log-level") == (200, "warning\n")
-        assert await plain("/debug/flags/log-level", "PUT", "debug") == (200, "log-level is debug now\n")
+        assert await plain("/debug/flags/log-level", "PUT", "debug") == (200, "log-level is now debug\n")
         assert logger.isEnabledFor(logging.DEBUG)
-        assert await plain("/debug/flags/log-level", "PUT", "loud") == (400, "'loud' is none of debug, info, warning, error\n")
+        assert await plain("/debug/flags/log-level", "PUT", "loud") == (400, "'loud' is not one of debug, info, warning, error\n")
     finally:
         logger.setLevel(before)
 
 
-async def test_probes_alone_tell_nothing_else() -> None:
+async def test_a_probe_endpoint_serves_only_probes() -> None:
     probes = Probes(health={"ping": lambda: True}, readiness={"caches": lambda: "waiting"})
     async with (
         Endpoints("127.0.0.1", 0, probes=probes) as endpoints,
@@ -193,7 +193,7 @@ async def test_probes_alone_tell_nothing_else() -> None:
     ],
     ids=["guarded", "open", "probes only"],
 )
-async def test_the_health_port_tells_everybody_only_whether_it_is_well(options: Options, told: dict[str, int]) -> None:
+async def test_the_health_port_shows_the_public_only_health(options: Options, told: dict[str, int]) -> None:
     server = ApiServer(now=lambda: datetime.now(UTC), random=Random(1))
     manager = Manager(InProcessTransport(server), clock=SystemClock(), random=Random(1), options=options)
     running = asyncio.create_task(manager.run())

@@ -95,7 +95,7 @@ contexts: [{{name: x, context: {{cluster: c, user: u}}}}]
         ("clusters: [{cluster: {}}]", "without a name"),
     ],
 )
-def test_what_cannot_be_used_is_said(text, complaint, tmp_path):
+def test_unusable_kubeconfigs_are_explained(text, complaint, tmp_path):
     with pytest.raises(InvalidKubeconfig, match=complaint):
         from_secret(text.encode())
     with pytest.raises(InvalidKubeconfig, match=complaint):
@@ -112,7 +112,7 @@ def test_what_cannot_be_used_is_said(text, complaint, tmp_path):
         ("{client-certificate-data: YQ==}", "go together"),
     ],
 )
-def test_users_that_cannot_be_used(user, complaint, tmp_path):
+def test_unusable_users_are_refused(user, complaint, tmp_path):
     text = f"""
 current-context: x
 clusters: [{{name: c, cluster: {{server: s}}}}]
@@ -147,7 +147,7 @@ contexts: [{{name: x, context: {{cluster: c, user: u}}}}]
         ("server", "https://h:notaport", "clusters[c].cluster.server"),
     ],
 )
-def test_a_secret_may_not_ask_for_anything_outside_of_itself(where, text, field, tmp_path):
+def test_a_kubeconfig_in_a_secret_may_not_refer_to_anything_outside(where, text, field, tmp_path):
     parts = {"server": "https://h:6443", "cluster": "", "user": "", where: text if where == "server" else f", {text}"}
     config = FOREIGN.format(**parts)
 
@@ -202,7 +202,7 @@ def test_no_file_at_all():
         Kubeconfig.load([Path("/nowhere/config")])
 
 
-def test_which_files_are_read():
+def test_the_kubeconfig_files_are_those_of_kubectl():
     assert default_paths({"KUBECONFIG": "/a:/b"}) == [Path("/a"), Path("/b")]
     assert default_paths({"HOME": "/h"}) == [Path("/h/.kube/config")]
 

@@ -60,7 +60,7 @@ async def test_a_loop_that_does_nothing_else_for_long_keeps_its_lease() -> None:
     server.close()
 
 
-async def test_who_is_cancelled_returns_when_it_has_ended_there() -> None:
+async def test_a_cancelled_caller_returns_after_the_work_has_ended() -> None:
     clock, server = SystemClock(), api_server()
     steps: list[str] = []
 

@@ -59,7 +59,7 @@ def test_a_candidate_names_the_holder_once_and_leads_when_it_lets_go(caplog: pyt
     assert said == {"lease": "kube-system/lease", "held_by": "first", "identity": "second"}
 
 
-def test_who_is_no_holder_any_more_stops_at_once_and_takes_nothing_back() -> None:
+def test_a_former_holder_stops_at_once_and_does_not_retake_the_lease() -> None:
     """However that came about: the Lease was deleted, or another wrote itself into it. Somebody else may be at work already."""
 
     async def main(interfere: str) -> None:

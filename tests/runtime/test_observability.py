@@ -41,7 +41,7 @@ def log_lines():
     root.handlers[:], root.level, root.propagate = before
 
 
-def test_json_logs_carry_fields_and_what_is_bound(log_lines):
+def test_json_logs_have_fields_and_bound_fields(log_lines):
     lines = log_lines("json")
     log = structured.get_logger("test", controller="cluster")
     with structured.bound(name="c1"):
@@ -59,7 +59,7 @@ def test_json_logs_carry_fields_and_what_is_bound(log_lines):
     assert (second["error"], "name" in second, "stacktrace" in second) == ("NotFound: not there", False, False)
 
 
-def test_unforeseen_errors_come_with_a_stack_trace_and_text_logs_stay_on_one_line(log_lines):
+def test_unexpected_errors_have_a_stack_trace_and_text_logs_stay_on_one_line(log_lines):
     lines = log_lines("text")
     try:
         raise ValueError("two\nlines")
@@ -84,7 +84,7 @@ SECRETS = [
 
 @pytest.mark.parametrize("form", ["json", "text"])
 @pytest.mark.parametrize("secret", SECRETS)
-def test_what_looks_like_a_secret_is_blotted_out_everywhere(log_lines, form, secret):
+def test_anything_like_a_secret_is_redacted_everywhere(log_lines, form, secret):
     lines = log_lines(form)
     log = structured.get_logger("test")
     log.info(f"said {secret}", field=secret)
@@ -236,7 +236,7 @@ async def test_traces_are_served(world_clock):
 
     assert (status, [(d["name"], d["rows"], d["passes"]) for d in found["traces"]]) == (200, [("m", {"Ready": "summary"}, 1)])
     assert [d["kind"] for d in everything[1]["traces"]] == ["Cluster", "Machine"]
-    assert refused == (400, "who: not known; known: cluster, controller, kind, name, namespace, only\n")
+    assert refused == (400, "who: unknown; known: cluster, controller, kind, name, namespace, only\n")
 
 
 @pytest.fixture

@@ -99,7 +99,7 @@ async def test_a_pass_speaks_for_the_generation_that_its_own_patch_has_made(worl
     assert (json["metadata"]["generation"], json["status"]["observedGeneration"], generations) == (2, 2, {"Theirs": 1, "Ours": 2})
 
 
-async def test_a_generation_with_somebody_elses_word_in_it_was_not_observed(world, patcher):
+async def test_a_generation_changed_by_another_client_was_not_observed(world, patcher):
     key = await world.make(spec={"children": 2})
     original = await world.client.read(Parent, key)
     await world.user.patch(PARENT, key, {"spec": {"children": 7}})
@@ -156,7 +156,7 @@ async def test_a_condition_added_elsewhere_meanwhile_survives(world, patcher):
     assert [c["type"] for c in (await world.json())["status"]["conditions"]] == ["Ready", "Theirs"]
 
 
-async def test_what_our_model_does_not_know_survives_in_conditions_that_are_rewritten(world, patcher):
+async def test_unknown_fields_survive_in_rewritten_conditions(world, patcher):
     mine = {
         "type": "Ready",
         "status": "False",

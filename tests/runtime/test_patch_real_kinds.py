@@ -96,7 +96,7 @@ async def test_both_lists_and_the_rest_of_the_status_are_one_request(subject):
     assert [(c["type"], c["status"]) for c in old] == [("Ready", "True")]
 
 
-async def test_what_others_wrote_meanwhile_in_either_list_survives(subject):
+async def test_concurrent_writes_of_others_in_either_list_survive(subject):
     cluster = await subject.read()
     theirs = {"type": "Theirs", "status": "True", "reason": "R", "message": "", "lastTransitionTime": "2026-05-01T00:00:00Z"}
     old = {"type": "OldTheirs", "status": "True", "lastTransitionTime": "2026-05-01T00:00:00Z"}
@@ -134,7 +134,7 @@ async def test_the_transition_time_moves_with_the_status_only(subject):
     assert (await conditions(subject))[0][0]["lastTransitionTime"] == first
 
 
-async def test_spec_is_patched_by_what_changed_and_what_is_nested_stays(subject):
+async def test_the_spec_patch_has_only_changes_and_nested_fields_stay(subject):
     cluster = await subject.read()
     endpoint_class = status_type_of(status_type_of(Cluster, "spec"), "control_plane_endpoint")
 

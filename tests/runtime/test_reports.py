@@ -39,7 +39,7 @@ UP = ("Up", "True", "")
         pytest.param(a_machine(("Ready", "False", ""), UP, labels={"a": "b"}), False, id="label"),
     ],
 )
-def test_what_is_only_a_report(after, expected):
+def test_changes_of_counts_and_messages_are_only_reports(after, expected):
     assert is_report(WAITING, after) is expected
 
 
@@ -139,7 +139,7 @@ async def test_passes_without_a_pause_do_not_keep_a_report_from_being_sent():
 
 
 @virtual
-async def test_a_pass_that_leaves_nothing_takes_back_what_was_left():
+async def test_a_pass_without_reports_drops_earlier_reports():
     bench = Leaving(["waiting"], [])
     key = await bench.begin()
     await asyncio.sleep(0.2)
@@ -151,7 +151,7 @@ async def test_a_pass_that_leaves_nothing_takes_back_what_was_left():
 
 
 @pytest.mark.parametrize("outcome", ["undecided", Conflict("no")])
-def test_a_pass_that_ends_before_it_decides_keeps_what_was_left(outcome):
+def test_a_pass_that_ends_early_keeps_earlier_reports(outcome):
     @virtual
     async def scenario():
         bench = Leaving(["waiting"], outcome, "undecided")
@@ -200,7 +200,7 @@ def _key():
 
 
 @virtual
-async def test_what_is_left_is_sent_at_a_graceful_stop():
+async def test_pending_reports_are_sent_at_a_graceful_stop():
     bench = Leaving(["waiting"])
     await bench.begin()
     await asyncio.sleep(0.1)
@@ -210,7 +210,7 @@ async def test_what_is_left_is_sent_at_a_graceful_stop():
 
 
 @virtual
-async def test_what_is_left_of_an_object_that_others_work_on_now_is_dropped():
+async def test_pending_reports_of_a_transferred_object_are_dropped():
     class Shards:
         def slot(self, *_):
             return 1
@@ -233,7 +233,7 @@ async def test_what_is_left_of_an_object_that_others_work_on_now_is_dropped():
 
 
 @virtual
-async def test_all_reports_are_attempted_and_one_to_an_object_that_is_gone_is_no_failure():
+async def test_all_reports_are_attempted_and_a_deleted_object_is_not_a_failure():
     reports, sent = Reports(), []
 
     def report(error=None):

@@ -67,7 +67,7 @@ async def test_a_kind_that_is_not_served_is_not_a_missing_object(world, gvk):
         await world.client.list(gvk)
 
 
-async def test_a_status_inside_gos_error_is_a_status_all_the_same(world):
+async def test_a_status_inside_a_go_error_is_still_a_status(world):
     """Upstream's in-memory API servers answer so: without it every missing object there were a kind that is not served."""
     status = {"metadata": {}, "status": "Failure", "message": "gone away", "reason": "NotFound", "details": {"name": "x"}, "code": 404}
 
@@ -178,7 +178,7 @@ async def test_strategic_merge_patch_and_invalid_objects(world):
         await world.client.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "default", "name": "Not_A_Name"}})
 
 
-async def test_being_throttled_is_waited_out_for_every_verb(world):
+async def test_being_throttled_is_waited_out_forevery_verb(world):
     key = await world.make()
     answers = [failure(429, "TooManyRequests", retry_after="3"), failure(503, "ServiceUnavailable", retry_after="4")]
 
@@ -254,7 +254,7 @@ async def test_a_subresource_that_is_not_served_says_nothing_about_the_kind(worl
         await world.client.create_subresource(Pod, ObjectKey("default", "p"), "eviction", {"apiVersion": "policy/v1", "kind": "Eviction"})
 
 
-async def test_errors_that_are_no_status_are_quoted_shortly(world):
+async def test_errors_that_are_not_a_status_are_quoted_in_short(world):
     async def proxy_page(request):
         return Response(status=502, body=b"<html>" + b"x" * 10_000)
 
@@ -264,7 +264,7 @@ async def test_errors_that_are_no_status_are_quoted_shortly(world):
     assert len(str(caught.value)) <= 200
 
 
-async def test_answers_of_something_that_is_no_api_server_are_failed_connections(world):
+async def test_answers_that_are_not_from_an_api_server_are_failed_connections(world):
     key = await world.make()
     await world.client.get(PARENT, key)
 

@@ -46,7 +46,7 @@ class Counting:
         await self._inner.close()
 
 
-def test_every_object_is_looked_at_again_and_what_is_gone_is_not() -> None:
+def test_every_object_is_resynced_except_deleted_ones() -> None:
     async def main() -> dict[str, list[float]]:
         clock = LoopClock(START)
         server = management_server(clock, Random(1))
@@ -86,7 +86,7 @@ def test_every_object_is_looked_at_again_and_what_is_gone_is_not() -> None:
     assert firsts[-1] - firsts[0] > 100
 
 
-def test_looks_are_spread() -> None:
+def test_resyncs_are_spread() -> None:
     delays = [Resync(600.0, Random(1)).delay()] + [Resync(600.0, Random(n)).delay() for n in range(200)]
 
     assert all(300 <= delay <= 600 for delay in delays)

@@ -258,7 +258,7 @@ def test_a_server_that_repeats_continue_tokens_is_given_up_and_asked_again_later
     assert known == {"b": "2"}
 
 
-def test_an_answer_that_is_no_list_is_a_failure_like_others():
+def test_an_answer_that_is_not_a_list_is_an_ordinary_failure():
     page = Response(status=200, body=b"<html>Sign in to the Wi-Fi</html>")
     asked, known = play([page, a_list(5, an_object("a", 1))], [[None]], seconds=60)
 
@@ -266,7 +266,7 @@ def test_an_answer_that_is_no_list_is_a_failure_like_others():
     assert known == {"a": "1"}
 
 
-def test_a_bookmark_that_makes_no_sense_ends_the_watch_and_nothing_else():
+def test_an_invalid_bookmark_only_ends_the_watch():
     asked, _ = play([a_list(5)], [[1, line("BOOKMARK", b"7")], [None]], seconds=60)
 
     assert watches(asked) == ["5", "5"]
@@ -302,7 +302,7 @@ def test_doubt_interrupts_the_watch_with_a_list_that_begins_after_it():
     assert known == {"b": "7"}
 
 
-def test_a_doubt_about_a_watch_that_is_just_ending_is_no_error():
+def test_a_doubt_about_an_ending_watch_is_not_an_error():
     async def doubt(watcher, server):
         await asyncio.sleep(5)
         for _ in range(3):

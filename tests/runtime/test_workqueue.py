@@ -176,7 +176,7 @@ async def test_a_cancelled_worker_does_not_take_a_wake_up_with_it():
 
 
 @virtual
-async def test_closing_sends_everybody_home():
+async def test_closing_a_queue_ends_all_waiting_workers():
     queue = WorkQueue("q")
     waiting = asyncio.ensure_future(queue.get())
     await asyncio.sleep(1)
@@ -247,7 +247,7 @@ async def test_a_key_comes_for_a_report_and_its_vote_for_a_pass_stays():
 
 
 @virtual
-async def test_a_pass_that_begins_first_comes_instead_of_the_report():
+async def test_an_earlier_pass_replaces_the_report():
     queue = WorkQueue("q")
     queue.add_report(A, 0.5)
     queue.add(A, "changed")

@@ -152,7 +152,7 @@ def test_a_handler_is_called_at_its_path(client_config: dict[str, Any], url: str
 
 
 @pytest.mark.parametrize("code", [204, 301, 404, 503])
-async def test_a_status_code_other_than_200_is_told_with_the_body(code: int) -> None:
+async def test_a_status_code_other_than_200_is_reported_with_the_body(code: int) -> None:
     p = Passes(server={"code": code, "text": 'say "no"\n'})
     await p.run()
 
@@ -301,7 +301,7 @@ async def test_ignore_does_not_make_a_success_of_a_failure(status: str) -> None:
         await calls.call_all(UPGRADE)
 
 
-async def test_after_the_first_failure_nobody_else_is_called() -> None:
+async def test_after_the_first_failure_no_other_handler_is_called() -> None:
     calls, canned = client({"a": success(message="fine"), "b": {"error": "no"}, "c": success()}, three())
 
     with pytest.raises(ExtensionError, match="failed to call extension handlers for hook"):
@@ -324,7 +324,7 @@ async def test_answers_of_several_become_one(answers: tuple[tuple[int, str], ...
     assert (answer["retryAfterSeconds"], answer["message"]) == together
 
 
-async def test_settings_of_the_request_go_over_those_of_the_config() -> None:
+async def test_settings_of_the_request_override_those_of_the_config() -> None:
     calls, canned = client({"a": success()}, three(spec={"settings": {"a": "1"}}))
     await calls.call(CallHandler("BeforeClusterUpgrade", "a.ext", CLUSTER, {}, settings={"a": "2", "b": "3"}))
 
@@ -363,7 +363,7 @@ async def test_timeouts_are_written_as_go_writes_durations() -> None:
 
 
 @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
-async def test_a_hook_in_a_version_that_nobody_knows_is_not_called(policy: str) -> None:
+async def test_a_hook_in_an_unknown_version_is_not_called(policy: str) -> None:
     config = three(failurePolicy=policy)
     for entry in config["status"]["handlers"]:
         entry["requestHook"]["apiVersion"] = f"{HOOKS.partition('/')[0]}/v9"

@@ -81,7 +81,7 @@ async def test_a_bundle_without_certificate_is_an_error_whatever_the_policy(exte
             await c.call_all(upgrade())
 
 
-async def test_nobody_at_home_is_a_success_only_where_that_is_asked_for(extension: Running) -> None:
+async def test_an_unreachable_extension_is_a_success_only_with_policy_ignore(extension: Running) -> None:
     gone = Running("https://127.0.0.1:1", extension.ca)
 
     async with client(config(gone, failurePolicy="Ignore")) as c:
@@ -99,7 +99,7 @@ async def test_an_update_of_a_machine_is_never_taken_for_done(extension: Running
             await c.call(CallHandler("UpdateMachine", "hold-updatemachine.ext", cluster(), {}))
 
 
-async def test_a_request_that_a_handler_stumbles_over_is_a_failure(extension: Running) -> None:
+async def test_a_request_that_crashes_a_handler_is_a_failure(extension: Running) -> None:
     async with client(config(extension)) as c:
         with pytest.raises(ExtensionError, match="got failure response with message: "):
             await c.call_all(CallAll("BeforeClusterUpgrade", cluster(), {}))
@@ -125,7 +125,7 @@ async def test_a_client_certificate_is_presented_and_the_pair_may_change_on_disk
             assert (await c.call_all(upgrade()))["status"] == "Success"
 
 
-async def test_a_pair_that_cannot_be_loaded_is_no_success_whatever_the_policy(extension: Running, tmp_path: Path) -> None:
+async def test_an_unloadable_key_pair_fails_under_any_policy(extension: Running, tmp_path: Path) -> None:
     broken = tmp_path / "broken.pem"
     broken.write_text("nothing")
 
@@ -137,7 +137,7 @@ async def test_a_pair_that_cannot_be_loaded_is_no_success_whatever_the_policy(ex
 # -------------------------------------------------------------------------------------------------------------- metrics
 
 
-async def test_calls_are_measured_by_what_came_of_them(extension: Running) -> None:
+async def test_calls_are_measured_by_result(extension: Running) -> None:
     registry = Metrics()
     host = extension.url.removeprefix("https://")
     gone = config(Running("https://127.0.0.1:1", extension.ca), "BeforeClusterDelete", failurePolicy="Ignore")

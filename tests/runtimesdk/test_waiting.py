@@ -44,7 +44,7 @@ def caused(cause: Exception) -> Exception:
         (None, False),
     ],
 )
-async def test_only_who_an_extension_failed_is_woken_and_once(error: Exception | None, waits: bool) -> None:
+async def test_only_passes_failed_by_an_extension_are_woken_once(error: Exception | None, waits: bool) -> None:
     woken: list[ObjectKey] = []
     registry, inner = Registry(), Failing()
     registry.warm_up([])

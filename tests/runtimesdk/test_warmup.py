@@ -91,7 +91,7 @@ async def test_one_extension_that_is_not_discovered_holds_up_its_own_hooks_alone
     assert (waiting, warm_up.readiness) == ("not discovered yet: ext", True)
 
 
-async def test_the_ready_probe_of_a_manager_tells_of_an_extension_that_is_dead(extension: Running) -> None:
+async def test_the_ready_probe_reports_a_dead_extension(extension: Running) -> None:
     features = {**EMBEDDED_FEATURES, "RuntimeSDK": True}
     async with idle() as p:
         dead = extension_config("ext", "https://127.0.0.1:1/", extension.bundle, HANDLERS)
@@ -127,7 +127,7 @@ async def test_the_ready_probe_of_a_manager_tells_of_an_extension_that_is_dead(e
         (registered(), ""),
     ],
 )
-def test_what_another_manager_wrote_counts_when_it_is_whole(config: dict[str, Any], text: str) -> None:
+def test_another_managers_discovery_counts_once_complete(config: dict[str, Any], text: str) -> None:
     assert undiscovered(config) == text
 
 

@@ -64,7 +64,7 @@ async def is_rolled_out(p: Plane, replicas: int, version: str) -> bool:
     )
 
 
-def test_what_waits_waits_for_a_watch() -> None:
+def test_waiting_objects_wait_for_a_watch() -> None:
     """Workers that wait for their control plane, a rollout, a scaling and a deletion are over before the first timer of any of them."""
 
     async def quick() -> None:

@@ -183,7 +183,7 @@ def docker_sample(name: str) -> list[Json]:
     return [cluster, {**infra, "kind": "DockerCluster", "spec": {}}, *rest]
 
 
-def test_where_another_provider_may_be_at_work_containers_are_left_alone() -> None:
+def test_containers_are_left_alone_if_another_provider_may_run() -> None:
     async def body(p: Plane) -> None:
         await p.apply(docker_sample("a"))
         cluster, infra, *_ = samples.cluster("b")

@@ -158,7 +158,7 @@ def test_without_surge_no_machine_is_made_at_all() -> None:
     virtual(scenario)
 
 
-def test_what_the_extension_cannot_change_is_replaced(settled: Moment[World]) -> None:
+def test_machines_that_the_extension_cannot_update_are_replaced(settled: Moment[World]) -> None:
     async def scenario(w: World) -> None:
         before = await w.workers()
         await w.p.apply([_other_template()])
@@ -207,7 +207,7 @@ def test_a_machine_deployment_that_is_scaled_while_it_is_updated_has_what_it_ask
     settled.then(scenario)
 
 
-def test_an_update_that_fails_stops_the_rollout_and_is_told() -> None:
+def test_a_failed_update_stops_the_rollout_and_is_reported() -> None:
     async def scenario() -> None:
         module = example_module()
         extension, updates = module.Extension(), module.Updates()

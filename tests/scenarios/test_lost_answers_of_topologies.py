@@ -40,7 +40,7 @@ class Losing(InProcessTransport):
 @pytest.mark.parametrize(
     ("plural", "moment"), [("machinedeployments", "made"), ("machinedeployments", "changed"), ("kubeadmcontrolplanes", "changed")]
 )
-def test_what_is_there_after_all_keeps_its_templates(plural: str, moment: str) -> None:
+def test_an_object_that_exists_after_all_keeps_its_templates(plural: str, moment: str) -> None:
     async def scenario() -> None:
         clock = LoopClock(START)
         server = management_server(clock, Random(1), EMBEDDED_FEATURES)

@@ -42,7 +42,7 @@ def objects(*, without: type[Any] | None = None) -> list[dict[str, Any]]:
     return [o for o in all_of if without is None or o["kind"] != without.__name__]
 
 
-def test_a_template_that_was_forgotten_is_an_error_and_no_panic() -> None:
+def test_a_missing_template_is_an_error_and_not_a_panic() -> None:
     async def scenario() -> None:
         async with plane(LoopClock(START)) as p:
             await p.apply(objects(without=DevMachineTemplate))

@@ -63,7 +63,7 @@ def test_a_cluster_of_a_class_comes_up_and_an_unchanged_topology_is_not_written(
     virtual(scenario)
 
 
-def test_what_is_refused_is_tried_again_with_patience() -> None:
+def test_refused_writes_are_retried_with_backoff() -> None:
     """The template that was made for a control plane that is refused is taken back; that must not wake the pass that did it."""
 
     async def scenario() -> None:

@@ -90,7 +90,7 @@ async def test_an_aggregation_rule_needs_the_rights_of_an_administrator(api: Api
     assert not role.get("rules")
 
 
-async def test_who_may_escalate_may_aggregate(api: Api) -> None:
+async def test_the_escalate_permission_allows_aggregation(api: Api) -> None:
     await as_role_manager(api, "escalate")
     role = {"kind": "ClusterRole", "apiVersion": f"{GROUP}/v1", "metadata": {"name": "mine"}, "aggregationRule": EVERYTHING}
 
@@ -118,7 +118,7 @@ async def review(api: Api, token: str, *audiences: str) -> Any:
     return (await api("POST", "/apis/authentication.k8s.io/v1/tokenreviews", body))[1]["status"]
 
 
-async def test_a_token_for_others_is_no_credential_here(api: Api) -> None:
+async def test_a_token_for_another_audience_is_refused(api: Api) -> None:
     tokens = await account(api)
     _, answer = await token_for(api, audiences=["vault"])
     token = answer["status"]["token"]
@@ -130,7 +130,7 @@ async def test_a_token_for_others_is_no_credential_here(api: Api) -> None:
     assert (theirs["authenticated"], theirs["audiences"]) == (True, ["vault"])
 
 
-async def test_a_token_for_us_is(api: Api) -> None:
+async def test_a_token_with_our_audience_is_accepted(api: Api) -> None:
     await account(api)
     _, answer = await token_for(api)
     token = answer["status"]["token"]
@@ -187,7 +187,7 @@ def part(text: str) -> bytes:
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
-async def test_others_check_our_tokens_by_our_public_key(api: Api) -> None:
+async def test_other_programs_verify_our_tokens_with_our_public_key(api: Api) -> None:
     await account(api)
     _, answer = await token_for(api)
     header, claims, signature = answer["status"]["token"].split(".")
@@ -206,7 +206,7 @@ async def test_others_check_our_tokens_by_our_public_key(api: Api) -> None:
 
 
 @pytest.mark.parametrize("change", ["none", "hs256", "claims", "signature", "garbage", "empty"])
-async def test_a_token_that_was_tampered_with_is_nobodys(api: Api, change: str) -> None:
+async def test_a_manipulated_token_is_refused(api: Api, change: str) -> None:
     tokens = await account(api)
     _, answer = await token_for(api)
     header, claims, signature = answer["status"]["token"].split(".")
@@ -227,7 +227,7 @@ async def test_a_token_that_was_tampered_with_is_nobodys(api: Api, change: str) 
     ("expiration", "valid"),
     [("2030-01-01T00:00:00Z", True), ("2030-01-01T00:00:00", False), ("soon", False), ("2020-01-01T00:00:00Z", False)],
 )
-async def test_a_bootstrap_token_whose_end_is_no_time_is_over(api: Api, expiration: str, valid: bool) -> None:
+async def test_a_bootstrap_token_with_an_invalid_expiry_has_expired(api: Api, expiration: str, valid: bool) -> None:
     data = {"token-id": "abcdef", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true", "expiration": expiration}
     secret = {"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "bootstrap-token-abcdef"}, "type": "bootstrap.kubernetes.io/token"}
     await api("POST", "/api/v1/namespaces/kube-system/secrets", {**secret, "stringData": data})
@@ -249,7 +249,7 @@ async def test_a_bootstrap_token_whose_end_is_no_time_is_over(api: Api, expirati
     ],
 )
 @pytest.mark.parametrize("kind", ["Mutating", "Validating"])
-async def test_webhooks_are_asked_over_https_and_by_host_and_path_only(api: Api, kind: str, url: str, complaint: str) -> None:
+async def test_webhooks_are_called_only_over_https_by_host_and_path(api: Api, kind: str, url: str, complaint: str) -> None:
     hook = {"name": "a.b.c", "clientConfig": {"url": url}, "admissionReviewVersions": ["v1"], "sideEffects": "None", "rules": []}
     body = {
         "kind": f"{kind}WebhookConfiguration",
@@ -267,7 +267,7 @@ async def test_webhooks_are_asked_over_https_and_by_host_and_path_only(api: Api,
 # ------------------------------------------------------------------------------------------------------------------- audit
 
 
-async def test_the_audit_log_knows_who_really_asked_who_was_refused_and_what_controllers_wrote(tmp_path: Path) -> None:
+async def test_the_audit_log_has_real_users_refusals_and_writes_of_controllers(tmp_path: Path) -> None:
     tokens = {"good": User("root", ("system:masters",))}
     options = ServeOptions(
         listen="127.0.0.1:0", audit_log=tmp_path / "audit", tokens=tokens, now=lambda: datetime.now(UTC), random=Random(1)

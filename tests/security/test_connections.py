@@ -79,14 +79,14 @@ async def test_a_second_request_has_its_time_too() -> None:
     assert said.count(b"HTTP/1.1 200") == 1
 
 
-async def test_the_body_of_who_may_not_is_not_read() -> None:
+async def test_the_body_of_an_unauthorised_request_is_not_read() -> None:
     async with serving(Limits()) as http:
         said = await ended(http.port, REVIEW + b"Content-Length: 3000000\r\n\r\n")
 
     assert said.startswith(b"HTTP/1.1 403")
 
 
-async def test_of_strangers_the_oldest_goes_when_there_are_too_many() -> None:
+async def test_the_oldest_unknown_connection_is_closed_if_there_are_too_many() -> None:
     async with serving(Limits(strangers=5)) as http:
         first = asyncio.ensure_future(ended(http.port, b""))
         await asyncio.sleep(0.2)
@@ -161,7 +161,7 @@ async def test_a_flood_over_the_network_leaves_the_controllers_their_share() -> 
     assert count >= 10
 
 
-async def test_who_hangs_up_while_being_answered_leaves_no_trace_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_client_that_disconnects_early_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     async with serving(Limits()) as http:
         body = json.dumps({"metadata": {"name": "large"}, "data": {"k": "x" * 900_000}}).encode()
         await http.server.handle(

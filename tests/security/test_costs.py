@@ -23,7 +23,7 @@ def schema_of(kind: Any, *expressions: str) -> Node:
 
 
 @pytest.mark.parametrize("name", COSTLY)
-def test_a_rule_that_would_run_away_is_stopped_before_it_does(name: str) -> None:
+def test_a_rule_beyond_its_budget_is_stopped_in_time(name: str) -> None:
     kind, rule, value = COSTLY[name]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.process_time()
@@ -37,7 +37,7 @@ def test_a_rule_that_would_run_away_is_stopped_before_it_does(name: str) -> None
 
 
 @pytest.mark.parametrize("name", COSTLY)
-def test_a_rule_that_would_run_away_is_refused_when_it_is_declared(name: str) -> None:
+def test_a_rule_that_may_exceed_its_budget_is_refused_on_declaration(name: str) -> None:
     kind, rule, _ = COSTLY[name]
 
     errors = cost_errors(schema_of(kind, rule), "f")
@@ -61,7 +61,7 @@ def test_rules_that_are_meant_to_be_run_are() -> None:
     assert RuleSet(node).validate({"x": [f"name-{n}" for n in range(150)]}) == []
 
 
-def test_what_was_spent_is_taken_off() -> None:
+def test_spent_units_are_subtracted() -> None:
     program = compile_expression("self.all(x, x > 0)", {"self": list_of(INT)})
     budget: list[float] = [OBJECT_LIMIT]
     program.evaluate(list(range(1, 1001)), budget=budget)
@@ -102,7 +102,7 @@ def test_patterns_take_time_in_proportion(pattern: str) -> None:
         ("a{1001}", "invalid repeat count: `{1001}`"),
     ],
 )
-def test_what_re2_does_not_take_is_refused_in_gos_words(pattern: str, words: str) -> None:
+def test_patterns_that_re2_refuses_are_refused_in_gos_words(pattern: str, words: str) -> None:
     with pytest.raises(BadPattern) as refused:
         compile_go(pattern)
 

@@ -88,7 +88,7 @@ async def reading(port: int, wanted: int, seen: list[int]) -> None:
     ("watches", "silents", "changes"),
     [pytest.param(300, 50, 40, id="some"), pytest.param(2000, 200, 60, id="thousands", marks=pytest.mark.soak)],
 )
-async def test_who_does_not_read_costs_only_themselves(watches: int, silents: int, changes: int) -> None:
+async def test_a_client_that_does_not_read_only_affects_itself(watches: int, silents: int, changes: int) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     async with served() as server, aiohttp.ClientSession(f"http://127.0.0.1:{server.port}") as session:
@@ -119,7 +119,7 @@ async def test_who_does_not_read_costs_only_themselves(watches: int, silents: in
     assert slowest < 20.0
 
 
-async def test_a_watch_begins_with_all_that_is_there_however_much_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_watch_begins_with_all_existing_objects_however_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "QUEUE_LIMIT", 20)
     server = ApiServer(now=lambda: datetime.now(UTC), random=Random(1))
     for n in range(100):

@@ -155,7 +155,7 @@ def frames(content: bytes) -> list[bytes]:
     return [content[at : at + 4120] for at in range(32, len(content), 4120)]
 
 
-def test_an_end_that_was_never_acknowledged_starts_without_a_word(killed: Path, tmp_path: Path) -> None:
+def test_an_unacknowledged_torn_end_is_dropped_silently(killed: Path, tmp_path: Path) -> None:
     """Whatever of the last transaction reached the disk, in any order, as long as nobody was answered: no mark says so."""
     whole = (killed / "store.sqlite-wal").read_bytes()
     parts = frames(whole)
@@ -194,7 +194,7 @@ def test_damage_behind_which_others_have_committed_is_found_without_a_mark(kille
     assert silent_at == []
 
 
-def test_a_crash_after_a_torn_end_is_no_damage(killed: Path, tmp_path: Path) -> None:
+def test_a_crash_after_a_torn_end_is_not_damage(killed: Path, tmp_path: Path) -> None:
     """Frames of an end that was dropped must not stay in the log: shorter transactions over them would look like damage."""
     shutil.copytree(killed, tmp_path / "d")
     store = tmp_path / "d" / "store.sqlite"
@@ -275,9 +275,7 @@ def test_a_folder_as_folders_are_is_fine_around_it(tmp_path: Path, mode: int) ->
 # ---------------------------------------------------------------------------------------------------------------- a full disk
 
 
-async def test_a_disk_that_is_still_full_at_the_start_is_told_at_once(
-    killed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_full_disk_at_the_start_is_reported_at_once(killed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(killed, tmp_path / "d")
 
     def full(*_: Any) -> int:
@@ -288,7 +286,7 @@ async def test_a_disk_that_is_still_full_at_the_start_is_told_at_once(
         await serving(tmp_path / "d")
 
 
-async def test_a_store_that_broke_fails_readiness_and_is_not_unforeseen(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_broken_store_fails_readiness_and_is_expected(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     running = await serving(tmp_path / "d")
     assert running.journal is not None
 

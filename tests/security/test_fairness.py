@@ -101,7 +101,7 @@ def test_a_rule_matches_what_it_names(rule: Json, request_: RequestInfo, matches
     assert (found.schema == "mine") is matches
 
 
-def test_the_first_that_matches_counts_and_who_has_no_level_does_not() -> None:
+def test_the_first_match_counts_and_a_schema_without_level_does_not() -> None:
     schemas = [
         a_schema("late", 60, resourceRules=[ALL]),
         a_schema("b", 50, resourceRules=[ALL]),
@@ -128,7 +128,7 @@ def test_seats_are_shared_by_shares() -> None:
 # --------------------------------------------------------------------------------------------------------------- taking turns
 
 
-async def test_who_floods_the_server_waits_behind_themselves() -> None:
+async def test_a_flooding_user_only_delays_its_own_requests() -> None:
     fairness, served, release = a_fairness(), [], asyncio.Event()
     seats = fairness.flows.levels["global-default"].seats or 0
 
@@ -169,7 +169,7 @@ async def test_flows_take_turns() -> None:
     assert all(len(set(turns[n : n + 3])) == 3 for n in range(9)), turns
 
 
-async def test_who_waits_too_long_or_too_many_is_told_to_come_back() -> None:
+async def test_requests_that_wait_too_long_or_are_too_many_get_retry_after() -> None:
     fairness, never = a_fairness(wait=0.1), asyncio.Event()
 
     async def ask(user: User) -> str:
@@ -267,7 +267,7 @@ def dangling(schema: Json) -> tuple[str, str, str]:
     return found["status"], found["reason"], found["message"]
 
 
-async def test_a_schema_of_ones_own_takes_effect_with_its_level() -> None:
+async def test_a_users_own_schema_takes_effect_with_its_level() -> None:
     async with served() as running:
         _, made = await send(running, "POST", f"{BASE}/flowschemas", MY_SCHEMA)
         _, alone = await send(running, "GET", f"{BASE}/flowschemas/mine")
@@ -288,7 +288,7 @@ async def test_a_schema_of_ones_own_takes_effect_with_its_level() -> None:
     assert b'apiserver_flowcontrol_nominal_limit_seats{priority_level="mine"} 1' in metrics.body
 
 
-async def test_what_every_cluster_has_comes_back_and_only_the_suggested_can_be_made_ones_own() -> None:
+async def test_built_in_flow_objects_are_restored_and_only_suggested_ones_can_be_changed() -> None:
     async with served() as running:
         _, listed = await send(running, "GET", f"{BASE}/flowschemas")
         _, levels = await send(running, "GET", f"{BASE}/prioritylevelconfigurations")
@@ -375,7 +375,7 @@ def queuing(**given: int) -> Json:
         (level_with(limitResponse=queuing(queues=-1)), "queuing.queues: Invalid value: -1: must be positive"),
     ],
 )
-async def test_what_makes_no_sense_is_refused_with_field_and_rule(obj: Json, said: str) -> None:
+async def test_invalid_flow_objects_are_refused_with_field_and_rule(obj: Json, said: str) -> None:
     server = ApiServer(now=lambda: datetime.now(UTC), random=Random(1))
     path = f"{BASE}/{obj['kind'].lower()}s"
     answer = await server.handle(

@@ -65,7 +65,7 @@ async def test_one_request_neither_stops_the_server_nor_succeeds(target: Target,
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", CONNECTIONS)
-async def test_connections_that_do_not_behave_leave_the_others_alone(target: Target, name: str) -> None:
+async def test_misbehaving_connections_do_not_affect_others(target: Target, name: str) -> None:
     host, port = URL(target.url).host or "", URL(target.url).port or 0
     found: list[list[Wait]] = []
     while len(found) < TRIES and all(found):
@@ -83,14 +83,14 @@ async def siege(target: Target, name: str, series: Series) -> None:
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", SERIES)
-async def test_many_requests_leave_the_others_alone(target: Target, name: str) -> None:
+async def test_many_requests_do_not_affect_others(target: Target, name: str) -> None:
     await siege(target, name, SERIES[name])
 
 
 @pytest.mark.soak
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", LONG_SERIES)
-async def test_very_many_requests_leave_the_others_alone(target: Target, name: str) -> None:
+async def test_very_many_requests_do_not_affect_others(target: Target, name: str) -> None:
     await siege(target, name, LONG_SERIES[name])
 
 

@@ -52,7 +52,7 @@ async def longest_pause(work: Awaitable[object]) -> float:
     return longest
 
 
-async def test_an_answer_that_unpacks_to_400_mb_is_given_up() -> None:
+async def test_an_answer_that_unpacks_to_400_mb_is_abandoned() -> None:
     bomb = gzip.compress(b"\0" * 400_000_000, 9)
 
     async def handler(_: web.Request) -> web.Response:
@@ -70,7 +70,7 @@ async def test_an_answer_that_unpacks_to_400_mb_is_given_up() -> None:
     assert pause < 2.0  # it was 12.8 s; unpacking happens in steps of a quarter of a megabyte
 
 
-async def test_an_answer_without_end_is_given_up() -> None:
+async def test_an_endless_answer_is_abandoned() -> None:
     async def handler(request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse()
         await answer.prepare(request)
@@ -82,7 +82,7 @@ async def test_an_answer_without_end_is_given_up() -> None:
             await transport.send(Request(method="GET", path="/api"))
 
 
-async def test_packed_answers_are_read_as_before() -> None:
+async def test_compressed_answers_are_read() -> None:
     async def handler(_: web.Request) -> web.Response:
         return web.Response(body=gzip.compress(b"x" * 3_000_000), headers={"Content-Encoding": "gzip"})
 
@@ -93,7 +93,7 @@ async def test_packed_answers_are_read_as_before() -> None:
 
 
 @pytest.mark.parametrize("body", [gzip.compress(b"x" * 100_000)[:-20], b"no gzip at all"], ids=["cut off", "garbled"])
-async def test_a_packed_answer_that_is_broken_is_no_answer(body: bytes) -> None:
+async def test_a_damaged_compressed_answer_is_a_failed_connection(body: bytes) -> None:
     async def handler(_: web.Request) -> web.Response:
         return web.Response(body=body, headers={"Content-Encoding": "gzip"})
 
@@ -102,7 +102,7 @@ async def test_a_packed_answer_that_is_broken_is_no_answer(body: bytes) -> None:
             await transport.send(Request(method="GET", path="/api"))
 
 
-async def test_a_packing_that_was_not_asked_for_is_refused() -> None:
+async def test_an_unexpected_content_encoding_is_refused() -> None:
     async def handler(_: web.Request) -> web.Response:
         return web.Response(body=b"{}", headers={"Content-Encoding": "br"})
 
@@ -113,7 +113,7 @@ async def test_a_packing_that_was_not_asked_for_is_refused() -> None:
             await transport.stream(Request(method="GET", path="/api"))
 
 
-async def test_a_line_of_a_watch_without_end_is_given_up() -> None:
+async def test_an_endless_line_of_a_watch_is_abandoned() -> None:
     async def handler(request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse()
         await answer.prepare(request)
@@ -156,7 +156,7 @@ class Tunnel:
     ],
     ids=["data-before-headers", "continuations", "too-long-frame", "http1"],
 )
-async def test_an_etcd_that_never_stops_talking_is_given_up(frames: bytes) -> None:
+async def test_an_endless_answer_of_etcd_is_abandoned(frames: bytes) -> None:
     settings = b"\0\0\0\4\0\0\0\0\0"
     channel = Channel(Tunnel(settings + frames, frames), "etcd")
     async with asyncio.timeout(PATIENCE):

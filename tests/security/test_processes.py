@@ -68,7 +68,7 @@ async def test_controllers_that_end_by_error_while_they_run_make_the_process_fai
     assert b"is held by another" in errors.splitlines()[-1]
 
 
-async def test_a_health_port_that_is_taken_is_told_by_its_flag(tmp_path: Path) -> None:
+async def test_a_health_port_in_use_is_reported_with_its_flag(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -113,7 +113,7 @@ def role(*resources: str) -> Json:
     return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "little"}, "rules": rules}
 
 
-async def test_a_missing_right_is_named_at_once_and_in_readiness(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_missing_permission_is_named_at_once_and_in_readiness(caplog: pytest.LogCaptureFixture) -> None:
     clock = SystemClock()
     server = ApiServer(now=clock.now, random=Random(1), authorizer=RbacAuthorizer())
     server.ensure_namespaces()
@@ -155,7 +155,7 @@ async def test_a_missing_right_is_named_at_once_and_in_readiness(caplog: pytest.
     assert "not allowed to list machines.cluster.x-k8s.io" in text
     assert "no controller begins before it is granted" in text
     assert "machine" in text
-    assert any("A right is missing" in line for line in said)
+    assert any("A permission is missing" in line for line in said)
 
 
 @pytest.mark.parametrize(
@@ -169,5 +169,5 @@ async def test_a_missing_right_is_named_at_once_and_in_readiness(caplog: pytest.
         ("POST", "/api/v1/namespaces/ns/secrets", (), "create secrets in namespace ns"),
     ],
 )
-def test_the_right_that_a_request_needs(method: str, path: str, query: tuple[tuple[str, str], ...], right: str) -> None:
+def test_a_request_needs_the_right_permission(method: str, path: str, query: tuple[tuple[str, str], ...], right: str) -> None:
     assert str(right_of(Request(method=method, path=path, query=query))) == right

@@ -74,7 +74,7 @@ RULES = st.lists(
 
 @settings(max_examples=200, deadline=None, database=None, derandomize=True)
 @given(RULES, RULES)
-def test_what_is_missing_is_what_single_permissions_say(held: list[Rule], wanted: list[Rule]) -> None:
+def test_the_missing_permissions_are_those_of_single_comparisons(held: list[Rule], wanted: list[Rule]) -> None:
     found, count = Held(held).missing(wanted)
 
     naive = [part for rule in wanted for part in parts(rule) if not any(covers(h, part) for h in held)]

@@ -122,7 +122,7 @@ async def shortest(api: Api, *requests: tuple[Any, ...], status: int, **options:
     return min(steps)
 
 
-async def test_openapi_of_many_kinds_is_made_beside_the_loop(api: Api) -> None:
+async def test_openapi_of_many_kinds_is_built_outside_the_event_loop(api: Api) -> None:
     deep = {"type": "object", "properties": {f"q{n}": {"type": "string", "description": "x"} for n in range(30)}}
     schema = {"type": "object", "properties": {f"p{n}": deep for n in range(50)}}
     for number in range(8):
@@ -188,7 +188,7 @@ async def test_a_version_has_a_largest_number_of_columns(api: Api) -> None:
         assert api.longest < STEP
 
 
-async def test_a_selector_of_many_terms_is_worked_on_beside_the_loop(api: Api) -> None:
+async def test_a_selector_of_many_terms_is_handled_outside_the_event_loop(api: Api) -> None:
     terms = [{"key": f"k{n}", "operator": "NotIn", "values": ["a"]} for n in range(14_000)]
     selector = {"matchLabels": {"a": "b"}, "matchExpressions": terms}
     pod = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "a", "image": "b"}]}}
@@ -208,7 +208,7 @@ async def test_a_selector_of_many_terms_is_worked_on_beside_the_loop(api: Api) -
     assert {name: round(step, 3) for name, step in steps.items() if step >= STEP} == {}
 
 
-async def test_policies_and_match_conditions_are_evaluated_beside_the_loop(api: Api) -> None:
+async def test_policies_and_match_conditions_are_evaluated_outside_the_event_loop(api: Api) -> None:
     rules = [{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}]
     spec = {
         "matchConstraints": {"resourceRules": rules},
@@ -225,7 +225,7 @@ async def test_policies_and_match_conditions_are_evaluated_beside_the_loop(api: 
     assert (await api("POST", CONFIG_MAPS, {"metadata": {"name": "bad"}}))[0] == 422
 
 
-async def test_what_all_expressions_of_a_policy_cost_is_bounded(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_cost_of_all_expressions_of_a_policy_is_bounded(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(effort, "OBJECT_LIMIT", 1_000_000)
     rules = [{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}]
     validations = [{"expression": f"{COSTLY} || {n} == 0"} for n in range(1, 5)]
@@ -242,7 +242,7 @@ async def test_what_all_expressions_of_a_policy_cost_is_bounded(api: Api, monkey
     assert "actual cost limit exceeded" in answer["message"]
 
 
-async def test_the_first_object_that_a_costly_rule_judges_is_judged_beside_the_loop(api: Api) -> None:
+async def test_the_first_object_of_a_costly_rule_is_validated_outside_the_event_loop(api: Api) -> None:
     for number in range(TRIES):
         spec = {
             "type": "object",
@@ -263,7 +263,9 @@ async def test_the_first_object_that_a_costly_rule_judges_is_judged_beside_the_l
     assert min(steps) < STEP
 
 
-async def test_patterns_of_many_states_are_matched_beside_the_loop_and_within_a_budget(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_patterns_of_many_states_are_matched_outside_the_event_loop_within_a_budget(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(effort, "OBJECT_LIMIT", 2_000_000)
     text = {"type": "string", "pattern": "a.{900}c"}
     await api.made(CRDS, definition("things", {"type": "object", "properties": {"spec": {"type": "object", "additionalProperties": text}}}))

@@ -94,7 +94,7 @@ async def later(task: asyncio.Task[Response]) -> bool:
         ("GET", BASE, {}, 200),
     ],
 )
-async def test_no_answer_rests_on_a_write_that_is_not_durable(
+async def test_no_answer_depends_on_a_write_that_is_not_durable(
     held: tuple[ApiServer, HeldBack], method: str, path: str, query: dict[str, str], code: int
 ) -> None:
     server, journal = held

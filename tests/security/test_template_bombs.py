@@ -38,7 +38,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_no_template_takes_all_there_is(name: str) -> None:
+def test_no_template_exceeds_its_budget(name: str) -> None:
     template = parse(BOMBS[name], FUNCTIONS)
     memory, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
 
@@ -62,5 +62,5 @@ def test_no_template_takes_all_there_is(name: str) -> None:
         ('{{durationRound "2h10m5s"}} {{duration "95"}}', "2h 1m35s"),
     ],
 )  # fmt: skip
-def test_what_is_bounded_says_what_it_did(text: str, made: str) -> None:
+def test_every_bound_reports_its_effect(text: str, made: str) -> None:
     assert parse(text, FUNCTIONS).render({}) == made

@@ -119,7 +119,7 @@ async def test_many_frames_of_a_peer_of_etcd_leave_the_loop_to_others(frame: byt
     assert longest() < STEP / 2
 
 
-def test_single_bytes_that_nobody_reads_fill_an_inbox_soon() -> None:
+def test_unread_single_bytes_fill_an_inbox_soon() -> None:
     inbox, count = Inbox(), 0
     while not inbox.is_full:
         inbox.put_nowait(b"x")

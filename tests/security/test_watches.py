@@ -58,7 +58,7 @@ async def test_a_user_has_only_so_many_watches_and_others_are_not_affected() -> 
         assert again.status == 200
 
 
-async def test_what_waits_for_a_slow_reader_is_bounded_in_bytes_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unread_bytes_of_a_slow_reader_are_bounded_and_released(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "QUEUE_BYTES", 10_000)
     stream = Stream(Response(status=200))
     for _ in range(50):

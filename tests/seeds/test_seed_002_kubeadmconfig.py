@@ -656,7 +656,7 @@ def seconds(requeue: Any) -> float | None:
 
 
 @pytest.mark.parametrize(("table", "row"), ROWS, ids=[f"{t}: {r}" for t, r in ROWS])
-def test_a_seeds_row_and_ours_say_the_same(table: str, row: str) -> None:
+def test_a_seeds_row_and_ours_have_the_same_texts(table: str, row: str) -> None:
     seed = TABLES[table][row]
     ours = [code_row(name) for name in seed.ours if name != NO_TABLE]
 

@@ -271,7 +271,7 @@ def test_note_2_a_machine_without_provider_id_is_not_asked_but_counts_in_the_tot
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(0, False), (9, False), (10, False), (11, True), (60, True)])
-def test_note_3_a_failure_is_said_only_after_ten_seconds(seconds: float, said: bool) -> None:
+def test_note_3_a_failure_is_reported_only_after_ten_seconds(seconds: float, said: bool) -> None:
     machines = h.machines(3)
     sick(machines[2], API, seconds=seconds)
     sick(machines[2], MEMBER, seconds=seconds)
@@ -291,7 +291,7 @@ def test_note_3_the_delay_never_decides_between_true_and_false() -> None:
     assert h.run(h.World(machines)).condition("Available") == ("False", "NotAvailable", QUORUM_1_OF_3)
 
 
-def test_note_3_a_member_of_no_machine_is_said_at_once() -> None:
+def test_note_3_a_member_without_a_machine_is_reported_at_once() -> None:
     members = [h.member("n1", leader=True), h.member("n2"), h.member("n3"), h.member("n9")]
     machines = h.machines(3)
     machines.append(h.MachineSpec("m4", node=None, provider_id=False, age=30))

@@ -38,7 +38,7 @@ def test_a_seeds_table_and_ours_have_the_same_rows_in_the_same_order(name: str) 
 
 
 @pytest.mark.parametrize(("name", "seed"), ROWS, ids=[f"{n}/{r.row}" for n, r in ROWS])
-def test_a_seeds_row_and_ours_say_the_same(name: str, seed: SeedRow) -> None:
+def test_a_seeds_row_and_ours_have_the_same_texts(name: str, seed: SeedRow) -> None:
     ours = SEEDS[name][1].row(seed.row)
 
     assert isinstance(ours, Row)
@@ -52,7 +52,7 @@ def test_a_seeds_row_and_ours_say_the_same(name: str, seed: SeedRow) -> None:
 
 
 @pytest.mark.parametrize(("name", "seed"), ROWS, ids=[f"{n}/{r.row}" for n, r in ROWS])
-def test_a_seeds_row_fires_and_writes_what_it_says(name: str, seed: SeedRow) -> None:
+def test_a_seeds_row_fires_and_writes_its_transition(name: str, seed: SeedRow) -> None:
     scenario = BY_NAME[seed.scenario]
 
     answer = one_pass(*scenario.objects, crds=scenario.crds, **scenario.observed)

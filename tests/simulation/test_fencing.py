@@ -66,7 +66,7 @@ def scenario(fence=Fence, pauses=2):
     return play
 
 
-def test_who_stood_still_writes_nothing_more():
+def test_a_process_that_lost_its_lease_never_writes_again():
     outcomes = [run(seed, scenario()) for seed in range(3)]
 
     assert [(o.seed, str(o.violation)) for o in outcomes if o.violation] == []

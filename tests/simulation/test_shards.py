@@ -192,7 +192,7 @@ def clean_stop():
     return play
 
 
-def test_who_stops_hands_over_within_five_seconds():
+def test_a_stopping_member_hands_over_within_five_seconds():
     assert [str(o.violation) for seed in range(3) if (o := run(seed, clean_stop())).violation] == []
 
 

@@ -19,7 +19,7 @@ COMMENTS = ["", "# NetLock Arany (Class Gold) F\u0151tan\u00fas\u00edtv\u00e1ny\
 
 
 @pytest.mark.parametrize("comment", COMMENTS)
-def test_comments_are_passed_over(comment: str) -> None:
+def test_comments_are_skipped(comment: str) -> None:
     bundle = comment.encode() + AUTHORITY.certificate + b"# caf\xe9 in Latin-1\n" + AUTHORITY.certificate
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
@@ -31,7 +31,7 @@ def test_comments_are_passed_over(comment: str) -> None:
 
 
 @pytest.mark.parametrize("bundle", [b"no certificate", b"\xff\xfe", b"-----BEGIN CERTIFICATE-----\nxx\n-----END CERTIFICATE-----\n"])
-def test_what_holds_no_authority_is_refused_and_nobody_else_trusted_instead(bundle: bytes) -> None:
+def test_a_bundle_without_authority_is_refused_and_no_other_is_trusted(bundle: bytes) -> None:
     with pytest.raises(ConnectionFailed, match="certificates cannot be used"):
         ssl_context(Connection(server="https://a", certificate_authority=bundle), None)
 
@@ -43,6 +43,6 @@ def test_a_key_that_would_make_handshakes_slow_is_refused() -> None:
         use_certificate(context, AUTHORITY.certificate, b"k" * (LONGEST_KEY + 1))
 
 
-def test_a_bundle_without_end_is_refused() -> None:
+def test_an_endless_bundle_is_refused() -> None:
     with pytest.raises(ssl.SSLError, match="at most 1048576 are allowed"):
         authorities(AUTHORITY.certificate * 3000)

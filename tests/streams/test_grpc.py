@@ -64,7 +64,7 @@ async def test_failures_carry_code_and_text_and_the_connection_goes_on() -> None
         assert await channel.unary("/echo", b"hello", seconds=9) == b"hello"
 
 
-async def test_an_answer_without_end_is_given_up() -> None:
+async def test_an_endless_answer_is_abandoned() -> None:
     async with served() as channel:
         with pytest.raises(GrpcError, match="longer than"):
             await channel.unary("/large", b"abcdef", seconds=9)
@@ -102,7 +102,7 @@ REQUEST = [(":method", "POST"), (":scheme", "https"), (":path", "/echo"), (":aut
     ],
     ids=["compressed", "cut short", "empty", "no gRPC"],
 )
-async def test_calls_that_are_none_are_refused(headers: Any, data: bytes, status: str | None) -> None:
+async def test_invalid_calls_are_refused(headers: Any, data: bytes, status: str | None) -> None:
     near, far = duplex_pair()
     serving = asyncio.ensure_future(grpc.serve(far, answer))
     peer = Peer(near, is_client=True)
@@ -121,7 +121,7 @@ async def test_calls_that_are_none_are_refused(headers: Any, data: bytes, status
 @pytest.mark.parametrize(
     "said", [b"GET / HTTP/1.1\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\1\0\0\0\0\0\0x"], ids=["HTTP/1.1", "data on no stream"]
 )
-async def test_who_does_not_speak_http2_is_told_and_left(said: bytes) -> None:
+async def test_a_peer_without_http2_gets_an_error_and_is_disconnected(said: bytes) -> None:
     near, far = duplex_pair()
     serving = asyncio.ensure_future(grpc.serve(far, answer))
     await near.send(said)
@@ -129,7 +129,7 @@ async def test_who_does_not_speak_http2_is_told_and_left(said: bytes) -> None:
         await serving
 
 
-async def test_answers_that_are_none_are_failures() -> None:
+async def test_invalid_answers_are_failures() -> None:
     async def play(*frames: Any) -> str:
         near, far = duplex_pair()
         channel, peer = Channel(near, "a"), Peer(far, is_client=False)
@@ -183,7 +183,7 @@ def test_messages_are_what_etcds_own_library_writes(name: str, value: dict[str, 
     assert etcdrpc.decode(name, bytes.fromhex(wire)) == value
 
 
-def test_what_a_newer_etcd_adds_is_passed_over() -> None:
+def test_fields_of_a_newer_etcd_are_skipped() -> None:
     wire = etcdrpc.encode("StatusResponse", {"leader": "5"}) + protobuf.tagged(11, b"3.6.0") + protobuf.tagged_number(12, 9) + b"\x7d1234"
     assert etcdrpc.decode("StatusResponse", wire) == {"leader": "5"}
 
@@ -198,7 +198,7 @@ def test_json_that_fits_no_message_is_refused(value: dict[str, Any]) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from(sorted(etcdrpc.MESSAGES)), st.binary(max_size=60))
-def test_no_bytes_do_harm(name: str, data: bytes) -> None:
+def test_arbitrary_bytes_do_no_harm(name: str, data: bytes) -> None:
     try:
         decoded = etcdrpc.decode(name, data)
     except Malformed:

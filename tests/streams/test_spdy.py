@@ -70,7 +70,7 @@ def test_frames_come_out_as_they_went_in_however_they_are_cut(said, data) -> Non
         (b"\x00\x00\x00\x01\x00\xff\xff\xff", "longer than allowed"),
     ],
 )
-def test_what_is_no_spdy_is_refused(wire: bytes, why: str) -> None:
+def test_input_that_is_not_spdy_is_refused(wire: bytes, why: str) -> None:
     with pytest.raises(SpdyError, match=why):
         list(Reader().feed(wire))
 
@@ -137,7 +137,7 @@ async def test_streams_are_apart_from_each_other_and_end_apart() -> None:
             await two.send(b"x")
 
 
-async def test_who_sends_more_than_is_read_waits_and_nothing_is_lost() -> None:
+async def test_a_fast_sender_waits_and_nothing_is_lost() -> None:
     async with sessions() as (client, _, offered):
         stream = await client.open({})
         far = await offered.get()
@@ -168,7 +168,7 @@ async def test_the_end_of_the_carrier_ends_every_stream() -> None:
             await client.open({})
 
 
-async def test_a_peer_has_so_many_streams_and_no_more() -> None:
+async def test_the_streams_of_a_peer_are_bounded() -> None:
     async with sessions() as (client, _, _offered):
         streams = [await client.open({}) for _ in range(MAX_STREAMS)]
         surplus = await client.open({})
@@ -218,7 +218,7 @@ async def test_joined_streams_end_together() -> None:
         await a.send(b"x")
 
 
-async def test_joined_streams_are_closed_by_who_is_cancelled_twice() -> None:
+async def test_joined_streams_are_closed_even_if_cancelled_twice() -> None:
     (a, b), (c, d) = duplex_pair(), duplex_pair()
     joining = asyncio.ensure_future(join(b, c))
     await a.send(b"there")

@@ -139,11 +139,11 @@ def test_an_act_of_another_table_is_refused() -> None:
     class Other(Enum):
         SING = "sing"
 
-    with pytest.raises(TypeError, match=r"row locked of table Ready acts by .*UNLOCK.* which is no Other"):
+    with pytest.raises(TypeError, match=r"row locked of table Ready has the act .*UNLOCK.* not a member of Other"):
         READY.decide(Door(locked=True)).chosen(Other)
 
 
-def test_a_phase_is_no_status() -> None:
+def test_a_phase_is_not_a_status() -> None:
     phases: Table[Door] = Table("Phase", Row("shut", locked, Phase("Shut")), Row("same", OTHERWISE, KEEP))
 
     assert (phases.decide(Door(locked=True)).phase, phases.decide(Door(locked=True)).outcome) == ("Shut", None)
@@ -160,7 +160,7 @@ def test_a_vote_may_depend_on_the_snapshot() -> None:
     assert "after the time that is left" in as_markdown(table)
 
 
-def test_guards_say_whom_they_asked() -> None:
+def test_guards_name_the_objects_that_they_read() -> None:
     def frame(d: Door) -> tuple[Subject, ...]:
         return (Subject("example.com", "Frame", "house", d.color),)
 
@@ -303,7 +303,7 @@ def test_a_snapshot_that_a_table_declares_impossible_is_named() -> None:
     assert contradictions(Table("T", *rows, assuming=[~(locked & broken)]), Door(locked=True, broken=True)) == ["!(locked && is broken)"]
 
 
-def test_what_is_assumed_must_be_possible() -> None:
+def test_assumptions_must_be_possible() -> None:
     with pytest.raises(Impossible):
         gaps(Table("T", *READY.rows, assuming=[locked & ~locked]))
 
@@ -318,7 +318,7 @@ def test_a_table_with_too_many_questions_must_be_split() -> None:
 # ----------------------------------------------------------------------------------------------- rendering
 
 
-def test_markdown_has_a_line_for_every_row_and_every_collected_line() -> None:
+def test_markdown_has_a_line_forevery_row_and_every_collected_line() -> None:
     text = as_markdown(READY)
 
     assert text.startswith("## Ready\n\nWhether a door is ready.\n")
@@ -353,7 +353,7 @@ def test_json_has_every_row_by_name() -> None:
 # ----------------------------------------------------------------------------------------------- observing
 
 
-def test_an_observer_is_told_of_every_decision_within_its_context_only() -> None:
+def test_an_observer_gets_every_decision_within_its_context_only() -> None:
     seen: list[tuple[str, str]] = []
 
     READY.decide(Door())

@@ -74,7 +74,7 @@ def test_a_virtual_plane_takes_no_time(virtual_plane: Any) -> None:
     assert virtual_plane(body, seed=3) == 3600
 
 
-def test_what_fails_while_a_server_starts_is_raised() -> None:
+def test_a_failure_during_the_start_of_a_server_is_raised() -> None:
     def setup(manager: Any) -> None:
         raise RuntimeError("not today")
 

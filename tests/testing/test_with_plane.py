@@ -36,13 +36,15 @@ def test_a_test_that_fails_fails() -> None:
         fails()
 
 
-def test_what_does_not_come_says_what_is_there_instead() -> None:
+def test_a_missing_condition_error_shows_the_present_state() -> None:
     async def main() -> None:
         async with virtual_plane() as plane:
             await plane.apply(samples.cluster("c")[:1])
             await plane.until_condition(Cluster, "c", "InfrastructureReady", "True", within=300)
 
-    with pytest.raises(Overdue, match=r"not within 300 s: InfrastructureReady=True of Cluster c; it says:\n(.*\n)*InfrastructureReady="):
+    with pytest.raises(
+        Overdue, match=r"not reached within 300 s: InfrastructureReady=True of Cluster c; it says:\n(.*\n)*InfrastructureReady="
+    ):
         run_virtual(main())
 
 

@@ -68,7 +68,7 @@ def test_moves_and_copies() -> None:
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "{", ""])
-def test_what_is_no_patch(text: str) -> None:
+def test_invalid_patches_are_refused(text: str) -> None:
     with pytest.raises(jsonpatch.PatchFailed):
         jsonpatch.decoded(text)
 

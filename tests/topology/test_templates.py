@@ -103,13 +103,13 @@ def test_functions_give_what_they_give_in_go(template: str, text: str) -> None:
         '{{ toJson .o | trunc "3" }}',
     ],
 )
-def test_what_go_refuses_is_refused(template: str) -> None:
+def test_inputs_that_go_refuses_are_refused(template: str) -> None:
     with pytest.raises(gotemplate.TemplateError):
         gotemplate.parse(template, FUNCTIONS).render(DATA, strict=False)
 
 
 @pytest.mark.parametrize("name", ["now", "env", "uuidv4", "randAlpha", "getHostByName", "toYaml", "include"])
-def test_functions_that_ask_the_world_do_not_exist(name: str) -> None:
+def test_functions_that_read_the_environment_do_not_exist(name: str) -> None:
     with pytest.raises(gotemplate.TemplateError, match="not defined"):
         gotemplate.parse(f"{{{{ {name} }}}}", FUNCTIONS)
 
@@ -152,7 +152,7 @@ def test_yaml_is_read_as_go_reads_it(text: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("text", [".inf", "\ta: 1", "a: b: c", "[1", "{[a]: 1}", "[" * 5000, "*x"])
-def test_what_is_no_yaml_or_no_json_is_refused(text: str) -> None:
+def test_input_that_is_not_yaml_or_json_is_refused(text: str) -> None:
     with pytest.raises(BadYaml):
         to_json(text)
 
@@ -179,7 +179,7 @@ def test_aliases_cannot_become_gigabytes() -> None:
         ("a[0]x", 'variable "a[0]x" is invalid: failed to parse path segment "a[0]x"'),
     ],
 )
-def test_paths_that_lead_nowhere_say_where_they_end(path: str, text: str) -> None:
+def test_missing_paths_are_reported_with_their_end(path: str, text: str) -> None:
     with pytest.raises(BadValue) as refused:
         variable_value(DATA, path)
 

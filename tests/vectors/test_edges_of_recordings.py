@@ -69,7 +69,7 @@ def test_a_machine_set_without_replicas_fails_the_pass_of_its_machine_deployment
     assert answer["actions"] == []
 
 
-def test_remediating_says_what_could_not_be_written_on_a_machine() -> None:
+def test_a_failed_write_to_a_machine_is_reported_by_remediating() -> None:
     answer = changed(
         "machineset", "machineset-h-remediate-preflight-01", lambda objects: unwritable(objects, {"verb": "patch", "kind": "Machine"})
     )
@@ -79,7 +79,7 @@ def test_remediating_says_what_could_not_be_written_on_a_machine() -> None:
     assert condition(answer["object"], "Remediating") == ["True", "Remediating", expected]
 
 
-def test_no_machine_is_deleted_while_one_of_them_cannot_be_told() -> None:
+def test_no_machine_is_deleted_while_a_condition_cannot_be_written() -> None:
     answer = changed(
         "machineset",
         "machineset-h-remediate-budget-10",
@@ -91,7 +91,7 @@ def test_no_machine_is_deleted_while_one_of_them_cannot_be_told() -> None:
     assert "Machine is deleting" in condition(answer["object"], "Remediating")[2]
 
 
-def test_machines_of_a_pool_count_as_up_to_date_where_that_cannot_be_written() -> None:
+def test_machines_of_a_pool_count_as_up_to_date_even_if_the_write_fails() -> None:
     def change(objects: Objects) -> None:
         for machine in all_of(objects, "Machine"):
             machine["status"]["conditions"] = [c for c in machine["status"].get("conditions", ()) if c["type"] != "UpToDate"]
@@ -156,7 +156,7 @@ def _noted(answer: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "text", ["apiVersion: v1\nmetadata: {name: w1, namespace: default}\n", "apiVersion: v1\nkind: ConfigMap\ndata: {a: bcdefghijkl}\n"]
 )
-def test_an_object_that_no_server_takes_is_an_error_of_applying_and_its_hash_is_noted(text: str) -> None:
+def test_an_object_that_no_server_accepts_is_an_apply_error_and_its_hash_is_recorded(text: str) -> None:
     answer = changed("clusterresourceset", "clusterresourceset-h-content-01", _with_content(text))
 
     noted = _noted(answer)
@@ -235,13 +235,13 @@ def _naming(template: str, *path: str) -> Callable[[Objects], None]:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize(("template", "why"), [("{{ .nope }}", "rendering template: "), ("{{ .nope", 'parsing template "{{ .nope": ')])
-def test_a_name_that_cannot_be_made_says_of_which_object(path: tuple[str, ...], prefix: str, template: str, why: str) -> None:
+def test_an_impossible_name_error_names_the_object(path: tuple[str, ...], prefix: str, template: str, why: str) -> None:
     message = _message(_naming(template, *path))
 
     assert message.startswith(f"error computing the desired state of the Cluster topology: {prefix}{why}")
 
 
-def test_a_node_of_a_pool_that_cannot_be_read_is_told_with_its_context() -> None:
+def test_an_unreadable_pool_node_is_reported_with_its_context() -> None:
     def change(objects: Objects) -> None:
         (observation,) = all_of(objects, "Observation")
         for workload in observation["workloadClusters"].values():
@@ -253,7 +253,7 @@ def test_a_node_of_a_pool_that_cannot_be_read_is_told_with_its_context() -> None
     assert message.startswith(f"error computing the desired state of the Cluster topology: {context}")
 
 
-def test_a_selector_that_is_more_than_labels_is_told_by_the_topology() -> None:
+def test_a_selector_with_expressions_is_reported_by_the_topology() -> None:
     def change(objects: Objects) -> None:
         for deployment in all_of(objects, "MachineDeployment"):
             deployment["spec"]["selector"]["matchExpressions"] = [{"key": "x", "operator": "Exists"}]
@@ -288,7 +288,7 @@ SKIP = "machineset.cluster.x-k8s.io/skip-preflight-checks"
     ("own", "template", "creates"),
     [("", "", False), ("", "All", True), ("", "ControlPlaneIsStable", True), ("KubeadmVersionSkew", "All", False)],
 )
-def test_a_bootstrap_template_says_which_checks_are_skipped_unless_the_machine_set_does(own: str, template: str, creates: bool) -> None:
+def test_a_bootstrap_template_sets_the_skipped_checks_unless_the_machine_set_does(own: str, template: str, creates: bool) -> None:
     def change(objects: Objects) -> None:
         for kind, value in (("MachineSet", own), ("GenericBootstrapConfigTemplate", template)):
             for obj in all_of(objects, kind):

@@ -38,7 +38,7 @@ def cluster(name: str = "c", kind: str = "DevCluster") -> dict[str, Any]:
     return {"apiVersion": NEW.api_version, "kind": "Cluster", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
 
 
-async def test_an_object_that_cannot_be_shown_ends_the_watch_and_harms_no_writer() -> None:
+async def test_an_unconvertible_object_ends_the_watch_and_does_not_affect_writers() -> None:
     server, client = make()
     path = "/apis/cluster.x-k8s.io/v1beta1/clusters"
     stream = await server.handle(Request(method="GET", path=path, query=(("watch", "true"),)))
@@ -51,7 +51,7 @@ async def test_an_object_that_cannot_be_shown_ends_the_watch_and_harms_no_writer
     assert "nosuchkinds.infrastructure.cluster.x-k8s.io" in events[1]["object"]["message"]
 
 
-async def test_one_object_that_cannot_be_shown_fails_reads_in_the_old_version_only() -> None:
+async def test_an_unconvertible_object_fails_only_reads_in_the_old_version() -> None:
     _, client = make()
     await client.create(cluster(kind="NoSuchKind"))
     with pytest.raises(ServerError, match="NoSuchKind"):
@@ -61,7 +61,7 @@ async def test_one_object_that_cannot_be_shown_fails_reads_in_the_old_version_on
     assert len(await client.list(NEW)) == 1
 
 
-async def test_what_could_not_be_answered_is_not_stored() -> None:
+async def test_a_write_whose_answer_cannot_be_converted_is_not_stored() -> None:
     _, client = make()
     old = cluster() | {"apiVersion": OLD.api_version}
     old["spec"] = {"infrastructureRef": {"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "NoSuchKind", "name": "r"}}
@@ -70,7 +70,7 @@ async def test_what_could_not_be_answered_is_not_stored() -> None:
     assert await client.find(NEW, KEY) is None
 
 
-async def test_what_only_the_hub_can_say_survives_a_client_of_the_old_version() -> None:
+async def test_fields_of_the_hub_survive_a_client_of_the_old_version() -> None:
     _, client = make()
     await client.create(cluster())
     read = dict((await client.get(OLD, KEY)).json)

@@ -62,7 +62,7 @@ async def bundles(client: RestClient) -> dict[str, Any]:
     return found
 
 
-async def test_our_certificate_is_trusted_where_we_are_asked(installed: tuple[RestClient, Counting, Path]) -> None:
+async def test_our_certificate_is_trusted_wherever_our_webhooks_are_called(installed: tuple[RestClient, Counting, Path]) -> None:
     client, counting, _ = installed
     elsewhere = {"service": {"namespace": "capi-system", "name": "capi-webhook-service", "path": "/convert", "port": 443}, "url": None}
     await client.patch(CRD, MACHINES, {"spec": {"conversion": {"webhook": {"clientConfig": elsewhere}}}})
@@ -79,7 +79,7 @@ async def test_our_certificate_is_trusted_where_we_are_asked(installed: tuple[Re
     assert counting.writes == writes
 
 
-async def test_installing_again_keeps_what_is_trusted_and_takes_away_what_is_gone(installed: tuple[RestClient, Counting, Path]) -> None:
+async def test_installing_again_keeps_trust_and_removes_old_webhooks(installed: tuple[RestClient, Counting, Path]) -> None:
     client, _, kubeconfig = installed
     await trust(client, Target(service=SERVICE), BUNDLE)
     found = await client.get(VALIDATING, ObjectKey("", NAME))

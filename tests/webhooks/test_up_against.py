@@ -37,7 +37,7 @@ async def until(holds: Any) -> None:
             await SystemClock().sleep(0.05)
 
 
-async def test_a_strange_api_server_is_told_and_asks(tmp_path: Path) -> None:
+async def test_a_foreign_api_server_is_configured_and_calls_our_webhooks(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "admin.conf"
     running = await serve.start(
         serve.ServeOptions(listen="127.0.0.1:0", kubeconfig=kubeconfig, controllers=False, now=SystemClock().now, random=Random(1))

@@ -74,7 +74,7 @@ def machine(**spec: Any) -> dict[str, Any]:
     }
 
 
-async def test_the_api_server_is_told_of_us_and_trusts_what_we_serve() -> None:
+async def test_our_webhooks_are_registered_and_trusted() -> None:
     async with running() as (client, server):
         bundle = await bundle_of(client)
         status, answer = await ask(
@@ -89,7 +89,7 @@ async def test_the_api_server_is_told_of_us_and_trusts_what_we_serve() -> None:
     assert base64.b64decode(conversion["webhook"]["clientConfig"]["caBundle"]) == bundle
 
 
-async def test_definitions_that_somebody_else_converted_are_taken_over() -> None:
+async def test_definitions_with_another_converter_are_taken_over() -> None:
     api = ApiServer(now=SystemClock().now, random=Random(1))
     client = RestClient(InProcessTransport(api))
     theirs = next(crd for crd in crds() if crd["metadata"]["name"] == "clusters.cluster.x-k8s.io")
@@ -157,7 +157,7 @@ async def test_one_object_that_cannot_be_converted_fails_the_review() -> None:
 BODIES: list[Any] = [[], {}, {"apiVersion": "v1"}, review("x") | {"request": None}, review("x") | {"request": {}}]
 
 
-async def test_what_is_no_review_is_refused() -> None:
+async def test_a_body_that_is_not_a_review_is_refused() -> None:
     paths = ("/convert", "/validate/cluster.x-k8s.io/Machine", "/mutate/cluster.x-k8s.io/Machine")
     async with running() as (client, server):
         bundle = await bundle_of(client)
@@ -245,14 +245,14 @@ def test_a_difference_is_a_patch(before: dict[str, Any], after: dict[str, Any]) 
     assert json_patch(dict(before), reviews.difference(before, after)) == after
 
 
-def test_what_a_server_adds_is_no_difference() -> None:
+def test_additions_of_a_server_are_not_a_difference() -> None:
     assert contains({"a": [{"b": 1, "c": 2}], "d": 1}, {"a": [{"b": 1}]})
     assert not contains({"a": [{"b": 1}, {}]}, {"a": [{"b": 1}]})
     assert not contains({"a": 1}, {"a": 2})
 
 
 @pytest.mark.parametrize("part", [{"kind": 5}, {"object": []}, {"oldObject": "x"}])
-def test_a_review_of_what_is_no_object_is_refused(part: dict[str, Any]) -> None:
+def test_a_review_without_an_object_is_refused(part: dict[str, Any]) -> None:
     review = {"apiVersion": reviews.ADMISSION, "kind": "AdmissionReview", "request": {"uid": "u", **part}}
 
     with pytest.raises(reviews.BadReview, match="is not an object"):
@@ -276,7 +276,7 @@ def without_names() -> dict[str, bytes]:
         lambda good: without_names(),
     ],
 )
-def test_a_secret_that_somebody_spoiled_is_made_whole_again(spoil: Callable[[dict[str, bytes]], dict[str, bytes]]) -> None:
+def test_a_damaged_secret_is_repaired(spoil: Callable[[dict[str, bytes]], dict[str, bytes]]) -> None:
     """Without that no server could listen with it, and no replica ever start again."""
     good = certificates.renew({}, ["a.svc"], NOW)
 
@@ -286,7 +286,7 @@ def test_a_secret_that_somebody_spoiled_is_made_whole_again(spoil: Callable[[dic
     use_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), mended["tls.crt"], mended["tls.key"])
 
 
-async def test_webhooks_make_a_spoiled_secret_whole_while_they_run() -> None:
+async def test_running_webhooks_repair_a_damaged_secret() -> None:
     async with running(interval=0.02) as (client, server):
         del server
         (found,) = [s for s in await client.list(Secret) if "ca.key" in s.data]

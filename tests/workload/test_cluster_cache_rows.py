@@ -161,7 +161,7 @@ def test_a_cluster_that_is_gone_is_disconnected_and_forgotten():
     staged(body)
 
 
-def test_a_cluster_that_cannot_be_read_is_looked_at_after_ten_seconds():
+def test_an_unreadable_cluster_is_retried_after_ten_seconds():
     class Broken:
         async def find(self, kind, key):
             raise ServerError("no")
@@ -214,7 +214,7 @@ def test_without_a_kubeconfig_it_waits_for_one_and_then_connects_at_once():
 
 
 @pytest.mark.parametrize("kubeconfig", [b"", b"garbled"])
-def test_a_kubeconfig_that_says_nothing_is_a_failed_attempt(kubeconfig):
+def test_an_empty_kubeconfig_is_a_failed_attempt(kubeconfig):
     async def body(s):
         s.have(kubeconfig=kubeconfig)
         assert await s.look() == 30
@@ -243,7 +243,7 @@ def test_after_a_failed_attempt_the_next_is_made_when_thirty_seconds_are_over(tr
     staged(body)
 
 
-def test_connecting_sets_the_health_anew():
+def test_connecting_resets_the_health():
     async def body(s):
         s.have()
         s.remote.trouble = "refused"
@@ -351,7 +351,7 @@ def test_another_kubeconfig_is_taken_at_once():
     staged(body)
 
 
-def test_a_cluster_that_is_said_to_have_changed_is_looked_at_without_waiting():
+def test_a_cluster_reported_as_changed_is_checked_without_waiting():
     async def body(s):
         s.have()
         s.remote.trouble = "refused"
@@ -385,7 +385,7 @@ def test_a_paused_or_deleting_cluster_stays_connected():
 # ---------------------------------------------------------------------------------------------------------- access
 
 
-def test_without_a_connection_everything_says_that_it_is_down():
+def test_without_a_connection_every_call_reports_that():
     async def body(s):
         s.have(kubeconfig=None)
         await s.look()
@@ -402,7 +402,7 @@ def test_without_a_connection_everything_says_that_it_is_down():
     staged(body)
 
 
-def test_the_client_knows_nodes_by_heart():
+def test_the_client_reads_nodes_from_its_cache():
     async def body(s):
         await s.connect()
         client = await s.cache.client(KEY)
@@ -471,7 +471,7 @@ def test_at_most_thirty_requests_at_once_and_twenty_a_second():
 # --------------------------------------------------------------------------------------------------------- sources
 
 
-def test_sources_are_told_of_connecting_and_disconnecting_and_of_nothing_between():
+def test_sources_are_notified_only_of_connects_and_disconnects():
     async def body(s):
         s.listen()
         s.have()
@@ -487,7 +487,7 @@ def test_sources_are_told_of_connecting_and_disconnecting_and_of_nothing_between
     staged(body)
 
 
-def test_a_cluster_that_never_answered_is_told_of_once_it_counts_as_failed():
+def test_a_cluster_that_never_answered_is_reported_once_it_counts_as_failed():
     async def body(s):
         s.listen(timedelta(seconds=50))
         s.have()
@@ -500,7 +500,7 @@ def test_a_cluster_that_never_answered_is_told_of_once_it_counts_as_failed():
     staged(body)
 
 
-def test_a_failure_that_lasts_is_told_of_when_it_has_lasted_long_enough():
+def test_a_lasting_failure_is_reported_after_its_time_limit():
     """Exactly then: the pass that would say so is asked for."""
 
     async def body(s):
@@ -525,7 +525,7 @@ def test_a_failure_that_lasts_is_told_of_when_it_has_lasted_long_enough():
     [(21, 40, True), (21, 39, False), (61, 40, False)],
     ids=["not heard since", "heard since", "not yet"],
 )
-def test_who_has_heard_of_a_failure_is_not_told_again(seconds, last_told, is_told):
+def test_a_source_is_not_notified_twice_of_a_failure(seconds, last_told, is_told):
     """The probe was well 60 s ago; a source was last told of anything `last_told` seconds ago."""
 
     async def body(s):
@@ -541,7 +541,7 @@ def test_who_has_heard_of_a_failure_is_not_told_again(seconds, last_told, is_tol
     staged(body)
 
 
-def test_a_source_that_fails_does_not_keep_the_others_from_hearing():
+def test_a_failing_source_does_not_stop_notifications_of_others():
     async def body(s):
         async def broken(cluster, reason):
             raise RuntimeError("no")
@@ -616,7 +616,7 @@ def test_only_changes_that_concern_the_connection_wake_the_cache():
     staged(body)
 
 
-def test_metrics_tell_of_connections_and_probes():
+def test_metrics_show_connections_and_probes():
     async def body(s):
         await s.connect()
         await asyncio.sleep(10)

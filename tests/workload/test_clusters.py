@@ -157,7 +157,7 @@ async def create_kubeconfig(client: RestClient, content: bytes) -> None:
     )
 
 
-def test_nothing_is_tried_before_the_infrastructure_is_there() -> None:
+def test_no_connection_is_tried_before_the_infrastructure_exists() -> None:
     async def story(world: World) -> None:
         assert await world.turn() is None
         assert world.connects == []
@@ -166,7 +166,7 @@ def test_nothing_is_tried_before_the_infrastructure_is_there() -> None:
     play(story, provisioned=False)
 
 
-def test_a_connection_is_made_told_and_probed_every_ten_seconds() -> None:
+def test_a_connection_is_created_reported_and_probed_every_ten_seconds() -> None:
     async def story(world: World) -> None:
         assert await world.turn() == 10
         assert world.told == ["workload cluster connected"]
@@ -216,7 +216,7 @@ def test_a_missing_kubeconfig_is_a_failed_connect_and_its_arrival_wakes_us() -> 
     play(story, kubeconfig=False)
 
 
-def test_other_secrets_wake_nobody() -> None:
+def test_other_secrets_wake_no_cluster() -> None:
     from clusterwright.api.kubernetes import Secret
     from clusterwright.api.meta import ObjectMeta
 
@@ -277,7 +277,7 @@ def test_being_unauthorized_disconnects_at_once_and_tries_again_at_once() -> Non
     play(story)
 
 
-def test_a_source_is_told_once_when_probes_have_failed_for_long() -> None:
+def test_a_source_is_notified_once_when_probes_have_failed_for_long() -> None:
     async def story(world: World) -> None:
         await world.turn()
         world.told.clear()
@@ -294,7 +294,7 @@ def test_a_source_is_told_once_when_probes_have_failed_for_long() -> None:
 
 
 @pytest.mark.parametrize("outage", [0, 31])
-def test_a_source_is_told_when_a_probe_succeeds_after_it_had_grown_too_old(outage: int) -> None:
+def test_a_source_is_notified_when_a_probe_succeeds_after_becoming_too_old(outage: int) -> None:
     """Whoever looked meanwhile saw the connection lost, and nothing else would wake it: a probe may be late without ever failing."""
 
     async def story(world: World) -> None:
@@ -312,7 +312,7 @@ def test_a_source_is_told_when_a_probe_succeeds_after_it_had_grown_too_old(outag
     play(story, failing_for=30)
 
 
-def test_the_fifth_failed_connect_is_told_although_nothing_was_ever_connected() -> None:
+def test_the_fifth_failed_connect_is_reported_even_without_a_connection() -> None:
     async def story(world: World) -> None:
         world.switch.mode = "down"
         await world.turn()
@@ -323,7 +323,7 @@ def test_the_fifth_failed_connect_is_told_although_nothing_was_ever_connected() 
     play(story)
 
 
-def test_a_source_that_fails_disturbs_nobody() -> None:
+def test_a_failing_source_does_not_disturb_the_others() -> None:
     async def story(world: World) -> None:
         async def broken(_cluster: Cluster, _reason: str) -> None:
             raise RuntimeError("no")
@@ -382,7 +382,7 @@ def test_a_new_kubeconfig_makes_a_new_connection() -> None:
     play(story)
 
 
-def test_nodes_are_read_from_memory_and_a_watch_tells_of_them_once_each() -> None:
+def test_nodes_are_read_from_the_cache_and_a_watch_reports_each_once() -> None:
     async def story(world: World) -> None:
         await world.workload.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})
         await world.turn()
@@ -492,7 +492,7 @@ def with_access(story: Callable[[EtcdAccess, RestClient, LoopClock], Awaitable[N
     run_virtual(main())
 
 
-def test_without_the_authority_there_is_no_way_to_etcd() -> None:
+def test_without_the_authority_etcd_cannot_be_reached() -> None:
     async def story(access: EtcdAccess, _client: RestClient, _clock: LoopClock) -> None:
         with pytest.raises(EtcdError, match="Secret c1-etcd does not exist"):
             await access.context(KEY)

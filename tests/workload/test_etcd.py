@@ -66,7 +66,7 @@ async def test_a_connection_without_http2_is_an_error(shared_etcd: EtcdCluster) 
         await shared_etcd.connect(NODES[0], context)
 
 
-async def test_who_is_known_need_not_prove_again_who_they_are(shared_etcd: EtcdCluster) -> None:
+async def test_a_resumed_tls_session_skips_authentication(shared_etcd: EtcdCluster) -> None:
     context = client_context(shared_etcd.credentials())
     resumed = []
     for _ in range(2):
@@ -87,7 +87,7 @@ async def test_one_connection_serves_many_calls(shared_etcd: EtcdCluster) -> Non
     await client.close()
 
 
-async def test_leadership_is_moved_by_the_leader_and_by_nobody_else(shared_etcd: EtcdCluster) -> None:
+async def test_only_the_leader_moves_the_leadership(shared_etcd: EtcdCluster) -> None:
     before = await shared_etcd.leader(NODES)
     target = next(n for n in NODES if n != before)
     other = next(n for n in NODES if n not in {before, target})
@@ -108,7 +108,7 @@ async def _leads(etcd: EtcdCluster, node: str) -> bool:
     return await etcd.leader([node]) == node
 
 
-async def test_moving_the_leadership_to_itself_is_no_error(shared_etcd: EtcdCluster) -> None:
+async def test_moving_the_leadership_to_itself_is_not_an_error(shared_etcd: EtcdCluster) -> None:
     node = await shared_etcd.leader(NODES)
     leader = await shared_etcd.connect(node)
 
@@ -173,7 +173,7 @@ async def test_alarms_name_the_member_that_raised_them(shared_etcd: EtcdCluster)
     await client.close()
 
 
-async def test_without_quorum_the_endpoint_says_so_and_members_cannot_be_listed(etcd: EtcdCluster) -> None:
+async def test_without_quorum_the_endpoint_reports_it_and_members_cannot_be_listed(etcd: EtcdCluster) -> None:
     etcd.stop("n2")
     etcd.stop("n3")
 
@@ -246,7 +246,7 @@ async def test_a_hung_endpoint_fails_at_the_deadline(monkeypatch: pytest.MonkeyP
         await MemberClient.connect(dial, "n1", client_context(some_credentials()))
 
 
-async def test_who_is_cancelled_while_it_connects_leaves_no_stream_open() -> None:
+async def test_a_cancelled_connect_leaves_no_stream_open() -> None:
     near, far = duplex_pair()
 
     async def dial(_: str) -> Duplex:
@@ -313,7 +313,7 @@ async def test_a_leader_that_only_its_peers_reach_is_removed_and_they_elect_anot
     await etcd.until(another_leads, "the others have elected a leader")
 
 
-async def test_no_member_is_removed_when_those_that_stay_would_be_no_quorum(etcd: EtcdCluster) -> None:
+async def test_no_member_is_removed_if_the_rest_would_have_no_quorum(etcd: EtcdCluster) -> None:
     leader = await etcd.leader(NODES)  # who stays, so that no election disturbs the calls
     silent, other = (n for n in NODES if n != leader)
     members = await members_of(etcd, leader)

@@ -321,7 +321,7 @@ TROUBLES: list[tuple[str, Callable[[World], str]]] = [
 
 
 @pytest.mark.parametrize(("base", "trouble"), TROUBLES, ids=[t.__name__ for _, t in TROUBLES])
-def test_what_is_wrong_is_named_and_what_is_not_is_not(base: str, trouble: Callable[[World], str]) -> None:
+def test_only_actual_problems_are_named(base: str, trouble: Callable[[World], str]) -> None:
     world = copy.deepcopy(load(base))
     truth = trouble(world)
 

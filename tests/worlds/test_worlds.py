@@ -123,7 +123,7 @@ DELETED = {"deleting-class-missing": ["MachineDeployment"]}  # the ruling lets t
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_taking_over_a_settled_cluster_changes_only_what_a_ruling_changes(name: str) -> None:
+def test_taking_over_a_settled_cluster_makes_only_documented_changes(name: str) -> None:
     world = load(name)
     before = next(o for o in world["objects"] if o["kind"] == "Cluster")
 

@@ -15,7 +15,7 @@ from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, PAUSED_ANNOTATION
 from clusterwright.cli import connect, discovery, subjects
 from clusterwright.cli.errors import Usage
-from clusterwright.cli.following import follow
+from clusterwright.runtime.following import follow
 from clusterwright.runtime.rest import RestClient
 
 _COUNTED = (MachineDeployment, MachineSet, MachinePool, Machine)

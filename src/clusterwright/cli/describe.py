@@ -19,7 +19,6 @@ from clusterwright.api.core.shared import ContractVersionedObjectReference
 from clusterwright.api.meta import Object, ObjectKey, Unstructured
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.cli import connect, subjects
-from clusterwright.cli.following import changes, of_cluster
 from clusterwright.cli.layout import Layout, foot, render
 from clusterwright.cli.record import gather
 from clusterwright.cli.screen import Screen
@@ -30,6 +29,7 @@ from clusterwright.offline.complaints import references
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.runtime.following import changes, of_cluster
 from clusterwright.runtime.rest import RestClient
 
 if TYPE_CHECKING:

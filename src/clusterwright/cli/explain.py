@@ -21,7 +21,6 @@ from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.cli import connect, subjects
 from clusterwright.cli.errors import Usage
 from clusterwright.cli.files import read_bundle
-from clusterwright.cli.following import changes, of_cluster
 from clusterwright.cli.layout import Layout, foot
 from clusterwright.cli.program import as_called
 from clusterwright.cli.record import gather
@@ -34,6 +33,7 @@ from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import NotFound
+from clusterwright.runtime.following import changes, of_cluster
 from clusterwright.tables import explanation_as_text
 
 _NET = 30.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -27,7 +28,11 @@ def run(arguments: argparse.Namespace) -> int:
         incident = find(arguments.number)
     except UnknownIncident as error:
         raise Usage(str(error)) from None
-    done = replay(incident, arguments.seed)
+    logging.disable(logging.CRITICAL)  # passes that fail are part of it, and the timeline has them
+    try:
+        done = replay(incident, arguments.seed)
+    finally:
+        logging.disable(logging.NOTSET)
     if arguments.output == "json":
         print(json.dumps(_as_json(incident, done), indent=2))
     else:
@@ -80,7 +85,7 @@ def _as_text(incident: Incident, done: Replay, *, everything: bool) -> Iterator[
     yield f"There:      {incident.there}"
     yield f"Here:       {incident.here}"
     yield f"Adversary:  {incident.adversary}"
-    yield f"Initial state:  {incident.stage.text}"
+    yield f"Start:      {incident.stage.text}"
     yield ""
     yield "Actions"
     for at, text in done.notes:

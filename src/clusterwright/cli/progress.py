@@ -12,12 +12,12 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.cli.describe import look
 from clusterwright.cli.errors import Failed
-from clusterwright.cli.following import changes, of_cluster
 from clusterwright.cli.layout import render
 from clusterwright.cli.screen import Screen
 from clusterwright.conditions import get
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import NotFound
+from clusterwright.runtime.following import changes, of_cluster
 from clusterwright.runtime.rest import RestClient
 
 

@@ -17,7 +17,6 @@ from clusterwright.api.meta import Json, ObjectKey, Unstructured
 from clusterwright.cli import connect, subjects
 from clusterwright.cli.errors import Failed, Usage
 from clusterwright.cli.files import read_bundle
-from clusterwright.cli.following import changes, of_cluster
 from clusterwright.cli.record import gather
 from clusterwright.cli.upflags import duration
 from clusterwright.offline.bundle import Bundle, assemble
@@ -26,6 +25,7 @@ from clusterwright.offline.timeline import Moment, Sort, timeline
 from clusterwright.offline.verdict_times import moments
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import NotFound
+from clusterwright.runtime.following import changes, of_cluster
 
 _CALM: Final = frozenset({"Deleting", "Paused", "Remediating", "RollingOut", "ScalingUp", "ScalingDown", "Updating"})
 """Conditions that are normal while they are not True."""

@@ -19,8 +19,8 @@ from clusterwright.api.wellknown import CORE_GROUP
 from clusterwright.cli import connect, main
 from clusterwright.cli.defaults import KUBERNETES_VERSION, WAIT_SECONDS
 from clusterwright.cli.errors import Failed
-from clusterwright.cli.following import states
 from clusterwright.cli.program import as_called
+from clusterwright.runtime.following import states
 from clusterwright.runtime.kubeconfig import Kubeconfig
 from clusterwright.runtime.rest import RestClient
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from clusterwright.api.meta import Json
 from clusterwright.cli import connect, discovery, jsonpath, subjects
 from clusterwright.cli.errors import Failed, Usage
-from clusterwright.cli.following import follow
+from clusterwright.runtime.following import follow
 
 Goal = Callable[[Json | None], "tuple[bool, str]"]
 """Return whether an object (None: it does not exist) has reached the goal, and its present state."""

@@ -77,7 +77,7 @@ class Listening:
                     await self._listen()
                 except (EngineError, ApiError) as error:
                     if str(error) != self._complaint:
-                        log.warning("The container engine tells nothing", error=str(error))
+                        log.warning("The container engine sends no events", error=str(error))
                     self._complaint = str(error)
                 await self._clock.sleep(RETRY)
         finally:

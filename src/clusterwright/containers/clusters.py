@@ -65,7 +65,7 @@ class _LoadBalancers(InfraClusters[Any]):
                 return await self._create(obj, place, name)
             demand_labels(seen, self._labels(place), name)
             if seen["State"].get("Restarting"):
-                raise ProvisionFailed(f"the load balancer {name} ends as soon as it is started: docker logs {name}")
+                raise ProvisionFailed(f"the load balancer {name} stops right after its start; see: docker logs {name}")
             if not seen["State"]["Running"]:
                 await self._engine.start(name)
                 return None

@@ -80,7 +80,7 @@ class _Containers(InfraMachines[Any]):
         backend = _backend(obj)
         if not self._site.allows_host_mounts and any(mount.host_path for mount in backend.extra_mounts):
             raise ProvisionFailed(
-                "extraMounts: paths of the host are refused, for they give the host away: "
+                "extraMounts: paths of the host are refused, because they give access to the host: "
                 "remove hostPath, or start the plane with --engine-allow-host-mounts"
             )
         image = backend.custom_image or self._site.image(machine.spec.version)
@@ -154,7 +154,7 @@ class _Containers(InfraMachines[Any]):
         data = await self.bootstrap_data(machine)
         if data.format != "cloud-config":
             raise ProvisionFailed(
-                f"bootstrap data of the format {data.format} is not understood in containers: "
+                f"bootstrap data of the format {data.format} is not supported in containers: "
                 "set format: cloud-config in the KubeadmConfigSpec (spec.kubeadmConfigSpec.format of a KubeadmControlPlane)"
             )
         if backend.pre_load_images and not await self._loaded(name, obj, backend.pre_load_images):
@@ -194,7 +194,7 @@ class _Containers(InfraMachines[Any]):
         line = f'id=$({read}) || exit 1; test -n "$id" || {kubectl} patch node {node} -p {patch} >/dev/null || exit 1; {read}'
         answered = await self._engine.run(container, ["/bin/sh", "-c", line])
         if answered.code:
-            raise ProvisionFailed(f"the Node {node} cannot be given its providerID: {bootscript.essence(answered.text)}")
+            raise ProvisionFailed(f"the providerID of Node {node} cannot be set: {bootscript.essence(answered.text)}")
         return answered.text.strip() or naming.provider_id(container)
 
 
@@ -226,7 +226,7 @@ def _stopped(seen: dict[str, Any], name: str, obj: InfraMachine) -> Server:
         provider_id=obj.spec.provider_id,
         addresses=obj.status.addresses,
         failure_domain=obj.status.failure_domain,
-        stopped=f"{why}; it is started by: docker start {name}",
+        stopped=f"{why}; to start it: docker start {name}",
     )
 
 

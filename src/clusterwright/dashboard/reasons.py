@@ -34,7 +34,7 @@ class Reasons:
         """Return the table of the object's condition with the value of each guard. Raises NoTable."""
         entries = [e for e in registry.ENTRIES if e.kind == kind]
         if not entries:
-            raise NoTable(f"{kind} is reconciled by a provider of its own: its conditions are what that provider says")
+            raise NoTable(f"{kind} is reconciled by another provider, which sets its conditions")
         known = self._fleet.households
         await known.ready()
         async with self._turn:
@@ -42,7 +42,7 @@ class Reasons:
             if not objects and _CLUSTER not in known.seen:
                 raise NoTable("Clusters cannot be listed at present: try again")
             if not objects:
-                raise NoTable(f"Cluster {cluster} does not exist (any more)")
+                raise NoTable(f"Cluster {cluster} does not exist")
             observation = await observation_of(objects, cluster, now, self._surveyor, seen=known.seen)
             try:
                 bundle = assemble([*objects, *known.definitions, observation])
@@ -53,4 +53,4 @@ class Reasons:
                 passes = await asyncio.to_thread(run_passes, bundle, [subject], entry.name)
                 if found := [t for t in passes[subject].tables if t.table == condition]:
                     return explanation_as_json(found[-1])  # asked again in the same pass: what was said last holds
-        raise NoTable(f"no table of {kind} decides {condition} now: it is mirrored, or nothing has to be decided")
+        raise NoTable(f"no table of {kind} decides {condition} now: it is mirrored, or there is nothing to decide")

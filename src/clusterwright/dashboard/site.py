@@ -106,7 +106,7 @@ class Site:
                 return _failed(401, NO_SESSION)
             return await route.respond(self, http, given)
         if any(_matched(route.path, segments) is not None for route in ROUTES):
-            return _failed(405, f"{http.method} is not possible here")
+            return _failed(405, f"{http.method} is not allowed here")
         return _failed(404, "the page does not exist")
 
     def admits(self, http: web.BaseRequest) -> bool:

@@ -94,7 +94,7 @@ def _init(data: BootstrapData, seen: Neighbourhood, now: datetime) -> Boot:
         raise BootFailure("kubeadm init: the cluster has been initialized before, by another machine")
     endpoint = str(cluster.get("controlPlaneEndpoint", ""))
     if endpoint and endpoint != seen.endpoint:
-        raise BootFailure(f"kubeadm init: controlPlaneEndpoint {endpoint} is not where the load balancer listens ({seen.endpoint})")
+        raise BootFailure(f"kubeadm init: controlPlaneEndpoint {endpoint} is not the address of the load balancer ({seen.endpoint})")
     external = (cluster.get("etcd") or {}).get("external")
     for path in (str(external.get(name, "")) for name in ("caFile", "certFile", "keyFile")) if external else ():
         if path and not data.files.get(path):
@@ -207,7 +207,7 @@ def _check_discovery_token(discovery: Mapping[str, Any], seen: Neighbourhood, no
     if found is None:
         raise BootFailure(f"kubeadm join: couldn't validate the identity of the API Server: the token ID {token_id!r} is unknown there")
     if found.get("token-secret") != token_secret:
-        raise BootFailure(f"kubeadm join: the token of ID {token_id!r} is not the one that the cluster knows")
+        raise BootFailure(f"kubeadm join: the token of ID {token_id!r} differs from the one in the cluster")
     if found.get("usage-bootstrap-authentication") != "true" or found.get("usage-bootstrap-signing") != "true":
         raise BootFailure(f"kubeadm join: the token of ID {token_id!r} may not be used for joining")
     expiration = found.get("expiration", "")

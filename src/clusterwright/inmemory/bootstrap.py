@@ -97,7 +97,7 @@ def _ignition(value: bytes) -> tuple[dict[str, bytes], list[str]]:
     try:
         return _provisioned(config)
     except (AttributeError, TypeError):
-        raise BootFailure("ignition: the configuration is not of the form that it must have") from None
+        raise BootFailure("ignition: the configuration is malformed") from None
 
 
 def _provisioned(config: Any) -> tuple[dict[str, bytes], list[str]]:

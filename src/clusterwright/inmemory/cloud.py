@@ -116,7 +116,7 @@ class Cloud:
         """Reserve an endpoint for the cluster that had it before; raises EndpointRefused."""
         host, port = endpoint
         if host not in self._hosts():
-            raise EndpointRefused(f"the endpoint's host {host} is not ours, which is {self.host}")
+            raise EndpointRefused(f"the endpoint's host {host} is not that of this plane, {self.host}")
         if self._taken.setdefault(endpoint, key) != key:
             raise EndpointRefused(f"port {port} belongs to the cluster of {self._taken[endpoint]}")
         if self._listener is not None:
@@ -165,7 +165,7 @@ class Cloud:
             try:
                 self._journal = SharedJournal(self._data_dir / _FILE, self._broke)
             except StoreBroken as error:
-                raise ConnectionFailed(f"the workload cluster of {key} cannot come back: {error}") from error
+                raise ConnectionFailed(f"the workload cluster of {key} cannot be restored: {error}") from error
         return self._journal.share(str(key))
 
     def _broke(self, error: BaseException) -> None:

@@ -65,7 +65,7 @@ class EtcdServer:
             case "Defragment":
                 return {"header": header}
             case _:
-                raise EtcdRefused(f"{method} is not simulated: members come and go with machines", grpc.UNIMPLEMENTED)
+                raise EtcdRefused(f"{method} is not simulated: members are added and removed with machines", grpc.UNIMPLEMENTED)
 
     async def _move_leader(self, everyone: tuple[Member, ...], me: Member, leader: Member | None, target_id: str) -> None:
         if leader is None or leader.id != me.id:

@@ -24,10 +24,10 @@ API_SERVER_STOPS = "api-server-stops"
 UNREACHABLE = "api-server-unreachable"
 
 DESCRIPTIONS: Mapping[str, str] = {
-    NEVER_BOOTS: "the VM does not come up",
-    BOOTSTRAP_FAILS: "kubeadm fails. As on a real machine it does not run again: only a new machine helps",
-    NODE_DIES: "the machine stops: kubelet, etcd and API server with it",
-    KUBELET_STOPS: "the kubelet no longer reports; what runs goes on running",
+    NEVER_BOOTS: "the VM does not start",
+    BOOTSTRAP_FAILS: "kubeadm fails and, as on a real machine, does not run again: only a new machine helps",
+    NODE_DIES: "the machine stops, with kubelet, etcd and API server",
+    KUBELET_STOPS: "the kubelet stops reporting; Pods continue to run",
     ETCD_CORRUPT: "the member raises a CORRUPT alarm",
     ETCD_NO_SPACE: "the member raises a NOSPACE alarm",
     ETCD_LEARNER: "the member stays a learner, without a vote",
@@ -61,5 +61,5 @@ def slowness(annotations: Mapping[str, str]) -> float:
     except ValueError as error:
         raise UnknownFault(f"annotation {SLOW}: {text!r} is not a number") from error
     if not 0 <= factor < float("inf"):
-        raise UnknownFault(f"annotation {SLOW}: {text!r} is not a number from 0 on")
+        raise UnknownFault(f"annotation {SLOW}: {text!r} is not a number of at least 0")
     return factor

@@ -85,7 +85,7 @@ class Ports:
 
 
 async def _only_certificate(method: str, body: Json) -> Json:
-    raise etcd.EtcdRefused("only the certificate can be seen here")
+    raise etcd.EtcdRefused("only the certificate is available here")
 
 
 @lru_cache(maxsize=1024)  # tunnels come and go, many a minute; what they are encrypted with stays

@@ -38,7 +38,7 @@ class Answered(View):
     """The progress message."""
 
 
-@guard("it is deleted")
+@guard("the object is being deleted")
 def deleting(v: View) -> bool:
     return v.deleting
 
@@ -63,12 +63,12 @@ def failed(v: Answered) -> bool:
     return bool(v.failure)
 
 
-@guard("the provider says that it has stopped")
+@guard("the provider reports that it has stopped")
 def stopped(v: Answered) -> bool:
     return bool(v.stopped)
 
 
-@guard("the provider says that it is gone")
+@guard("the provider reports that it is gone")
 def gone(v: Answered) -> bool:
     return bool(v.gone)
 
@@ -95,7 +95,7 @@ READY: Table[Answered] = Table(
     Row("infrastructure", ~cluster_provisioned, false("WaitingForClusterInfrastructureReady")),
     Row("data",           ~has_data,            false("WaitingForBootstrapData")),
     Row("provisioning",   OTHERWISE,            false("Provisioning", progress)),
-    about="How far the machine of a provider has come.",
+    about="The progress of a provider's machine.",
 )
 
 CLUSTER_READY: Table[Answered] = Table(
@@ -106,6 +106,6 @@ CLUSTER_READY: Table[Answered] = Table(
     Row("stopped",        stopped,              false("Stopped", said)),
     Row("provisioned",    provisioned,          true("Provisioned")),
     Row("provisioning",   OTHERWISE,            false("Provisioning", progress)),
-    about="How far the cluster infrastructure of a provider has come.",
+    about="The progress of a provider's cluster infrastructure.",
 )
 # fmt: on

@@ -59,7 +59,7 @@ class Gate:
         review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
         status = await self._review(review)
         if status.get("authenticated") is not True:
-            return Refusal(401, "the token is not known")
+            return Refusal(401, "the token is unknown")
         user = status.get("user") or {}
         asked = {name: user[name] for name in ("groups", "extra", "uid") if user.get(name)}
         spec = {"user": user.get("username", ""), **asked, "nonResourceAttributes": {"verb": verb, "path": path}}

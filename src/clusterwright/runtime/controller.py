@@ -192,7 +192,7 @@ class Controller:
         try:
             return when(_decoded(informer, kind, old), _decoded(informer, kind, new))
         except Exception as error:  # a predicate that fails must not lose the change, nor stop the informer
-            _log.error("Predicate failed, the change counts", cause=error, controller=self.name, kind=kind_name)
+            _log.error("Predicate failed; the change counts", cause=error, controller=self.name, kind=kind_name)
             return True
 
     async def _map_changes(self) -> None:
@@ -332,7 +332,7 @@ class Controller:
             self.queue.succeed(key)
             self._note(key, error, None)
             self._look_again(key)
-            log.error("Reconcile failed for good", cause=error)
+            log.error("Reconcile failed permanently", cause=error)
             return "error"
         if any(isinstance(part, TimeoutError) for part in parts):
             self._count("timeouts")

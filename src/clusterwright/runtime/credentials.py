@@ -89,7 +89,7 @@ class CredentialSource:
             status = await self._exec(plugin)
             token, certificate, key = (str(status.get(name) or "") for name in ("token", "clientCertificateData", "clientKeyData"))
             if bool(certificate) != bool(key) or not (token or certificate):
-                raise NoCredentials(f"exec plugin {plugin.command} gave neither a token nor a certificate with its key")
+                raise NoCredentials(f"exec plugin {plugin.command} returned neither a token nor a certificate with its key")
             expires = status.get("expirationTimestamp")
             self._plugin = Credentials(
                 {"authorization": f"Bearer {token}"} if token else {},
@@ -98,7 +98,7 @@ class CredentialSource:
             try:
                 self._plugin_expires = utc(str(expires)) if expires else None
             except ValueError:
-                raise NoCredentials(f"exec plugin {plugin.command} gave an expirationTimestamp that is no time") from None
+                raise NoCredentials(f"exec plugin {plugin.command} returned an expirationTimestamp that is not a time") from None
             self._plugin_ran = True
             return self._plugin
 

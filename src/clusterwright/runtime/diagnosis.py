@@ -128,7 +128,7 @@ async def _profile(request: web.Request) -> web.Response:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds <= LONGEST_PROFILE:
-        return web.Response(text=f"seconds: {text!r} is no number from 0 to {LONGEST_PROFILE:g}\n", status=400)
+        return web.Response(text=f"seconds: {text!r} is not a number from 0 to {LONGEST_PROFILE:g}\n", status=400)
     return web.Response(text=await profile(seconds))
 
 
@@ -139,6 +139,6 @@ async def _get_level(request: web.Request) -> web.Response:
 async def _put_level(request: web.Request) -> web.Response:
     level = (await request.text()).strip().lower()
     if level not in _LEVELS:
-        return web.Response(text=f"{level[:40]!r} is none of {', '.join(_LEVELS)}\n", status=400)
+        return web.Response(text=f"{level[:40]!r} is not one of {', '.join(_LEVELS)}\n", status=400)
     logging.getLogger(ROOT).setLevel(level.upper())
-    return web.Response(text=f"log-level is {level} now\n")
+    return web.Response(text=f"log-level is now {level}\n")

@@ -80,7 +80,7 @@ class TerminalFormatter(logging.Formatter):
         about = " ".join(filter(None, (str(fields.get("controller", "")), _object(fields))))
         why = _shortened(redact(_reason(fields)))  # redacted first: half a secret would not be known for one
         if record.exc_info and record.exc_info[0] is not None:
-            why = f"unforeseen {record.exc_info[0].__name__}: {why or record.exc_info[1]} (--log-level debug shows where)"
+            why = f"unexpected {record.exc_info[0].__name__}: {why or record.exc_info[1]} (--log-level debug shows where)"
         message = record.getMessage()
         parts = [f"{about}: {why}"] if about and why else [" ".join(filter(None, (message, about))) + (f": {why}" if why else "")]
         parts += [f"{name}={value}" for name, value in fields.items() if name not in _COUNTED]

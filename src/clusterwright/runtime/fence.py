@@ -44,7 +44,7 @@ class Fence:
     def check(self, method: str) -> None:
         """Raise NotLeading if a request of this method must not leave now."""
         if method not in _READS and not self.is_open:
-            raise NotLeading("this process does not hold its lease, and writes nothing")
+            raise NotLeading("this process does not hold its lease and may not write")
 
 
 class Fenced(Around):

@@ -104,7 +104,7 @@ class HttpTransport:
                 raise self._failed(request, error) from error
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":
             response.close()
-            raise ConnectionFailed(f"GET {request.path}: the watch is packed, which was not asked for")
+            raise ConnectionFailed(f"GET {request.path}: unexpected Content-Encoding on a watch response")
         events = self._events(request, response)
         await anext(events)
         return _response(response, b""), events
@@ -134,7 +134,7 @@ class HttpTransport:
         coding = response.headers.get("Content-Encoding", "identity").lower()
         unpack = zlib.decompressobj(zlib.MAX_WBITS | 16) if coding == "gzip" else None
         if unpack is None and coding not in {"", "identity"}:
-            raise ConnectionFailed(f"{request.method} {request.path}: the answer is packed in a way that was not asked for")
+            raise ConnectionFailed(f"{request.method} {request.path}: unexpected Content-Encoding on the answer")
         body = bytearray()
         async for chunk in response.content.iter_any():
             if unpack is None:
@@ -169,7 +169,7 @@ class HttpTransport:
                 with suppress(aiohttp.WSServerHandshakeError):
                     return await self._websocket(request, session, headers)
             if "proxy" in self._options:
-                raise ConnectionFailed(f"{request.method} {request.path}: a port is forwarded through a proxy by WebSocket only")
+                raise ConnectionFailed(f"{request.method} {request.path}: through a proxy, ports are forwarded only by WebSocket")
             context = self._context if isinstance(self._context, ssl.SSLContext) else None
             async with asyncio.timeout(_REQUEST.sock_connect):
                 carrier = await portforward.upgrade(self._url(request), headers.items(), context, self._connection.tls_server_name)

@@ -272,7 +272,7 @@ class Informer:
             return self._read(bytes(raw))
         except UNREADABLE as error:
             # one bad object must not stop the others
-            _log.warning("Object cannot be read, ignored", kind=self.gvk.kind, error=str(error))
+            _log.warning("Object cannot be decoded; ignored", kind=self.gvk.kind, error=str(error))
             return None
 
     def _put(self, entry: Entry, *, initial: bool) -> None:

@@ -152,12 +152,12 @@ def _exec(value: Any, user: str, path: Path, cluster: Mapping[str, Any]) -> Exec
     if not value:
         return None
     if not isinstance(value, Mapping) or not value.get("command"):
-        raise InvalidKubeconfig(f"user {user!r}: exec names no command")
+        raise InvalidKubeconfig(f"user {user!r}: exec has no command")
     api_version = str(value.get("apiVersion") or "")
     if api_version not in {"client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"}:
         raise InvalidKubeconfig(f"user {user!r}: exec has apiVersion {api_version!r}, which is not supported")
     if value.get("interactiveMode") == "Always":
-        raise InvalidKubeconfig(f"user {user!r}: the exec plugin wants a terminal")
+        raise InvalidKubeconfig(f"user {user!r}: the exec plugin requires a terminal, which this process does not have")
     extensions = {str(item.get("name")): item.get("extension") for item in cluster.get("extensions") or () if isinstance(item, Mapping)}
     return ExecPlugin(
         command=str(value["command"]),

@@ -64,7 +64,7 @@ class HeldLease:
         if not times.duration > times.renew_deadline > times.retry > 0:
             raise ValueError("lease times must satisfy duration > renew deadline > retry > 0")
         if not identity:
-            raise ValueError("a candidate needs an identity that nobody else has")
+            raise ValueError("a candidate needs a unique identity")
         self.client = client
         self.key = key
         self.identity = identity
@@ -139,7 +139,7 @@ class HeldLease:
                 raise
         await self.read()
         if self.seen is None:
-            raise LeadershipLost(f"lease {self.key} was taken away")
+            raise LeadershipLost(f"lease {self.key} was deleted")
         if self.holder != self.identity:
             raise LeadershipLost(f"lease {self.key} is held by another")
         await self.take()

@@ -294,10 +294,10 @@ class Manager:
         if right.verb in {"list", "watch"}:
             waiting = [c.name for c in self.controllers if right.resource in map(self._resource_name, c.kinds)]
             if not self._started:
-                return f"no controller begins before it is granted; {', '.join(waiting)} need it" if waiting else "waiting to begin"
-            return f"controllers that see no changes: {', '.join(waiting)}"
+                return f"no controller starts before it is granted; needed by {', '.join(waiting)}" if waiting else "waiting to start"
+            return f"controllers without changes from a watch: {', '.join(waiting)}"
         controller = bound_fields().get("controller", "")
-        return f"passes of {controller} that need it fail and are tried again" if controller else "what needs it is tried again"
+        return f"passes of {controller} that need it fail and are retried" if controller else "requests that need it are retried"
 
     def _resource_name(self, kind: Kind) -> str:
         found = self.rest.resources.peek(kind)

@@ -173,7 +173,7 @@ class RuntimeMetrics:
             Counter("controller_runtime_terminal_reconcile_errors_total", "Total number of terminal reconciliation errors", ["controller"])
         )
         self.panics = registry.add(
-            Counter("controller_runtime_reconcile_panics_total", "Reconciliations that failed with an unforeseen exception", ["controller"])
+            Counter("controller_runtime_reconcile_panics_total", "Reconciliations that failed with an unexpected exception", ["controller"])
         )
         self.timeouts = registry.add(
             Counter("controller_runtime_reconcile_timeouts_total", "Reconciliations cut off by their deadline", ["controller"])

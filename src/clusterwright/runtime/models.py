@@ -39,7 +39,7 @@ def decode(kind: Any, raw: bytes | msgspec.Raw) -> Any:
         try:
             json = msgspec.json.decode(raw, type=dict[str, Any])
         except UNREADABLE as error:
-            raise ConnectionFailed(f"the answer is no {kind.kind}: it may not be an API server's") from error
+            raise ConnectionFailed(f"the answer is not a {kind.kind}: the peer may not be an API server") from error
         # items of a list of built-in kinds do not repeat their kind
         json.setdefault("apiVersion", kind.api_version)
         json.setdefault("kind", kind.kind)

@@ -218,7 +218,7 @@ class _Work:
 
     def _check_identity(self, found: Unstructured) -> None:
         if self.uid and found.at("metadata", "uid") != self.uid:
-            raise NotFound(f"{self.kind.__name__} {self.key} was deleted, and another one has its name")
+            raise NotFound(f"{self.kind.__name__} {self.key} was deleted, and a new object has its name")
 
 
 def _merge_list(before: Sequence[Any], after: Sequence[Any], latest: Sequence[Any], by: str) -> list[Any]:

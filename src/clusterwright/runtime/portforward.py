@@ -132,11 +132,11 @@ async def _head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
-        raise ConnectionFailed("the answer to the request for an upgrade is no HTTP/1.1 response") from error
+        raise ConnectionFailed("the answer to the upgrade request is not an HTTP/1.1 response") from error
     first, *lines = head.decode("latin-1").split("\r\n")
     parts = first.split(" ", 2)
     if len(head) > _MAX_HEAD or len(parts) < 2 or not parts[0].startswith("HTTP/1.") or re.fullmatch("[0-9]{3}", parts[1]) is None:
-        raise ConnectionFailed("the answer to the request for an upgrade is no HTTP/1.1 response")
+        raise ConnectionFailed("the answer to the upgrade request is not an HTTP/1.1 response")
     headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
     return int(parts[1]), headers
 

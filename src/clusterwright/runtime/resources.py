@@ -71,5 +71,5 @@ def no_kind_match(gvk: GroupVersionKind) -> NoKindMatch:
 def gvk_of_json(obj: Any) -> GroupVersionKind:
     """Return the kind in an object's JSON; raises ValueError if there is none."""
     if not obj.get("kind") or not obj.get("apiVersion"):
-        raise ValueError("an object to be written must name its apiVersion and kind")
+        raise ValueError("an object to write must have apiVersion and kind")
     return GroupVersionKind.of(str(obj["apiVersion"]), str(obj["kind"]))

@@ -62,7 +62,7 @@ class Pages:
         token = page.metadata.continue_
         if token and (token in self._tokens or len(self._tokens) >= _MOST_PAGES):
             fault = "repeats a continue token" if token in self._tokens else f"has more than {_MOST_PAGES} pages"
-            raise ServerError(f"GET {self._path}: the API server's list does not end, as it {fault}; its answers cannot be used")
+            raise ServerError(f"GET {self._path}: the API server's list does not end: it {fault}")
         self._tokens.add(token)
         return token
 
@@ -438,8 +438,8 @@ def _object(response: Response) -> Unstructured:
     try:
         return Unstructured(msgspec.json.decode(response.body, type=dict[str, Any]))
     except UNREADABLE as error:
-        raise ConnectionFailed("the answer to a write is no object: it may not be an API server's") from error
+        raise ConnectionFailed("the answer to a write is not an object: the peer may not be an API server") from error
 
 
 def _not_json(method: str, path: str) -> ConnectionFailed:
-    return ConnectionFailed(f"{method} {path}: the answer is not what an API server would say")
+    return ConnectionFailed(f"{method} {path}: the answer is not a valid answer of an API server")

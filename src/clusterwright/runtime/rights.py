@@ -71,14 +71,14 @@ class Rights:
         if right in self.missing:
             return
         self.missing[right] = what = self._stands_still(right)
-        _log.warning("A right is missing", right=str(right), stands_still=what, answer=message)
+        _log.warning("A permission is missing", right=str(right), stands_still=what, answer=message)
 
     def _granted(self, request: Request, status: int) -> None:
         right = right_of(request)
         made = (replace(right, verb="create"),) if request.method == "PATCH" and status == 201 else ()
         for now in (right, *made):
             if self.missing.pop(now, None) is not None:
-                _log.warning("A right was granted", right=str(now))
+                _log.warning("A permission was granted", right=str(now))
 
     @property
     def complaint(self) -> str:

@@ -6,7 +6,7 @@ share. These rules keep two members from working on one slot:
 
 - The table changes only under its resourceVersion, and only in two ways: a holder gives up its own slot, or somebody takes one
   that is free. A slot is free when its holder gave it up, or has no Lease any more.
-- A member's Lease is made once, under a name that is never used again, and is renewed by its member only. Who has seen no
+- A member's Lease is made once, under a name that is never used again, and is renewed by its member only. A member that has seen no
   renewal for the whole duration deletes it, on condition that it is still the version that was seen; a member whose Lease is
   gone is dead and ends. By then its own fence, which falls sooner, has kept it from writing.
 - A slot is given up only when no pass is under way in it. Once a holder has begun to give it up, only another write of the
@@ -146,7 +146,7 @@ class Shards:
     async def run(self) -> None:
         """Maintain the Lease and the balance; raises LeadershipLost when this member may count as dead."""
         self._members.subscribe(lambda old, new, initial: self._noticed(old is None or new is None))
-        assert self._resource is not None, "who has not joined"
+        assert self._resource is not None, "that has not joined"
         labels = f"{GROUP_LABEL}={self._options.group.name}"
         namespace = self._options.group.namespace
         self._watcher = Watcher(self._client, self._resource, self._members, random=self._random, namespace=namespace, labels=labels)
@@ -218,9 +218,9 @@ class Shards:
                 self._watcher.doubt()
             return False
         except ApiError as error:
-            _log.warning("A member is silent, and its Lease cannot be taken away", member=name, error=str(error))
+            _log.warning("A member is silent, and its Lease cannot be deleted", member=name, error=str(error))
             return False
-        _log.warning("A member is silent; its work is taken over", member=name)
+        _log.warning("A member is silent; taking over its work", member=name)
         return True
 
     async def _is_gone(self, name: str) -> bool:
@@ -238,7 +238,7 @@ class Shards:
                 except (Conflict, AlreadyExists):
                     continue  # somebody else was faster: look again
                 except ApiError as error:
-                    _log.warning("Slots cannot be shared out", error=str(error))
+                    _log.warning("Cannot balance slots", error=str(error))
             try:
                 async with asyncio.timeout(self._pause):
                     await self._wake.wait()
@@ -277,7 +277,7 @@ class Shards:
         else:
             await self._client.update(self._as_table(table, now))
         self.held |= taken
-        _log.info("Slots shared out", member=self.name, held=len(self.held), gained=len(taken), given_up=len(idle), members=len(living))
+        _log.info("Slots balanced", member=self.name, held=len(self.held), gained=len(taken), given_up=len(idle), members=len(living))
         if taken:
             for gained in self.on_gain:
                 gained(frozenset(taken))

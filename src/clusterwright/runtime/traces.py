@@ -113,7 +113,7 @@ class Traces:
     def selected(self, query: Mapping[str, str]) -> list[Json]:
         """Return the history that a query selects, in its served form; raises UnknownSelector."""
         if unknown := sorted(query.keys() - SELECTORS):
-            raise UnknownSelector(f"{', '.join(unknown)}: not known; known: {', '.join(sorted(SELECTORS))}")
+            raise UnknownSelector(f"{', '.join(unknown)}: unknown; known: {', '.join(sorted(SELECTORS))}")
         return [decision.to_json() for decision in self.history(**of_objects(query))]
 
 

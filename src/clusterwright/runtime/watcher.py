@@ -256,7 +256,7 @@ class Watcher:
                 event = _LINE.decode(line)
                 marked = _BOOKMARK.decode(event.object).metadata.resource_version if event.type == "BOOKMARK" else ""
             except UNREADABLE:
-                _log.info("Watch line is cut off or garbled, resuming", kind=kind)
+                _log.info("Watch line is truncated or invalid, resuming", kind=kind)
                 return
             match event.type:
                 case "MODIFIED" | "ADDED":

@@ -105,7 +105,7 @@ class Plane:
                     return
                 seen, due = written, now + _ASKED_ANYWAY
             if now >= deadline:
-                raise Overdue(f"not within {within:g} s: {what}")
+                raise Overdue(f"not reached within {within:g} s: {what}")
             await self.clock.sleep(step)
 
     async def until_condition(self, kind: Any, name: str, type_: str, status: str, *, within: float = 60.0) -> Condition:

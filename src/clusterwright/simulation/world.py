@@ -75,7 +75,7 @@ class World:
         deadline = self.clock.monotonic() + within
         while not await holds():
             if self.clock.monotonic() >= deadline:
-                raise Violation(f"not within {within:g} s: {what}")
+                raise Violation(f"not reached within {within:g} s: {what}")
             await asyncio.sleep(1.0)
 
     async def until_nothing(self, problem: Callable[[], Awaitable[str]], *, within: float) -> None:

@@ -154,24 +154,24 @@ class Reader:
             if kind == PING:
                 return Frame(kind, struct.unpack_from(">I", payload)[0], flags)
         except struct.error as error:
-            raise SpdyError(f"a control frame of type {kind} is cut short") from error
+            raise SpdyError(f"a control frame of type {kind} is truncated") from error
         return Frame(kind, 0, flags)
 
     def _unpack(self, block: bytes) -> Mapping[str, str]:
         try:
             plain = self._unpacking.decompress(block, _MAX_HEADERS)
         except zlib.error as error:
-            raise SpdyError("headers that cannot be unpacked") from error
+            raise SpdyError("headers cannot be decompressed") from error
         if self._unpacking.unconsumed_tail:
-            raise SpdyError(f"headers of more than {_MAX_HEADERS} bytes")
+            raise SpdyError(f"headers are longer than {_MAX_HEADERS} bytes")
         (count,) = struct.unpack_from(">I", plain)
         if count > len(plain) // 8:
-            raise SpdyError("a control frame has fewer headers than it says")
+            raise SpdyError("a control frame has fewer headers than its count")
         texts, at = [], 4
         for _ in range(2 * count):
             (length,) = struct.unpack_from(">I", plain, at)
             at += 4 + length
             if at > len(plain):
-                raise SpdyError("a header is cut short")
+                raise SpdyError("a header is truncated")
             texts.append(plain[at - length : at].decode("latin-1"))
         return {name.lower(): value for name, value in zip(texts[::2], texts[1::2], strict=True)}

@@ -82,7 +82,7 @@ def _worlds(table: Table[S]) -> Iterator[_World]:
     grouped = {id(a) for group in groups for g in group for a in g.atoms() if g.operator == "atom"}
     free = [a for a in atoms.values() if id(a) not in grouped]
     if len(free) > MOST_GUARDS:
-        raise TooManyGuards(f"table {table.name} asks {len(free)} independent questions")
+        raise TooManyGuards(f"table {table.name} has {len(free)} independent guards: split it")
     # of the plain guards of a group at most one holds; a composed one, or a group of at most one, may leave none
     choices = [[*(a for a in group if a.operator == "atom"), None] for group in groups]
     possible = False
@@ -98,4 +98,4 @@ def _worlds(table: Table[S]) -> Iterator[_World]:
                 possible = True
                 yield _World(tuple(atoms.values()), values)
     if not possible:
-        raise Impossible(f"table {table.name}: no world satisfies what is assumed")
+        raise Impossible(f"table {table.name}: the assumptions allow no assignment")

@@ -54,7 +54,7 @@ class Mounted:
         try:
             serving = KeyPair((self.folder / "tls.crt").read_bytes(), (self.folder / "tls.key").read_bytes())
         except OSError as error:
-            raise CertificateMissing(f"no certificate to serve webhooks with: {error}") from None
+            raise CertificateMissing(f"no serving certificate for webhooks: {error}") from None
         authority = self.folder / "ca.crt"
         return Identity(serving, authority.read_bytes() if authority.exists() else b"")
 
@@ -80,7 +80,7 @@ class Made:
                 await self._write(found, renewed)
             except (AlreadyExists, Conflict):
                 continue  # another replica was faster
-        raise CertificateMissing(f"Secret {self.secret} cannot be written: it changes all the time")
+        raise CertificateMissing(f"Secret {self.secret} cannot be written: other processes keep changing it")
 
     async def _write(self, found: Secret | None, data: dict[str, bytes]) -> None:
         if found is not None:

@@ -179,6 +179,6 @@ async def check(tell: Tell, client: Client, target: Target, bundle: bytes) -> st
     try:
         await tell(client, target, bundle)
     except ApiError as error:
-        log.warning("webhook configurations could not be brought up to date: %s", error)
+        log.warning("webhook configurations could not be updated: %s", error)
         return str(error)
     return ""

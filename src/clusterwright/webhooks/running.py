@@ -95,9 +95,9 @@ async def _keep(
             running.server.use(identity)
             await check(tell, client, target, identity.bundle)
         except (ApiError, CertificateMissing, OSError) as error:  # the certificate in use is still good: try again
-            log.warning("the certificate of the webhooks could not be looked at: %s", error)
+            log.warning("the certificate of the webhooks could not be checked: %s", error)
         except Exception:  # an error of ours: giving up here would leave webhooks with expired certificates
-            log.exception("webhooks could not be kept up to date")
+            log.exception("webhook configurations could not be maintained")
 
 
 async def _changed_or_after(changed: asyncio.Event, clock: Clock, seconds: float) -> None:

@@ -97,7 +97,7 @@ class WebhookServer:
         parts = request.match_info
         hook = hook_for(parts["group"], parts["kind"], parts.get("subresource", ""))
         if hook is None:
-            raise web.HTTPNotFound(text="nobody here knows this kind")
+            raise web.HTTPNotFound(text="unknown kind")
         asked = reviews.read(body, reviews.ADMISSION, "AdmissionReview")
         mutating = request.path.startswith("/mutate/")
         return await reviews.admit(asked, hook, mutating=mutating, gates=self._gates, access=self._access)

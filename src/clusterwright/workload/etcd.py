@@ -151,7 +151,7 @@ def _text(error: BaseException) -> str:
 async def first_available(dial: Dial, nodes: Sequence[str], context: ssl.SSLContext) -> MemberClient:
     """Return a client of the first member, in the order of `nodes`, that answers; raises EtcdError naming every failure."""
     if not nodes:
-        raise EtcdError("could not establish a connection to any etcd member: no Nodes to try")
+        raise EtcdError("could not establish a connection to any etcd member: there are no Nodes")
     failures: list[str] = []
     for node in nodes:
         try:

@@ -44,7 +44,7 @@ def test_only_a_missing_object_is_not_found() -> None:
         read(crd(INFRASTRUCTURE, v1beta2="v1"))
 
 
-def test_a_missing_crd_is_no_missing_object() -> None:
+def test_a_missing_crd_is_not_a_missing_object() -> None:
     with pytest.raises(ContractUnknown, match="CustomResourceDefinition"):
         read(infrastructure())
 
@@ -54,7 +54,7 @@ def test_a_crd_without_labels_names_no_contract() -> None:
         read(crd(INFRASTRUCTURE), infrastructure())
 
 
-def test_other_errors_come_as_they_are() -> None:
+def test_other_errors_are_raised_unchanged() -> None:
     with pytest.raises(ServerError):
         read(
             crd(INFRASTRUCTURE, v1beta2="v1"),
@@ -70,7 +70,7 @@ def owner(api_version: str = "a.io/v1", kind: str = "K", name: str = "n", **more
     return OwnerReference(api_version=api_version, kind=kind, name=name, uid="u", **more)
 
 
-def test_an_owner_is_told_by_group_kind_and_name_in_any_version() -> None:
+def test_an_owner_is_identified_by_group_kind_and_name_in_any_version() -> None:
     metadata = ObjectMeta(owner_references=(owner("a.io/v7"),))
 
     assert is_owned_by(metadata, "a.io", "K", "n")
@@ -99,7 +99,7 @@ def test_the_group_of_an_api_version(api_version: str, group: str) -> None:
 
 
 @pytest.mark.parametrize("api_version", ["", "a/b/c", "/v1", "a/"])
-def test_an_api_version_that_is_none(api_version: str) -> None:
+def test_an_invalid_api_version_is_an_error(api_version: str) -> None:
     with pytest.raises(ValueError, match="unexpected GroupVersion"):
         group_of(api_version)
 

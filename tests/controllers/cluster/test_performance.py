@@ -73,7 +73,7 @@ async def test_a_pass_over_a_settled_cluster_with_a_hundred_machines_costs_less_
 
 
 @on_a_plane
-async def test_so_does_a_pass_over_a_stand_alone_control_plane_with_its_kubeconfig(plane: Plane) -> None:
+async def test_a_pass_over_a_stand_alone_control_plane_with_its_kubeconfig_costs_little_and_sends_nothing(plane: Plane) -> None:
     await plane.create(infrastructure(labels=None, ownerReferences=None))
     await plane.create(ca_secret())
     await plane.create(cluster(finalizers=None, spec={"controlPlaneRef": None}), status=False)

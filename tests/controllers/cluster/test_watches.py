@@ -95,13 +95,13 @@ def test_a_machine_wakes_its_cluster() -> None:
     ],
     ids=["status", "message", "node", "deletion", "role", "owner", "another condition"],
 )
-def test_what_a_machine_adds_to_the_status_wakes(change: Any) -> None:
+def test_machine_changes_that_affect_the_status_wake_the_cluster(change: Any) -> None:
     before = a_machine(condition("Ready", "True"))
 
     assert counts(Machine, before, change(before))
 
 
-def test_what_it_does_not_add_does_not() -> None:
+def test_machine_changes_without_effect_on_the_status_do_not_wake_the_cluster() -> None:
     before = a_machine(condition("Ready", "True"))
     annotated = replace(before, metadata=replace(before.metadata, annotations={"a": "b"}, resource_version="9"))
     other = a_machine(condition("Ready", "True"), condition("NodeKubeadmLabelsAndTaintsSet", "False"))
@@ -140,5 +140,5 @@ def test_a_crd_wakes_the_clusters_that_refer_to_its_kind() -> None:
         assert counts(CustomResourceDefinitionMeta, obj, codec.convert(crd(reference, v1beta1="v1"), CustomResourceDefinitionMeta))
 
 
-def test_a_crd_that_follows_no_contract_wakes_nobody() -> None:
+def test_a_crd_without_a_contract_wakes_no_cluster() -> None:
     assert woken(clusters_of_crd, codec.convert(crd(INFRASTRUCTURE), CustomResourceDefinitionMeta), cluster()) == []

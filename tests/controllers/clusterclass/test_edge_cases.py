@@ -139,7 +139,7 @@ async def test_two_classes_own_one_template() -> None:
     assert {o["name"] for o in await p.owners("DevClusterTemplate", "in-memory-cluster")} == {"in-memory", "second"}
 
 
-async def test_a_missing_template_keeps_nothing_else_and_is_found_when_it_comes() -> None:
+async def test_a_missing_template_does_not_block_the_others_and_is_found_when_created() -> None:
     objects = samples.cluster_class(variables=[variable("a")])
     missing = objects.pop(0)
     p = await Passes(objects).run()
@@ -168,7 +168,7 @@ async def test_a_kind_without_contract_is_an_error() -> None:
     assert (await p.condition("RefVersionsUpToDate"))[:2] == ("Unknown", "InternalError")
 
 
-async def test_a_reference_to_an_old_version_is_told_and_left() -> None:
+async def test_a_reference_to_an_old_version_is_reported_and_kept() -> None:
     made = crds()
     (definition,) = [c for c in made if c["metadata"]["name"] == "devclustertemplates.infrastructure.cluster.x-k8s.io"]
     definition["metadata"]["labels"]["cluster.x-k8s.io/v1beta2"] = "v1beta2_v1beta3"
@@ -219,7 +219,7 @@ async def test_one_variable_may_have_two_origins(number: int, theirs: Json, conf
     assert ((await p.object()).status.observed_generation == 1) is not conflict
 
 
-async def test_after_the_first_failure_nothing_is_judged() -> None:
+async def test_after_the_first_failure_nothing_else_is_validated() -> None:
     objects = samples.cluster_class(variables=[variable("a")], patches=discovering("one", "two", "three"))
     answers = {"one": {"error": "no"}, "two": variables(), "three": variables(variable("bad", schema=schema(type="nonsense")))}
     p = await Passes(objects, config("one", "two", "three"), answers=answers).run()
@@ -238,14 +238,14 @@ async def test_a_name_that_is_discovered_twice_is_an_error() -> None:
     assert (await p.object()).status.variables == ()
 
 
-async def test_a_failure_is_one_whatever_the_policy() -> None:
+async def test_a_failure_counts_under_any_policy() -> None:
     ignoring = extension_config("ext", "https://h/", "", {"v": "DiscoverVariables"}, failurePolicy="Ignore")
     p = await Passes(samples.cluster_class(patches=discovering("v")), ignoring, answers={"v": {"response": {"status": "Failure"}}}).run()
 
     assert (await p.condition("VariablesReady"))[0] == "False"
 
 
-async def test_with_the_gate_off_nobody_is_asked() -> None:
+async def test_with_the_gate_off_no_extension_is_called() -> None:
     p = await Passes(samples.cluster_class(variables=[variable("a")], patches=discovering("v")), config("v"), gate=False).run()
 
     assert (p.error, p.world.canned.calls) == ("", [])
@@ -267,7 +267,7 @@ async def test_the_same_question_is_asked_once_until_the_config_changes() -> Non
     assert len(p.world.canned.calls) == 2
 
 
-async def test_an_extension_that_is_not_meant_for_a_namespace_wakes_no_class_there() -> None:
+async def test_an_extension_wakes_only_classes_in_its_namespaces() -> None:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": {"team": "a"}}}
     p = Passes(samples.cluster_class(patches=discovering("v")), namespace, config("v"))
 
@@ -283,7 +283,7 @@ async def test_an_extension_that_is_not_meant_for_a_namespace_wakes_no_class_the
 # --------------------------------------------------------------------------------------------------- paused, deleting
 
 
-async def test_a_paused_class_says_so_and_nothing_else() -> None:
+async def test_a_paused_class_reports_only_that() -> None:
     objects = samples.cluster_class(variables=[variable("a")])
     objects[-1]["metadata"]["annotations"] = {"cluster.x-k8s.io/paused": ""}
     p = await Passes(objects).run()
@@ -294,7 +294,7 @@ async def test_a_paused_class_says_so_and_nothing_else() -> None:
     assert (found.status.variables, found.status.observed_generation, p.written) == ((), 0, [])
 
 
-async def test_a_class_on_its_way_out_is_left_alone() -> None:
+async def test_a_class_under_deletion_is_left_alone() -> None:
     objects = samples.cluster_class()
     objects[-1]["metadata"] |= {"finalizers": ["example.com/stay"], "deletionTimestamp": "2026-05-01T11:00:00Z"}
     p = await Passes(objects).run()

@@ -60,7 +60,7 @@ def other(name: str, kind: str = "ConfigMap") -> str:
     return MANIFEST.replace("name: w", f"name: {name}").replace("kind: ConfigMap", f"kind: {kind}")
 
 
-def test_an_empty_selector_selects_nobody() -> None:
+def test_an_empty_selector_selects_no_cluster() -> None:
     empty = resource_set()
     empty["spec"]["clusterSelector"] = {}
     answer = decide(empty, cluster(), config_map(MANIFEST), there())
@@ -69,13 +69,13 @@ def test_an_empty_selector_selects_nobody() -> None:
     assert [c["type"] for c in answer["object"]["status"]["conditions"]] == ["Paused"]
 
 
-def test_a_resource_that_is_missing_is_passed_over() -> None:
+def test_a_missing_resource_is_skipped() -> None:
     answer = decide(resource_set("Reconcile", "missing", "cm"), cluster(), config_map(MANIFEST), there())
 
     assert (condition(answer), [e["name"] for e in entries(answer)]) == (("True", "Applied"), ["cm"])
 
 
-def test_a_secret_of_another_type_keeps_all_from_being_applied_and_nothing_from_being_owned() -> None:
+def test_a_secret_of_another_type_stops_applying_but_not_adoption() -> None:
     secret = {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -91,7 +91,7 @@ def test_a_secret_of_another_type_keeps_all_from_being_applied_and_nothing_from_
     assert [o["kind"] for o in answer["others"]["ConfigMap/cm"]["metadata"]["ownerReferences"]] == ["ClusterResourceSet"]
 
 
-def test_without_a_connection_the_binding_is_there_and_empty() -> None:
+def test_without_a_connection_the_binding_exists_and_is_empty() -> None:
     answer = decide(resource_set(), cluster(), config_map(MANIFEST), observation(c1={"connected": False}))
 
     made = answer["others"]["ClusterResourceSetBinding/c1"]
@@ -100,7 +100,7 @@ def test_without_a_connection_the_binding_is_there_and_empty() -> None:
     assert (condition(answer), entries(answer)) == (("False", "InternalError"), [])
 
 
-def test_applied_once_what_is_there_is_left() -> None:
+def test_with_apply_once_existing_objects_are_left_alone() -> None:
     present = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "w", "namespace": "default"}, "data": {"k": "other"}}
     answer = decide(resource_set("ApplyOnce"), cluster(), config_map(MANIFEST), there(present))
 
@@ -119,7 +119,7 @@ def test_the_same_content_is_applied_again_only_where_it_failed(ok: bool, calls:
     assert remote(answer) == calls
 
 
-def test_one_object_that_fails_keeps_no_other() -> None:
+def test_a_failing_object_does_not_stop_the_others() -> None:
     text = "---\n".join(other(n) for n in ("one", "two", "three"))
     answer = decide(resource_set(), cluster(), config_map(text), there(unwritable=[{"verb": "create", "kind": "ConfigMap", "name": "two"}]))
 
@@ -136,7 +136,7 @@ def test_one_object_that_fails_keeps_no_other() -> None:
         ("Reconcile", (True,), {"unreadable": [{"kind": "ConfigMap"}]}, "reading object v1, Kind=ConfigMap "),
     ],
 )
-def test_what_fails_says_what_was_done(strategy: str, present: tuple[bool, ...], fault: Json, words: str) -> None:
+def test_an_error_names_the_failed_operation(strategy: str, present: tuple[bool, ...], fault: Json, words: str) -> None:
     before = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one", "namespace": "default"}} for _ in present]
     answer = decide(resource_set(strategy), cluster(), config_map(other("one")), there(*before, **fault))
 
@@ -154,14 +154,14 @@ def test_a_resource_that_is_named_twice_is_applied_once() -> None:
     ("number", "refused"),
     [(47, {"verb": "patch", "kind": "ClusterResourceSetBinding"}), (49, {"verb": "patch", "kind": "ConfigMap", "name": "cm"})],
 )
-def test_a_conflict_is_tried_again_soon_and_is_no_error(number: int, refused: Json) -> None:
+def test_a_conflict_is_retried_soon_and_is_not_an_error(number: int, refused: Json) -> None:
     world = {**there(), "unwritable": [{**refused, "error": "Conflict"}]}
     answer = decide(resource_set(), cluster(), config_map(MANIFEST), binding(), world)
 
     assert (answer["requeueAfterSeconds"], answer["error"]) == (0.1, None)
 
 
-def test_a_conflict_beside_another_error_is_an_error() -> None:
+def test_a_conflict_together_with_another_error_is_an_error() -> None:
     world = there(unwritable=[{"verb": "create", "kind": "ConfigMap"}])
     world["unwritable"] = [{"verb": "patch", "kind": "ClusterResourceSetBinding", "error": "Conflict"}]
     answer = decide(resource_set(), cluster(), config_map(MANIFEST), binding(), world)
@@ -188,7 +188,7 @@ def deleted() -> Json:
     return made
 
 
-def test_a_set_that_goes_takes_its_own_entry_and_no_other() -> None:
+def test_a_deleted_set_removes_only_its_own_entry() -> None:
     answer = decide(deleted(), cluster(), binding(sets=("rs", "another")), there())
     left = answer["others"]["ClusterResourceSetBinding/c1"]
 
@@ -198,7 +198,7 @@ def test_a_set_that_goes_takes_its_own_entry_and_no_other() -> None:
     assert decide(deleted(), cluster(), there())["object"] is None, "a binding that is gone holds nothing up"
 
 
-def test_a_set_that_goes_takes_its_entry_although_its_selector_does_not_match_any_more() -> None:
+def test_a_deleted_set_removes_its_entry_even_if_its_selector_no_longer_matches() -> None:
     """Our ruling: bindings are looked at, not Clusters."""
     unlabelled = cluster()
     unlabelled["metadata"]["labels"] = {}
@@ -207,7 +207,7 @@ def test_a_set_that_goes_takes_its_entry_although_its_selector_does_not_match_an
     assert [b["clusterResourceSetName"] for b in answer["others"]["ClusterResourceSetBinding/c1"]["spec"]["bindings"]] == ["another"]
 
 
-def test_an_old_binding_that_the_cluster_owns_is_made_new() -> None:
+def test_an_old_binding_owned_by_the_cluster_is_modernised() -> None:
     old = binding()
     old["metadata"]["ownerReferences"].append({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "c1", "uid": "u-c1"})
     del old["spec"]["clusterName"]
@@ -219,7 +219,7 @@ def test_an_old_binding_that_the_cluster_owns_is_made_new() -> None:
 
 
 @pytest.mark.parametrize("allowed", [False, True])
-def test_a_binding_waits_until_the_cluster_may_go(allowed: bool) -> None:
+def test_a_binding_waits_until_the_cluster_can_be_deleted(allowed: bool) -> None:
     going = cluster()
     going["metadata"] |= {"deletionTimestamp": NOW, "finalizers": ["x/y"]}
     going["metadata"]["annotations"] = {"runtime.cluster.x-k8s.io/ok-to-delete": ""} if allowed else {}
@@ -230,7 +230,7 @@ def test_a_binding_waits_until_the_cluster_may_go(allowed: bool) -> None:
     assert (answer["object"] is None) is allowed
 
 
-def test_errors_name_nothing_that_stands_inside_a_secret() -> None:
+def test_errors_do_not_name_objects_inside_a_secret() -> None:
     wrong = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: needle-name, namespace: needle}\n"
     data = {"a": base64.b64encode(wrong.encode()).decode()}
     secret = {

@@ -90,7 +90,7 @@ def test_a_short_value_is_read_like_any_other() -> None:
         "just words",
     ],
 )
-def test_what_is_no_object_is_refused(text: str) -> None:
+def test_a_value_that_is_not_an_object_is_refused(text: str) -> None:
     with pytest.raises(BadContent, match="failed converting data"):
         held(text)
 
@@ -104,11 +104,11 @@ def test_what_is_no_object_is_refused(text: str) -> None:
         ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", ""),
     ],
 )
-def test_an_object_that_no_server_takes_has_a_flaw(text: str, flaw: str) -> None:
+def test_an_object_that_no_server_accepts_has_a_flaw(text: str, flaw: str) -> None:
     assert [flaw_of(obj) for obj in held(text)] == [flaw]
 
 
-def test_an_error_quotes_nothing_of_the_content() -> None:
+def test_an_error_does_not_quote_the_content() -> None:
     with pytest.raises(BadContent) as refused:
         held("apiVersion: v1\nkind: Secret\nstringData: {password: hunter2}: {\n")
 
@@ -166,7 +166,7 @@ def test_a_conflict_does_not_hide_errors_of_other_clusters() -> None:
     assert answer["requeueAfterSeconds"] is None
 
 
-def test_all_bindings_are_let_go_of_also_after_one_that_is_gone() -> None:
+def test_all_bindings_are_released_even_if_one_is_gone() -> None:
     deleting = resource_set()
     deleting["metadata"]["deletionTimestamp"] = NOW
     binding = {

@@ -89,7 +89,7 @@ async def test_every_object_is_rewritten_and_nothing_else_changes(world: World) 
         assert other == one
 
 
-async def test_what_was_done_is_noted_and_not_done_again(world: World) -> None:
+async def test_finished_work_is_recorded_and_not_repeated(world: World) -> None:
     await world.migrator.reconcile(NAME)
     crd = await world.client.get(CustomResourceDefinitionMeta, NAME)
     assert crd.metadata.annotations[CRD_MIGRATION_OBSERVED_GENERATION_ANNOTATION] == str(crd.metadata.generation)
@@ -113,7 +113,7 @@ async def test_owners_of_a_version_that_is_no_longer_served_are_forgotten(world:
     ]
 
 
-async def test_a_failure_leaves_the_definition_as_it_is_and_is_taken_up_later(world: World) -> None:
+async def test_a_failure_leaves_the_definition_unchanged_and_is_retried_later(world: World) -> None:
     refused = {"m1"}
 
     class Refusing(RestClient):

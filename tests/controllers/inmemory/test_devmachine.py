@@ -62,7 +62,7 @@ async def _provisioned(p):
     return bool(cluster and cluster.status.initialization and cluster.status.initialization.infrastructure_provisioned)
 
 
-def test_what_is_waited_for_is_said_in_both_forms(in_plane):
+def test_the_awaited_step_is_reported_in_both_forms(in_plane):
     async def body(p):
         await p.apply(samples.cluster("c"))
         await p.apply(staged("cp", is_control_plane=True, vm=30))
@@ -86,7 +86,7 @@ def test_what_is_waited_for_is_said_in_both_forms(in_plane):
     assert "EtcdProvisioned" not in worker
 
 
-def test_a_control_plane_machine_brings_what_kubeadm_brings(in_plane):
+def test_a_control_plane_machine_creates_the_objects_of_kubeadm(in_plane):
     async def body(p):
         await p.apply(samples.cluster("c"))
         objects = samples.machine("c", "cp", is_control_plane=True)
@@ -132,7 +132,7 @@ def get_ready(pod):
     return next(c.status for c in pod.status.conditions if c.type == "Ready")
 
 
-def test_further_passes_change_nothing_and_do_not_mend_what_was_broken_by_hand(in_plane):
+def test_further_passes_change_nothing_and_do_not_repair_manual_damage(in_plane):
     async def body(p):
         await p.apply(samples.cluster("c"))
         await p.apply(samples.machine("c", "cp", is_control_plane=True))
@@ -157,7 +157,7 @@ def test_further_passes_change_nothing_and_do_not_mend_what_was_broken_by_hand(i
     in_plane(body)
 
 
-def test_a_failed_boot_is_said_and_is_not_tried_again(in_plane):
+def test_a_failed_boot_is_reported_and_not_retried(in_plane):
     async def body(p):
         await p.apply(samples.cluster("c"))
         await p.apply(samples.machine("c", "cp", is_control_plane=True))
@@ -194,7 +194,7 @@ async def _has_reason(p, name, reason):
     return found is not None and found.reason == reason
 
 
-def test_bad_settings_are_said_where_they_matter(in_plane):
+def test_bad_settings_are_reported_where_they_matter(in_plane):
     async def body(p):
         await p.apply(samples.cluster("c"))
         objects = samples.machine("c", "cp", is_control_plane=True)
@@ -215,7 +215,7 @@ def test_bad_settings_are_said_where_they_matter(in_plane):
     in_plane(body)
 
 
-def test_a_port_that_another_process_has_is_said_and_tried_again(in_plane):
+def test_a_port_in_use_by_another_process_is_reported_and_retried(in_plane):
     class Busy:
         is_busy = True
 
@@ -263,7 +263,7 @@ def test_the_second_member_shares_the_etcd_cluster(in_plane):
     in_plane(body)
 
 
-def test_equal_names_in_two_clusters_and_namespaces_do_not_meet(in_plane):
+def test_equal_names_in_two_clusters_and_namespaces_do_not_conflict(in_plane):
     async def body(p):
         await p.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
         for namespace in ("default", "other"):

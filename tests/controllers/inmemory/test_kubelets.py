@@ -53,7 +53,7 @@ def test_a_deleted_pod_ends_and_an_evicted_one_too(after):
     after(body, small)
 
 
-def test_where_no_kubelet_lives_pods_stay_until_it_is_back(after):
+def test_without_a_running_kubelet_pods_stay_until_it_is_back(after):
     async def body(p):
         client = p.workload("c").client
         await client.create(pod("app", "w"))
@@ -134,7 +134,7 @@ def test_the_version_is_that_of_the_oldest_api_server(after):
 
 
 @pytest.mark.parametrize("what", ["log", "exec", "attach"])
-def test_logs_and_commands_are_refused_in_words(after, what):
+def test_logs_and_commands_are_refused_with_a_reason(after, what):
     async def body(p):
         workload = p.workload("c")
         path = f"/api/v1/namespaces/{KUBE_SYSTEM}/pods/kube-proxy-w/{what}"

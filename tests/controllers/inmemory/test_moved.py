@@ -14,13 +14,13 @@ from clusterwright.api.kubernetes import ConfigMap, Node
 from clusterwright.api.meta import ObjectKey
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.cli import samples
-from clusterwright.cli.move import gather, move
-from clusterwright.cli.moving import CannotMove, in_order
 from clusterwright.controllers.inmemory.conditions import Progress
 from clusterwright.controllers.inmemory.facts import ClusterFacts, MachineFacts
 from clusterwright.controllers.inmemory.revival import ADDRESS
 from clusterwright.controllers.inmemory.scene import Scene
 from clusterwright.controllers.inmemory.status import conclude
+from clusterwright.moving.plan import CannotMove, in_order
+from clusterwright.moving.transfer import gather, move
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.errors import AlreadyExists
 from clusterwright.runtime.rest import RestClient
@@ -102,7 +102,7 @@ def test_a_cluster_of_machines_that_take_their_time_is_the_same_there_and_back()
     slowly(there_and_back)
 
 
-def test_it_goes_on_growing_although_the_machine_that_founded_it_is_gone(settled):
+def test_a_cluster_can_grow_after_its_founding_machine_is_gone(settled):
     async def body(here, there):
         founders = {m.metadata.name for m in await here.client.list(Machine)}
         await here.client.patch(KubeadmControlPlane, KEY, {"spec": {"version": "v1.34.2"}})
@@ -154,7 +154,7 @@ def test_a_move_that_fails_is_undone(settled):
     settled(body)
 
 
-def test_what_comes_while_all_is_being_paused_is_waited_for():
+def test_objects_created_during_the_pause_of_a_move_are_waited_for():
     """A Machine that is on its way has no Node yet: it must not be left behind, nor taken along half made."""
 
     async def body(here, there):
@@ -175,11 +175,11 @@ def test_what_comes_while_all_is_being_paused_is_waited_for():
     slowly(body)
 
 
-def test_what_blocks_a_move_is_waited_for_and_then_all_is_as_it_was(settled):
+def test_a_move_waits_for_a_blocking_object_and_is_undone_after_the_timeout(settled):
     async def body(here, there):
         await here.client.patch(Cluster, KEY, {"metadata": {"annotations": {"clusterctl.cluster.x-k8s.io/block-move": ""}}})
 
-        with pytest.raises(CannotMove, match="not everything was ready to move within 60 s"):
+        with pytest.raises(CannotMove, match="some objects were not ready to move within 60 s"):
             await move(client(here), client(there), "default", 60)
 
         assert not (await here.client.get(Cluster, KEY)).spec.paused

@@ -105,7 +105,7 @@ def test_clusters_of_another_provider_have_an_endpoint_that_answers(in_plane: An
     in_plane(body)
 
 
-def test_an_ordered_machine_that_is_sent_away_leaves_nothing(in_plane: Any) -> None:
+def test_a_deleted_ordered_machine_leaves_nothing(in_plane: Any) -> None:
     async def body(p: Plane) -> None:
         await bring_up(p, own_cluster=False)
         machine = next(m for m in await p.client.list(Machine) if m.spec.infrastructure_ref.kind == "ExampleMachine")

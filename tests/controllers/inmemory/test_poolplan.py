@@ -69,11 +69,11 @@ def a_scene(replicas: int | None, *instances: Instance, cluster: ClusterFacts = 
         pytest.param(a_scene(2, an_instance("a", version="old"), an_instance("b")), Act.REPLACE, id="outdated"),
     ],
 )
-def test_what_is_done_about_the_machines(scene: PoolScene, act: Act | None) -> None:
+def test_the_pool_creates_and_deletes_the_right_machines(scene: PoolScene, act: Act | None) -> None:
     assert plan.SCALE.decide(scene).chosen(Act) is act
 
 
-def test_a_deleted_pool_empties_itself_and_then_lets_go() -> None:
+def test_a_deleted_pool_removes_its_machines_and_then_its_finalizer() -> None:
     scene = a_scene(2, an_instance("a"))
     gone = replace(scene.object, metadata=replace(scene.object.metadata, deletion_timestamp=NOW))
 
@@ -84,7 +84,7 @@ def test_a_deleted_pool_empties_itself_and_then_lets_go() -> None:
     assert plan.SCALE.decide(empty).chosen(Act) is Act.RELEASE
 
 
-def test_the_same_view_makes_the_same_names_and_another_view_never_more_than_are_wanted() -> None:
+def test_the_same_view_gives_the_same_names_and_never_more_machines_than_wanted() -> None:
     first = [m["metadata"]["name"] for m in plan.new_machines(a_scene(3))]
     again = [m["metadata"]["name"] for m in plan.new_machines(a_scene(3))]
     stale = [m["metadata"]["name"] for m in plan.new_machines(a_scene(3, an_instance(first[0])))]
@@ -115,7 +115,7 @@ def test_the_order_in_which_machines_go() -> None:
     assert [i.name for i in plan.surplus(a_scene(4, *instances))] == ["marked"]
 
 
-def test_what_the_pool_tells() -> None:
+def test_the_pool_reports_its_machines() -> None:
     told = plan.with_status(a_scene(2, an_instance("b", 1), an_instance("a", 2), an_instance("c", leaves=True)))
 
     assert told.spec.provider_id_list == ("in-memory://a", "in-memory://b")
@@ -131,7 +131,7 @@ def test_once_up_the_pool_counts_as_provisioned_for_good() -> None:
     assert plan.with_status(PoolScene(now=NOW, object=was, pool=scene.pool, cluster=UP, instances=scene.instances)).status.ready
 
 
-def test_strays_are_machines_for_which_nothing_stands() -> None:
+def test_strays_are_machines_without_a_backing_machine() -> None:
     def a_machine(name: str, **more: Any) -> MachineFacts:
         ref = ContractVersionedObjectReference(kind=more.pop("kind", "DevMachine"), name=name)
         return MachineFacts(metadata=ObjectMeta(name=name), spec=MachineSpec(infrastructure_ref=ref, **more))

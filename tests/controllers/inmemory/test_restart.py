@@ -134,7 +134,7 @@ def test_an_endpoint_that_cannot_be_restored_is_refused(what):
     run_virtual(main())
 
 
-def test_machines_deleted_while_nobody_ran_leave_nothing_in_a_cluster_that_is_kept():
+def test_machines_deleted_while_the_plane_was_down_leave_nothing_in_a_stored_cluster():
     """The cloud outlives the controllers, as a real one does."""
 
     async def main():
@@ -158,7 +158,7 @@ def test_machines_deleted_while_nobody_ran_leave_nothing_in_a_cluster_that_is_ke
     run_virtual(main())
 
 
-def test_a_deletion_goes_on_where_a_restart_cut_it_off():
+def test_a_deletion_continues_after_a_restart():
     async def first(p):
         await bring_up(p)
         await p.client.delete(Cluster, ObjectKey("default", "c"))

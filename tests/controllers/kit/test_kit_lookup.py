@@ -19,7 +19,7 @@ def woken(expectations: Expectations, name: str = "t", version: str = "v1") -> s
     return set(asyncio.run(expectations.referrers(Unstructured(json), reader)))
 
 
-def test_an_object_wakes_those_that_wait_for_it_in_whatever_version() -> None:
+def test_an_object_wakes_its_waiting_referrers_in_any_version() -> None:
     expectations = Expectations()
     expectations.expect(CLUSTER, AWAITED)
     expectations.expect(OTHER, AWAITED)
@@ -29,7 +29,7 @@ def test_an_object_wakes_those_that_wait_for_it_in_whatever_version() -> None:
     assert woken(expectations, name="another") == set()
 
 
-def test_who_has_met_it_or_is_gone_hears_no_more() -> None:
+def test_a_referrer_that_met_its_object_or_is_gone_is_not_woken() -> None:
     expectations = Expectations()
     expectations.expect(CLUSTER, AWAITED)
     expectations.expect(OTHER, AWAITED)

@@ -35,14 +35,14 @@ def test_all_errors_of_a_pass_are_joined_each_once() -> None:
     ],
     ids=["connection", "for-want-of-it", "and-more", "conflict", "patience"],
 )
-def test_how_much_of_a_hurry_there_is(errors: list[Exception], retry_after: float | None, expected: bool) -> None:
+def test_the_urgency_of_a_retry_depends_on_the_error(errors: list[Exception], retry_after: float | None, expected: bool) -> None:
     error = failure(errors)
 
     assert isinstance(error, PassFailed)
     assert (error.retry_after, is_expected(error)) == (retry_after, expected)
 
 
-def test_what_a_retry_cannot_mend_is_terminal_only_if_all_of_it_is() -> None:
+def test_an_error_group_is_terminal_only_if_all_its_errors_are() -> None:
     assert isinstance(failure([Terminal("a"), Terminal("b")]), Terminal)
     assert isinstance(failure([Terminal("a"), PassFailed("b")]), PassFailed)
 

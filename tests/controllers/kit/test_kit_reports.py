@@ -185,7 +185,7 @@ async def test_an_earlier_report_is_not_written_after_a_pass_that_found_otherwis
 
 
 @pytest.mark.parametrize("end", ["nothing", "error"])
-def test_a_pass_that_ends_before_it_acts_says_that_the_object_is_not_paused(end: str) -> None:
+def test_a_pass_that_ends_early_still_sets_paused_to_false(end: str) -> None:
     @on_a_bench
     async def scenario(bench: Bench) -> None:
         bench.kind.nothing, bench.kind.error = (True, None) if end == "nothing" else (False, Conflict("not now"))
@@ -218,7 +218,7 @@ async def test_a_pass_that_fails_still_reports(bench: Bench) -> None:
 
 
 @on_a_bench
-async def test_of_an_object_that_is_paused_nothing_is_written_but_that(bench: Bench) -> None:
+async def test_of_a_paused_object_only_the_paused_condition_is_written(bench: Bench) -> None:
     await asyncio.sleep(0.1)
     parent = await bench.user.get(Parent, KEY)
     await bench.user.update(replace(parent, metadata=replace(parent.metadata, annotations={PAUSED_ANNOTATION: ""})))
@@ -229,7 +229,7 @@ async def test_of_an_object_that_is_paused_nothing_is_written_but_that(bench: Be
 
 
 @on_a_bench
-async def test_a_report_that_cannot_be_written_is_told_and_tried_again(bench: Bench) -> None:
+async def test_a_report_that_cannot_be_written_is_logged_and_retried(bench: Bench) -> None:
     bench.writes.refuse = 3
     await asyncio.sleep(10)
 

@@ -60,7 +60,7 @@ async def a_worker(world: Any) -> None:
 
 
 @pytest.mark.parametrize("what", FOREIGN)
-async def test_a_secret_of_somebody_else_is_left_alone_and_named(world: Any, what: str) -> None:
+async def test_a_foreign_secret_is_left_alone_and_named(world: Any, what: str) -> None:
     type, labels, owners, data, why = FOREIGN[what]
     await a_worker(world)
     before = await a_secret(world, type, labels, owners, data)
@@ -120,7 +120,7 @@ async def test_bootstrap_data_of_this_config_is_adopted(world: Any, what: str) -
     assert b"kubeadm join" in secret.data["value"]
 
 
-async def test_a_config_map_that_is_no_lock_is_neither_taken_nor_deleted(world: Any) -> None:
+async def test_a_config_map_that_is_not_a_lock_is_neither_taken_nor_deleted(world: Any) -> None:
     cluster = ClusterFacts.of(convert(await world.cluster(), Cluster))
     await world.judge.create(
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": NS, "name": "c1-lock"}, "data": {"combination": "1234"}}

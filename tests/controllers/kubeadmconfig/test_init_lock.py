@@ -35,7 +35,7 @@ async def test_a_free_lock_is_taken(world: Any) -> None:
 @pytest.mark.parametrize(
     "data", [{}, {"lock-information": "no json"}, {"lock-information": "[]"}, {"lock-information": '{"machineName": 5}'}]
 )
-async def test_a_lock_that_says_nothing_is_respected(world: Any, data: dict[str, str]) -> None:
+async def test_a_lock_without_a_holder_is_respected(world: Any, data: dict[str, str]) -> None:
     cluster = await _cluster(world)
     await world.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": NS, "name": "c1-lock"}, "data": data})
 
@@ -175,7 +175,7 @@ async def test_the_lock_is_kept_while_it_is_unknown_whether_the_data_was_stored(
     assert "kubeadm init" in await world.data("m1")
 
 
-async def test_data_that_was_stored_but_not_told_goes_before_the_lock_does(world: Any) -> None:
+async def test_unreported_stored_data_is_deleted_before_the_lock(world: Any) -> None:
     """A pass stored the data and died; the next fails for another reason: nobody may find that data beside another Machine's."""
     await world.cluster()
     await world.certificates()
@@ -193,7 +193,7 @@ async def test_data_that_was_stored_but_not_told_goes_before_the_lock_does(world
     assert await world.lock() is None
 
 
-async def test_the_lock_stays_where_stored_data_cannot_be_taken_back(world: Any) -> None:
+async def test_the_lock_stays_if_stored_data_cannot_be_deleted(world: Any) -> None:
     await world.cluster()
     await world.certificates()
     await world.control_plane_machine("m1")

@@ -141,7 +141,7 @@ def test_never_two_machines_with_data_for_init_in_many_runs() -> None:
     assert _violations(range(IN_SOAK)) == []
 
 
-def test_the_runs_are_worth_something() -> None:
+def test_the_random_runs_cover_enough_cases() -> None:
     """They crash, they wait, and one of them can be repeated exactly."""
     first, again = _play(3), _play(3)
 

@@ -56,7 +56,7 @@ async def test_the_facts_of_an_owning_machine_are_read(world: Any) -> None:
     assert not owner.is_machine_pool
 
 
-async def test_a_pool_with_the_control_plane_label_is_no_control_plane(world: Any) -> None:
+async def test_a_pool_with_the_control_plane_label_is_not_a_control_plane(world: Any) -> None:
     await world.pool(version="v1.30.1")
     await world.judge.patch(MachinePool, ObjectKey(NS, "mp1"), {"metadata": {"labels": {"cluster.x-k8s.io/control-plane": ""}}})
     owner = OwnerFacts.of(await world.judge.get(MachinePool, ObjectKey(NS, "mp1")))
@@ -114,7 +114,7 @@ async def test_the_version_of_the_reference_does_not_matter(world: Any) -> None:
     assert await world.reconcile() == 300
 
 
-async def test_other_owners_are_passed_over(world: Any) -> None:
+async def test_other_owners_are_skipped(world: Any) -> None:
     machine = await world.machine()
     config = await world.config(owner=machine)
     foreign = {"apiVersion": "foo/v1", "kind": "Foo", "name": "foo", "uid": "1"}
@@ -134,7 +134,7 @@ async def test_an_unreadable_reference_is_an_error(world: Any) -> None:
         await find_owner(world.judge, convert(config, KubeadmConfig), {})
 
 
-async def test_a_failing_look_up_of_the_owner_says_so(world: Any) -> None:
+async def test_a_failing_look_up_of_the_owner_is_reported(world: Any) -> None:
     await world.cluster()
     await world.worker()
     world.refuse("GET", "/machines/m1$")
@@ -191,9 +191,7 @@ INITIALIZED = {
         ({"metadata": {"labels": {"a": "b"}}}, "", False),
     ],
 )
-async def test_what_a_config_waits_for_on_its_cluster_wakes_it(
-    world: Any, change: dict[str, Any], subresource: str, expected: bool
-) -> None:
+async def test_awaited_changes_of_the_cluster_wake_a_config(world: Any, change: dict[str, Any], subresource: str, expected: bool) -> None:
     await world.cluster(infrastructure=False, endpoint=None)
 
     assert await _changed(world, change, subresource) is expected
@@ -245,13 +243,13 @@ async def test_a_certificate_that_appears_wakes_the_configs_of_its_cluster(world
 
 
 @pytest.mark.parametrize("name", ["c1-kubeconfig", "m1", "whatever-token"])
-async def test_other_secrets_are_no_certificates(world: Any, name: str) -> None:
+async def test_other_secrets_are_not_certificates(world: Any, name: str) -> None:
     await world.secret(name, {"a": "b"}, labels={"cluster.x-k8s.io/cluster-name": "c1"})
 
     assert not build.is_certificate(None, await world.judge.get(Secret, ObjectKey(NS, name)))
 
 
-async def test_a_missing_secret_that_appears_wakes_who_waits_for_it(world: Any) -> None:
+async def test_a_missing_secret_that_appears_wakes_waiting_configs(world: Any) -> None:
     source = {"secret": {"name": "s", "key": "k"}}
     await world.config("file", {"files": [{"path": "/a", "contentFrom": source}]})
     await world.config("user", {"users": [{"name": "u", "passwdFrom": source}]})

@@ -161,7 +161,7 @@ async def test_certificates_without_tls_crt_at_init(world: Any) -> None:
     assert await world.lock() is None
 
 
-async def test_garbage_in_a_certificate_is_not_looked_at_at_init(world: Any) -> None:
+async def test_an_invalid_certificate_is_not_parsed_at_init(world: Any) -> None:
     await world.cluster()
     await world.certificates("ca", "proxy", "sa")
     await world.secret("c1-etcd", {"tls.crt": "garbage", "tls.key": "garbage"})
@@ -260,7 +260,7 @@ async def test_a_failing_init_releases_the_lock(world: Any) -> None:
     assert "CertificatesAvailable" not in await world.conditions()
 
 
-async def test_a_lock_that_cannot_be_released_is_said(world: Any) -> None:
+async def test_a_lock_that_cannot_be_released_is_reported(world: Any) -> None:
     await world.cluster()
     await world.control_plane_machine(version="bogus")
     world.refuse("DELETE", "/configmaps/")

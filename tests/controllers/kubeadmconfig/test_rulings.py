@@ -13,7 +13,7 @@ RULINGS = {
     "a lock is never stolen from a living holder, deleting or not": "test_a_deleting_holder_keeps_the_lock_until_it_is_gone",
     "requeues are a net, what is waited for is watched": "test_a_config_does_not_wait_for_a_timer",
     "a deleting object is left alone": "test_a_config_that_is_deleted_is_left_alone",
-    "a lost token of a Machine that is not built yet is made anew": "test_a_lost_token_that_nobody_has_used_is_made_anew",
+    "a lost token of a Machine that is not built yet is made anew": "test_an_unused_lost_token_is_created_again",
     "a lost token of a Machine that is built is an error with advice": (
         "test_a_lost_token_of_a_machine_that_is_being_built_is_an_error_that_says_what_to_do"
     ),

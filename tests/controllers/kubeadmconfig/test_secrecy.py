@@ -148,7 +148,7 @@ async def _play(
 
 @pytest.mark.parametrize("how", ["refused", "lost"])
 @pytest.mark.parametrize("story", STORIES, ids=lambda s: s.__name__.strip("_"))
-async def test_nothing_secret_is_ever_said(
+async def test_no_message_contains_a_secret(
     new_world: Any, story: Callable[[Any], Awaitable[str]], how: str, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(logging.DEBUG)

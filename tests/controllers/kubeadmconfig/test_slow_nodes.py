@@ -134,7 +134,7 @@ def test_a_machine_pool_that_is_scaled_after_a_week_can_grow() -> None:
     assert play(story, **{"bootstrap-token-ttl": timedelta(hours=1)}).virtual_seconds > 7 * 24 * HOUR
 
 
-def test_a_token_that_somebody_deletes_is_replaced_before_the_machine_is_built() -> None:
+def test_a_deleted_token_is_replaced_before_the_machine_is_created() -> None:
     async def story(scene: Scene) -> None:
         await scene.hands.worker("m1")
         await scene.world.until(lambda: scene.has_data("m1"), within=60, what="data")

@@ -109,7 +109,7 @@ async def test_a_lost_token_of_a_machine_that_is_being_built_is_an_error_that_sa
 
 
 @pytest.mark.parametrize("kind", ["worker", "control_plane_machine"])
-async def test_a_lost_token_that_nobody_has_used_is_made_anew(world: Any, kind: str) -> None:
+async def test_an_unused_lost_token_is_created_again(world: Any, kind: str) -> None:
     """Ruling: token and data are recreated while the infrastructure has not consumed them."""
     token = await _joined(world, kind)
     await world.remote.delete(Secret, ObjectKey("kube-system", tokens.secret_name(token)))
@@ -121,7 +121,7 @@ async def test_a_lost_token_that_nobody_has_used_is_made_anew(world: Any, kind: 
     assert ("controlPlane" in (await world.documents())[0]) == (kind == "control_plane_machine")
 
 
-async def test_a_lost_token_of_a_pool_is_made_anew(world: Any) -> None:
+async def test_a_lost_token_of_a_pool_is_created_again(world: Any) -> None:
     token = await _joined(world, "pool_config")
     await world.remote.delete(Secret, ObjectKey("kube-system", tokens.secret_name(token)))
 
@@ -197,7 +197,7 @@ FROM = {"files": [{"path": "/a", "contentFrom": {"secret": {"name": "s", "key": 
 
 @pytest.mark.parametrize("form", ["cloud-config", "ignition"])
 @pytest.mark.parametrize(("kind", "nodes"), [("pool_config", 1), ("pool_config", 0), ("worker", 0)])
-async def test_data_with_an_old_token_is_written_anew_once_the_reason_is_gone(world: Any, kind: str, nodes: int, form: str) -> None:
+async def test_data_with_an_old_token_is_rewritten_once_possible(world: Any, kind: str, nodes: int, form: str) -> None:
     """A pass makes a new token and then fails: the spec has the new one, the data still the old."""
     await world.secret("s", {"k": "v"})
     how = {"replicas": 1, "nodes": nodes} if kind == "pool_config" else {}

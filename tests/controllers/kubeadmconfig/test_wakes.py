@@ -132,7 +132,7 @@ def test_a_config_does_not_wait_for_a_timer(what: str) -> None:
 @pytest.mark.parametrize(
     ("what", "without"), [("endpoint", Cluster), ("a certificate", Secret), ("a dead holder of the init lock", Machine)]
 )
-def test_without_its_watch_it_would(what: str, without: Any) -> None:
+def test_without_its_watch_a_config_waits_for_a_timer(what: str, without: Any) -> None:
     watches = tuple(w for w in CONTROLLER.watches if w.kind is not without)
 
     assert _play(what, watches).violation is not None

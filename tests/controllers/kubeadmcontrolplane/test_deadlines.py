@@ -43,7 +43,7 @@ def test_rollout_after() -> None:
     assert due(machine, rollout={"after": h.stamp(at(-100))}) is None
 
 
-def test_certificates_that_will_have_to_be_renewed() -> None:
+def test_certificate_renewals_have_a_deadline() -> None:
     machine = owned("m", status={"certificatesExpiryDate": h.stamp(at(20 * 86400))})
 
     assert due(machine, rollout={"before": {"certificatesExpiryDays": 10}}) == 10 * 86400 + 1
@@ -51,13 +51,13 @@ def test_certificates_that_will_have_to_be_renewed() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(4, 7), (9, 2), (60, None)])
-def test_failures_that_are_not_said_yet(seconds: float, expected: float | None) -> None:
+def test_unreported_failures_have_a_deadline(seconds: float, expected: float | None) -> None:
     condition = Condition(type=API, status="False", last_transition_time=at(-seconds))
 
     assert due(owned("m", provider_id="x", conditions=(condition,))) == expected
 
 
-def test_a_node_whose_member_is_late() -> None:
+def test_a_late_member_of_a_node_has_a_deadline() -> None:
     node = codec.convert({"metadata": {"name": "n", "creationTimestamp": h.ago(seconds=30)}}, Node)
     inspection = Inspection(nodes={"n": node}, members=(EtcdMember(id="1", name="other"),))
 
@@ -65,18 +65,18 @@ def test_a_node_whose_member_is_late() -> None:
 
 
 @pytest.mark.parametrize(("name", "expected"), [("", 91), ("n2", None)])
-def test_an_unnamed_learner_beside_a_new_node(name: str, expected: float | None) -> None:
+def test_an_unnamed_learner_of_a_new_node_has_a_deadline(name: str, expected: float | None) -> None:
     node = codec.convert({"metadata": {"name": "n", "creationTimestamp": h.ago(seconds=30)}}, Node)
     inspection = Inspection(nodes={"n": node}, members=(EtcdMember(id="1", name="n"), EtcdMember(id="2", name=name)))
 
     assert due(owned("m", node="n"), inspection) == expected
 
 
-def test_a_deletion_that_becomes_stale() -> None:
+def test_a_stale_deletion_has_a_deadline() -> None:
     assert due(owned("m", deletion_timestamp=at(-60))) == 841
 
 
-def test_a_remediation_that_has_to_wait() -> None:
+def test_a_postponed_remediation_has_a_deadline() -> None:
     marks = tuple(Condition(type=t, status="False") for t in ("HealthCheckSucceeded", "OwnerRemediated"))
     data = RemediationData(machine="x", time=at(-60)).dump()
     machine = owned("m", conditions=marks, annotations={"controlplane.cluster.x-k8s.io/remediation-for": data})

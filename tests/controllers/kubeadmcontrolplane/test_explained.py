@@ -81,7 +81,7 @@ def test_a_member_that_has_stopped_is_seen(bundles: dict[str, list[Json]]) -> No
     assert answer.causes
 
 
-def test_a_cluster_that_cannot_be_reached_from_here_is_left_out_and_that_is_said(bundles: dict[str, list[Json]]) -> None:
+def test_an_unreachable_cluster_is_left_out_of_a_bundle_and_reported(bundles: dict[str, list[Json]]) -> None:
     documents = bundles["unreachable"]
 
     answer = explain(assemble(documents), SUBJECT)
@@ -103,7 +103,7 @@ def test_no_secret_is_in_a_bundle_that_is_written_down(bundles: dict[str, list[J
     assert [v for v in values if v in without] == []
 
 
-def test_a_probe_that_fails_there_does_not_succeed_here() -> None:
+def test_a_recorded_probe_failure_is_kept() -> None:
     """That we can connect does not mean that the controller could."""
     message = "Remote connection probe failed, probe last succeeded at 2020-01-02T03:04:05Z"
     probe = {"type": "RemoteConnectionProbe", "status": "False", "reason": "ProbeFailed", "message": message}

@@ -127,7 +127,7 @@ def test_an_empty_kubeadm_config_has_all_defaults() -> None:
     assert "kubernetesVersion: v1.34.1" in answer.raw["others"]["ConfigMap/kubeadm-config"]["data"]["ClusterConfiguration"]
 
 
-def test_a_surge_that_is_no_number_leaves_no_room_for_another_machine() -> None:
+def test_an_invalid_surge_leaves_no_room_for_another_machine() -> None:
     objects, control_plane = objects_of(outdated(3), "KubeadmControlPlane", "kcp1")
     control_plane["spec"]["rollout"]["strategy"]["rollingUpdate"]["maxSurge"] = "100%"
 
@@ -171,7 +171,7 @@ def test_an_image_that_names_no_registry_is_on_docker_hub(current: str, reposito
     assert kube_proxy_image(current, "v1.34.1", repository) == wanted
 
 
-def test_coredns_from_an_image_that_names_no_registry_is_not_guessed_about() -> None:
+def test_a_coredns_image_without_registry_is_an_error() -> None:
     with pytest.raises(ValueError, match="registry"):
         coredns_upgrade("x/coredns:v1.10.1", {"dns": {"imageTag": "v1.11.1"}})
 
@@ -231,14 +231,14 @@ def test_a_coredns_version_that_the_corefile_cannot_be_brought_to_stops_coredns_
     assert answer.did("patch", "Deployment") == []
 
 
-def test_members_that_the_recorder_did_not_have_could_not_be_listed() -> None:
+def test_members_missing_in_the_record_could_not_be_listed() -> None:
     answer = h.run(h.World(h.machines(1), inspected=False, members=None))
 
     found = answer.on_machine("m1", "EtcdMemberHealthy")
     assert found == ("Unknown", "InspectionFailed", "Failed to get etcd members: the etcd members could not be listed")
 
 
-def test_an_update_in_place_waits_for_what_the_other_machines_lack() -> None:
+def test_an_in_place_update_waits_until_the_other_machines_are_healthy() -> None:
     world = outdated(3, features={"InPlaceUpdates": True})
     world.machines[0].sick = {"EtcdMemberHealthy": ("False", 60)}
     world.machines[2].sick = {"SchedulerPodHealthy": ("False", 60)}

@@ -61,7 +61,7 @@ def annotations_of(obj: h.Json | None) -> h.Json:
     return found
 
 
-def test_what_the_extension_can_change_is_changed_on_the_oldest() -> None:
+def test_the_oldest_machine_is_updated_as_the_extension_allows() -> None:
     answer = h.run(world(outdated()))
 
     assert answer.error is None
@@ -69,7 +69,7 @@ def test_what_the_extension_can_change_is_changed_on_the_oldest() -> None:
     assert answer.did("delete", "Machine") == []
 
 
-def test_the_extension_is_told_configs_that_can_be_compared() -> None:
+def test_the_extension_gets_comparable_configs() -> None:
     """Both as the config of a Machine that joins, with the defaults of old, so that only what users changed differs."""
     machines = outdated()
     objects = world(machines).objects()
@@ -91,7 +91,7 @@ def test_the_extension_is_told_configs_that_can_be_compared() -> None:
     assert current.keys() <= desired.keys()
 
 
-def test_a_beginning_that_was_interrupted_is_completed_with_what_is_wanted_now() -> None:
+def test_an_interrupted_start_is_completed_with_the_present_spec() -> None:
     """The mark is all that was written; since then the spec has changed again, and nobody asks the extension any more."""
     machines = outdated()
     machines[1].annotations = {UPDATING: ""}
@@ -109,7 +109,7 @@ def test_a_beginning_that_was_interrupted_is_completed_with_what_is_wanted_now()
 
 
 @pytest.mark.parametrize(("sick", "replaced"), [("m1", ["m1"]), ("m2", ["m2"])])
-def test_the_only_machine_that_is_not_well_is_replaced_and_not_updated(sick: str, replaced: list[str]) -> None:
+def test_the_only_unhealthy_machine_is_replaced_and_not_updated(sick: str, replaced: list[str]) -> None:
     machines = outdated()
     next(m for m in machines if m.name == sick).sick = {"SchedulerPodHealthy": ("False", 60)}
 

@@ -73,7 +73,7 @@ def test_never_probed_keeps_what_is_known() -> None:
     assert answer.did("patch", "Machine") == []
 
 
-def test_never_probed_and_nothing_known_says_so() -> None:
+def test_never_probed_and_nothing_known_is_reported() -> None:
     answer = run_without(world(connected=False, probed=None), *UNKNOWN_EVERYWHERE)
 
     expected = ("Unknown", "ConnectionDown", "Remote connection not established yet")
@@ -152,7 +152,7 @@ def stray_node(name: str = "n9") -> h.Json:
     return h.node(h.MachineSpec("m9", node=name))
 
 
-def test_a_stray_node_beside_a_provisioning_machine_is_no_error() -> None:
+def test_a_stray_node_during_provisioning_is_not_an_error() -> None:
     machines = [*h.machines(3), h.MachineSpec("m4", node=None, provider_id=False, missing=h.HEALTH, age=30)]
 
     answer = h.run(world(machines=machines, workload_objects=[*pods("n1", "n2", "n3"), stray_node()]))
@@ -202,7 +202,7 @@ def test_a_node_without_the_label_still_has_its_pods_and_its_etcd_member_inspect
     (True, False, f"Node n1 does not have the {ROLE}:NoSchedule taint"),
     (False, False, f"Node n1 does not have the {ROLE} label and the {ROLE}:NoSchedule taint"),
 ])  # fmt: skip
-def test_what_is_missing_is_said_in_one_sentence(label: bool, taint: bool, text: str) -> None:
+def test_missing_labels_and_taints_are_reported_in_one_sentence(label: bool, taint: bool, text: str) -> None:
     answer = relabelled(world(), "n1", label=label, taint=taint)
 
     assert answer.on_machine("m1", "NodeKubeadmLabelsAndTaintsSet") == ("False", "NotSet", text)
@@ -274,7 +274,7 @@ def test_a_pod_that_does_not_exist_or_cannot_be_read_is_reported(type: str) -> N
     assert unreadable.on_machine("m1", type) == ("Unknown", "InspectionFailed", "Please check controller logs for errors")
 
 
-def test_pods_of_a_node_that_nobody_hears_of_may_be_stale() -> None:
+def test_pods_of_an_unreachable_node_may_be_stale() -> None:
     stale = relabelled(world(), "n1", ready="Unknown")
     unreachable = relabelled(world(), "n1", taints=[{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}])
 

@@ -303,7 +303,7 @@ async def test_a_member_is_removed_only_if_those_that_stay_and_answer_are_a_quor
     assert bool(etcd.did) == allowed
 
 
-async def test_a_member_that_is_gone_is_no_error() -> None:
+async def test_a_member_that_is_gone_is_not_an_error() -> None:
     etcd = ScriptedEtcd(["n1", "n2"], "1")
 
     await membership(etcd, ["n1", "n2"]).remove(EtcdMember(id="7", name="n7"))
@@ -385,7 +385,7 @@ async def test_a_leader_that_cannot_be_reached_keeps_the_leadership_until_others
 
 
 @pytest.mark.parametrize(("dead", "fail"), [(("n1", "n2", "n3"), ""), (("n1",), "members")])
-async def test_a_leader_is_not_passed_over_while_no_other_member_answers(dead: tuple[str, ...], fail: str) -> None:
+async def test_a_leader_is_not_skipped_while_no_other_member_answers(dead: tuple[str, ...], fail: str) -> None:
     etcd = ScriptedEtcd(["n1", "n2", "n3"], "1", fail=fail)
 
     with pytest.raises(MembershipError, match="failed to move etcd leadership"):

@@ -320,7 +320,7 @@ def test_an_apply_is_left_out_only_if_nothing_would_change_and_nothing_of_ours_w
     assert not ownership.is_in_force(LIVE, both, "somebody else")
 
 
-def test_lost_managed_fields_are_mended() -> None:
+def test_lost_managed_fields_are_repaired() -> None:
     guessed = {
         **LIVE,
         "metadata": {
@@ -401,7 +401,7 @@ def test_without_a_change_there_is_no_write() -> None:
     assert h.run(rolled()).did("patch", "ConfigMap") == []
 
 
-def test_the_newer_form_keeps_what_it_does_not_know() -> None:
+def test_the_newer_form_keeps_unknown_fields() -> None:
     old = h.KUBEADM_CONFIG.replace("v1beta4", "v1beta3").replace("v1.34.1", "v1.30.0")
 
     text = h.run(rolled(kubeadm_config=old)).raw["data"]["ConfigMap/kubeadm-config/ClusterConfiguration"]
@@ -546,7 +546,7 @@ def test_bindings_are_made_below_1_38_only(version: str, created: bool) -> None:
 # ----------------------------------------------------------------------------------------------- leftovers
 
 
-def test_what_was_made_for_a_machine_that_never_came_to_be_is_swept() -> None:
+def test_clones_for_a_machine_that_was_never_created_are_deleted() -> None:
     left: list[h.Json] = []
     for obj in h.machine_objects(h.MachineSpec("kcp1-lost", age=600))[1:]:
         obj["metadata"]["ownerReferences"] = [
@@ -559,7 +559,7 @@ def test_what_was_made_for_a_machine_that_never_came_to_be_is_swept() -> None:
     assert answer.actions == [("delete", "KubeadmConfig", "kcp1-lost"), ("delete", "DevMachine", "kcp1-lost")]
 
 
-def test_a_machine_that_is_gone_when_its_conditions_are_written_is_no_failure() -> None:
+def test_a_machine_that_is_gone_when_its_conditions_are_written_is_not_a_failure() -> None:
     machines = h.machines(3)
     machines[1].version = "v1.33.0"
     gone = {"unwritable": [{"verb": "patch", "kind": "Machine", "name": "m2", "error": "NotFound"}]}

@@ -219,7 +219,7 @@ def test_an_unhealthy_machine_can_take_the_leadership_if_there_is_no_other() -> 
     assert answer.did("delete", "Machine") == ["m3"]
 
 
-def test_without_an_etcd_leader_no_machine_is_deleted_and_the_reason_is_said() -> None:
+def test_without_an_etcd_leader_no_machine_is_deleted_and_the_reason_is_reported() -> None:
     """A list of members of which none leads counts as unknown, as in Cluster API v1.14 (#13848)."""
     text = "Failed to check etcd cluster health before remediation"
 
@@ -229,7 +229,7 @@ def test_without_an_etcd_leader_no_machine_is_deleted_and_the_reason_is_said() -
     assert answer.on_machine("m3", "OwnerRemediated") == ("False", "RemediationDeferred", text)
 
 
-def test_without_a_candidate_no_machine_is_deleted_and_the_reason_is_said() -> None:
+def test_without_a_candidate_no_machine_is_deleted_and_the_reason_is_reported() -> None:
     text = "unable to move etcd leadership, no candidate machines for etcd leadership found"
     lost = owned(
         "m1",
@@ -259,7 +259,7 @@ def test_without_a_candidate_no_machine_is_deleted_and_the_reason_is_said() -> N
     assert (decision.outcome.reason, decision.outcome.message, decision.error) == ("CannotBeRemediated", text, text)
 
 
-def test_when_the_leadership_cannot_be_moved_the_reason_is_said() -> None:
+def test_when_the_leadership_cannot_be_moved_the_reason_is_reported() -> None:
     w = world(3, 3, members=[h.member(f"n{n}", leader=n == 3) for n in (1, 2, 3)])
     w.workload = {"etcdErrors": {"moveLeader": "not ready"}}
 
@@ -397,7 +397,7 @@ def test_no_machine_is_deleted_while_etcd_cannot_be_asked(managed: bool, members
 
 
 @pytest.mark.parametrize("managed", [True, False])
-def test_nobody_is_deleted_while_the_workload_cluster_cannot_be_used_wherever_etcd_is(managed: bool) -> None:
+def test_no_machine_is_deleted_while_the_workload_cluster_is_unusable(managed: bool) -> None:
     healthy = tuple(Condition(type=t, status="True") for t in (*names.COMPONENTS, MEMBER))
     machines = [owned(f"m{n}", node=f"n{n}", conditions=healthy) for n in range(3)]
     facts = RemediationFacts(
@@ -438,7 +438,7 @@ def test_a_remediation_that_is_allowed_leaves_a_quorum(count: int, draw: st.Data
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"timestamp":"yesterday"}', '{"retryCount":"many"}', "null"])
-def test_a_garbled_history_is_never_guessed_at(text: str) -> None:
+def test_a_malformed_history_is_an_error(text: str) -> None:
     with pytest.raises(GarbledHistory):
         RemediationData.parse(text)
 

@@ -28,7 +28,7 @@ def three(**last: Any) -> list[ControlPlaneMachine]:
     return [owned("m0", node="n0", conditions=HEALTHY), owned("m1", node="n1", conditions=HEALTHY), owned("m2", **last)]
 
 
-def test_a_version_that_is_none_lets_nobody_go() -> None:
+def test_an_invalid_version_lets_no_machine_go() -> None:
     leaving = owned("m0", node="n0", deletion_timestamp=h.NOW, annotations=HOOK)
 
     decision = plan.LEAVE.decide(control_plane(leaving, now=h.NOW, spec={"version": "latest"}))
@@ -39,7 +39,7 @@ def test_a_version_that_is_none_lets_nobody_go() -> None:
 
 
 @pytest.mark.parametrize(("strategy", "act"), [("OnDelete", Scale.PREPARE_ROLLOUT), ("RollingUpdate", Scale.SURGE), ("", Scale.SURGE)])
-def test_what_is_not_rolled_by_us_is_only_prepared_for(strategy: str, act: Scale) -> None:
+def test_on_delete_rollouts_only_prepare_the_workload_cluster(strategy: str, act: Scale) -> None:
     machine = owned("m0", node="n0", differences=Differences(config=True))
 
     assert plan.SCALE.decide(control_plane(machine, now=h.NOW, spec={"rollout": {"strategy": {"type": strategy}}})).act is act
@@ -55,7 +55,7 @@ def facts(machines: list[ControlPlaneMachine], **changes: Any) -> RemediationFac
     return RemediationFacts(machines=machines, managed_etcd=True, members=members, leader=members[0], **given)
 
 
-def test_nobody_is_remediated_while_another_goes() -> None:
+def test_no_machine_is_remediated_while_another_is_deleted() -> None:
     machines = three(node="n2", conditions=MARKS)
     machines[1] = owned("m1", node="n1", conditions=HEALTHY, deletion_timestamp=h.NOW)
 
@@ -66,7 +66,7 @@ def test_nobody_is_remediated_while_another_goes() -> None:
     assert decision.outcome.reason == "RemediationDeferred"
 
 
-def test_a_workload_cluster_that_cannot_be_used_fails_the_remediation_and_nothing_is_said() -> None:
+def test_an_unusable_workload_cluster_fails_the_remediation_without_a_condition() -> None:
     machines = three(node="n2", conditions=MARKS)
 
     refused = REMEDIATE.decide(facts(machines, unreachable="no etcd CA"))
@@ -79,7 +79,7 @@ def test_a_workload_cluster_that_cannot_be_used_fails_the_remediation_and_nothin
 @pytest.mark.parametrize(
     ("machines", "act"), [([], None), (three(node="n2", deletion_timestamp=h.NOW, conditions=HEALTHY), Blocker.DELETION)]
 )
-def test_preflight_of_the_first_machine_and_beside_one_that_goes(machines: list[ControlPlaneMachine], act: Blocker | None) -> None:
+def test_preflight_checks_of_the_first_machine_and_during_a_deletion(machines: list[ControlPlaneMachine], act: Blocker | None) -> None:
     node = {m.node: Node() for m in machines}
     available = control_plane(*machines, now=h.NOW, inspection=Inspection(nodes=node, members=()))
 

@@ -164,7 +164,7 @@ def test_a_replacement_takes_the_history_with_it_and_the_lock_goes() -> None:
     assert "annotations" not in answer.object["metadata"]
 
 
-def test_scaling_down_does_not_mind_the_health_of_the_one_that_goes() -> None:
+def test_scaling_down_ignores_the_health_of_the_removed_machine() -> None:
     own, other = h.machines(3), h.machines(3)
     own[0].sick = {API: ("False", 60)}
     other[1].sick = {API: ("False", 60)}
@@ -520,7 +520,7 @@ def test_no_change_is_safe_while_a_learner_would_stay(healthy: list[bool], learn
     assert not project_etcd(members, machines, remove="n0").safe or learners >= len(healthy)
 
 
-def test_members_of_nobody_are_judged_by_their_alarms_and_unnamed_ones_are_not_trusted() -> None:
+def test_members_without_machines_are_judged_by_alarms_and_unnamed_ones_are_not_trusted() -> None:
     _, machines = cluster([True])
     base = [EtcdMember(id="0", name="n0")]
 
@@ -540,7 +540,7 @@ def test_a_nameless_member_forbids_any_change_however_healthy_the_others_are(cha
 
 
 @given(st.lists(st.booleans(), max_size=5), st.integers(0, 4))
-def test_the_control_plane_survives_if_anybody_healthy_stays(healthy: list[bool], victim: int) -> None:
+def test_the_control_plane_survives_if_a_healthy_machine_stays(healthy: list[bool], victim: int) -> None:
     machines = [
         owned(f"m{n}", conditions=tuple(Condition(type=t, status="True" if good else "False") for t in names.COMPONENTS))
         for n, good in enumerate(healthy)

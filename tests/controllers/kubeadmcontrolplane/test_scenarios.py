@@ -207,9 +207,7 @@ def test_a_removal_that_costs_the_quorum_is_caught(peace: Peace, monkeypatch: py
     assert "quorum" in str(violation)
 
 
-def test_with_the_last_question_asked_nothing_is_removed_whatever_the_projection_says(
-    peace: Peace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_with_the_final_quorum_check_nothing_is_removed_despite_the_projection(peace: Peace, monkeypatch: pytest.MonkeyPatch) -> None:
     from clusterwright.controllers.kubeadmcontrolplane import guards
     from clusterwright.controllers.kubeadmcontrolplane.etcd import removal
     from clusterwright.controllers.kubeadmcontrolplane.etcd.quorum import Projection

@@ -33,14 +33,14 @@ def test_healthy_machines_and_matching_members_are_available(count: int) -> None
     (11, ("* 2 of 3 etcd members are healthy, at least 2 healthy member required for etcd quorum\n"
          "* 2 of 3 Machines have healthy control plane components, at least 1 required")),
 ])  # fmt: skip
-def test_one_of_three_members_unhealthy_is_said_after_ten_seconds(seconds: float, text: str) -> None:
+def test_one_unhealthy_member_of_three_is_reported_after_ten_seconds(seconds: float, text: str) -> None:
     machines = h.machines(3)
     sick(machines[2], MEMBER, seconds=seconds)
 
     assert available(h.World(machines)) == ("True", "Available", text)
 
 
-def test_two_of_three_members_unhealthy_is_not_available_and_only_quorum_is_said() -> None:
+def test_two_unhealthy_members_of_three_report_only_the_lost_quorum() -> None:
     machines = h.machines(3)
     sick(machines[1], MEMBER, seconds=0)
     sick(machines[2], MEMBER, seconds=0)
@@ -79,7 +79,7 @@ def test_a_named_member_without_node_is_bound_to_the_single_provisioning_machine
     assert available(h.World(machines, members=members)) == ("True", "Available", text)
 
 
-def test_a_member_of_no_machine_is_unhealthy_at_once() -> None:
+def test_a_member_without_a_machine_is_unhealthy_at_once() -> None:
     """Without a provisioning Machine such a member breaks matching too, which is said first."""
     members = [h.member("n1", leader=True), h.member("n2"), h.member("n9")]
 
@@ -118,7 +118,7 @@ def test_of_two_sick_api_servers_only_the_one_that_is_sick_for_long_is_counted()
     assert available(h.World(machines)) == ("True", "Available", expected)
 
 
-def test_with_unnamed_members_only_the_missing_components_are_said() -> None:
+def test_with_unnamed_members_only_missing_components_are_reported() -> None:
     machines = [h.MachineSpec(f"m{n}", node=None, sick={API: ("False", 60)}, age=100 * n) for n in range(1, 4)]
     members = [h.member("", id=str(n)) for n in range(1, 4)]
     machines[0].node = "n1"
@@ -129,11 +129,11 @@ def test_with_unnamed_members_only_the_missing_components_are_said() -> None:
     assert found == ("False", "NotAvailable", "* There are no Machines with healthy control plane components, at least 1 required")
 
 
-def test_external_etcd_is_not_looked_at() -> None:
+def test_external_etcd_is_not_inspected() -> None:
     assert available(h.World(h.machines(3), external_etcd=True)) == ("True", "Available", "")
 
 
-def test_only_the_bullet_that_holds_is_said() -> None:
+def test_only_matching_bullets_are_reported() -> None:
     missing = h.World(h.machines(1), missing_certificates=("proxy",))
     deleting = h.World(h.machines(1), deleting=True)
 
@@ -172,7 +172,7 @@ MARKS = [h.condition("HealthCheckSucceeded", "False", "UnhealthyNode"), h.condit
 
 
 @pytest.mark.parametrize("doomed", ["marked", "deleting"])
-def test_a_single_machine_that_is_about_to_go_is_not_asked(doomed: str) -> None:
+def test_a_single_machine_about_to_be_replaced_is_not_inspected(doomed: str) -> None:
     machine = h.machines(1)[0]
     if doomed == "marked":
         machine.conditions = list(MARKS)
@@ -223,7 +223,7 @@ def test_rolling_out_counts_the_outdated_and_lists_their_reasons_versions_first(
     )
 
 
-def test_a_missing_template_is_said_at_size_and_while_scaling_up() -> None:
+def test_a_missing_template_is_reported_at_size_and_while_scaling_up() -> None:
     machines = h.machines(1)
     machines[0].infrastructure = False
     at_size = h.run(h.World(machines, template=False))
@@ -332,7 +332,7 @@ def test_a_young_machine_without_up_to_date_is_not_counted_yet(age: float, expec
     assert answer.condition("MachinesUpToDate") == expected
 
 
-def test_unhealthy_machines_that_nobody_asked_us_to_remediate_are_named() -> None:
+def test_unhealthy_machines_without_a_remediation_request_are_named() -> None:
     machines = h.machines(3)
     for machine in machines[:2]:
         machine.conditions = [MARKS[0]]
@@ -356,7 +356,7 @@ def test_a_settled_control_plane_writes_nothing_at_all() -> None:
     assert second["requeueAfterSeconds"] is None
 
 
-def test_replicas_unset_is_said_and_nothing_is_done() -> None:
+def test_unset_replicas_are_reported_and_nothing_is_done() -> None:
     answer = h.run(h.World(h.machines(1), replicas_set=False))
 
     assert answer.condition("ScalingUp") == ("Unknown", "WaitingForReplicasSet", "Waiting for spec.replicas set")

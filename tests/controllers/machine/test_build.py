@@ -74,7 +74,7 @@ async def test_a_deployment_wakes_the_machines_with_its_name(running: Any) -> No
         pytest.param({"status": {"phase": "Provisioned"}}, False, id="phase"),
     ],
 )
-def test_which_changes_of_a_cluster_matter(a: Any, change: Any, matters: bool) -> None:
+def test_only_relevant_changes_of_a_cluster_matter(a: Any, change: Any, matters: bool) -> None:
     assert counts(Cluster, typed(Cluster, a.cluster()), typed(Cluster, a.cluster(**change))) is matters
 
 
@@ -86,7 +86,7 @@ def test_which_changes_of_a_cluster_matter(a: Any, change: Any, matters: bool) -
         pytest.param({"status": {"replicas": 3}}, False, id="status"),
     ],
 )
-def test_which_changes_of_an_owner_matter(a: Any, change: Any, matters: bool) -> None:
+def test_only_relevant_changes_of_an_owner_matter(a: Any, change: Any, matters: bool) -> None:
     base = {"metadata": {"name": "ms1", "namespace": "ns1"}, "spec": {"clusterName": "c1"}}
 
     assert counts(MachineSet, typed(MachineSet, base), typed(MachineSet, a.merged(base, change))) is matters

@@ -96,7 +96,7 @@ HOST = Found(Unstructured({"kind": "DevMachine", "metadata": {"name": "m"}}))
         pytest.param({"annotations": PRE_TERMINATE_HOOK}, True, True, id="hooked-but-not-waiting"),
     ],
 )
-def test_what_is_allowed(facts: Any, drain: bool, volumes: bool) -> None:
+def test_the_deletion_steps_are_allowed_in_the_right_cases(facts: Any, drain: bool, volumes: bool) -> None:
     machine = a_machine(**facts)
 
     assert node_access.drain_is_allowed(machine, HOST, NOW) is drain
@@ -118,7 +118,7 @@ def test_a_node_whose_machine_is_going_is_not_drained(host: Lookup, allowed: boo
 
 
 @pytest.mark.parametrize(("limit", "since", "stays"), [(10, 9, False), (10, 10, True), (0, 10_000, False), (None, 10_000, False)])
-def test_when_a_node_that_cannot_be_deleted_is_left_behind(limit: int | None, since: int, stays: bool) -> None:
+def test_an_undeletable_node_is_abandoned_after_its_time_limit(limit: int | None, since: int, stays: bool) -> None:
     machine = a_machine(spec=MachineDeletionSpec(node_deletion_timeout_seconds=limit), deleted_for=since)
 
     assert node_access.node_may_stay(machine, NOW) is stays
@@ -279,9 +279,9 @@ def test_every_row_of_the_orders_is_tested(test: Any, table: Any) -> None:
     ],
     ids=lambda x: type(x).__name__ if not isinstance(x, Remains) else x.name,
 )
-def test_what_remains_of_an_object(lookup: Lookup, state: Remains) -> None:
+def test_the_state_of_an_object_during_deletion(lookup: Lookup, state: Remains) -> None:
     assert host_deletion.remains(lookup) is state
 
 
-def test_what_was_not_tried_is_untried() -> None:
+def test_an_action_that_did_not_run_is_untried() -> None:
     assert ShutdownSnapshot(machine=a_machine(), host=HOST, now=NOW).drain == Untried()

@@ -63,7 +63,7 @@ def judged(pod: DrainPod, *rules: MachineDrainRule, unreachable: bool = False) -
         pytest.param({}, [], False, "Drain", 0, id="no-rule"),
     ],
 )
-def test_verdicts(pod: Any, rules: Any, unreachable: bool, behavior: str, order: int) -> None:
+def test_pods_get_the_expected_drain_verdicts(pod: Any, rules: Any, unreachable: bool, behavior: str, order: int) -> None:
     verdict = judged(a_pod(**pod), *rules, unreachable=unreachable)
 
     assert (verdict.behavior.value, verdict.order) == (behavior, order)
@@ -103,7 +103,7 @@ def test_warnings_of_pods_that_lose_something(facts: Any, warnings: int) -> None
         ),
     ],
 )
-def test_which_pods_a_rule_is_for(selectors: Any, labels: Any, namespace: str, applies: bool) -> None:
+def test_a_drain_rule_selects_pods(selectors: Any, labels: Any, namespace: str, applies: bool) -> None:
     verdict = judged(a_pod(namespace=namespace, labels=labels), a_rule("r", "Skip", pods=selectors))
 
     assert (verdict.behavior is Behavior.SKIP) is applies
@@ -121,7 +121,7 @@ def test_which_pods_a_rule_is_for(selectors: Any, labels: Any, namespace: str, a
         pytest.param([{"selector": {}}], True, id="empty-selector"),
     ],
 )
-def test_which_machines_a_rule_is_for(machines: Any, applies: bool) -> None:
+def test_a_drain_rule_selects_machines(machines: Any, applies: bool) -> None:
     rules = drain.applicable_rules([a_rule("r", "Skip", machines=machines)], {"pool": "gpu"}, {"env": "prod"})
 
     assert bool(rules) is applies
@@ -164,7 +164,7 @@ def names(items: Any) -> list[str]:
         pytest.param([], [], [], [], [], [], id="nothing"),
     ],
 )
-def test_plans(verdicts: Any, evict: Any, later: Any, terminating: Any, wait: Any, wait_later: Any) -> None:
+def test_drain_plans_have_the_expected_order(verdicts: Any, evict: Any, later: Any, terminating: Any, wait: Any, wait_later: Any) -> None:
     plan = drain.plan(verdicts)
 
     assert names(plan.evict) == evict
@@ -226,7 +226,7 @@ def test_the_message_names_every_group_in_order() -> None:
     ("failures", "last"),
     [(6, "* 1 Pod with other issues"), (7, "* 2 Pods with other issues"), (5, "* Pod default/p4: failed to evict Pod, error 4")],
 )
-def test_at_most_five_failures_are_told_apart(failures: int, last: str) -> None:
+def test_at_most_five_failures_are_listed_separately(failures: int, last: str) -> None:
     failed = {f"error {n}": keys(f"p{n}") for n in range(failures)}
 
     assert DrainProgress(DrainPlan(), (), failed).message(NOW).splitlines()[-1] == last
@@ -245,7 +245,7 @@ def test_at_most_five_failures_are_told_apart(failures: int, last: str) -> None:
         pytest.param(DrainPlan(wait_later=keys("a")), (), {}, False, id="waited-for-later"),
     ],
 )
-def test_when_a_drain_is_complete(plan: DrainPlan, evicted: Any, failed: Any, completed: bool) -> None:
+def test_a_drain_is_complete_when_nothing_is_left(plan: DrainPlan, evicted: Any, failed: Any, completed: bool) -> None:
     assert DrainProgress(plan, evicted, failed).completed is completed
 
 
@@ -273,7 +273,7 @@ def error(code: int, message: str, reason: str = "", causes: Any = None) -> Any:
         pytest.param(error(500, "webhook died"), "webhook died", id="server-error"),
     ],
 )
-def test_why_an_eviction_failed(failure: Any, text: str | None) -> None:
+def test_a_failed_eviction_has_a_reason(failure: Any, text: str | None) -> None:
     assert drain.eviction_failure(failure) == text
 
 

@@ -131,7 +131,7 @@ def test_infrastructure_that_vanished_after_provisioning_is_a_terminal_failure(a
     assert answer.condition("InfrastructureReady")[1] == "ObjectDeleted"
 
 
-def test_infrastructure_that_is_not_there_yet_is_looked_for_again(a: Any) -> None:
+def test_missing_infrastructure_is_looked_for_again(a: Any) -> None:
     answer = a.Build(machine=a.fresh(), infra=None, node=None).decide()
 
     assert (answer.error, answer.requeue) == ("", 30)
@@ -226,7 +226,7 @@ def test_other_finalizers_are_kept_when_ours_is_added(a: Any) -> None:
 # -------------------------------------------------------------------------------------------------------- node sync
 
 
-def test_a_node_with_two_addresses_of_one_type_is_patched_all_the_same(a: Any) -> None:
+def test_a_node_with_two_addresses_of_one_type_is_still_patched(a: Any) -> None:
     addresses = [{"type": "InternalIP", "address": "10.1.0.4"}, {"type": "InternalIP", "address": "fd00::4"}]
     answer = a.Build(
         machine=a.machine(metadata={"labels": {"node-role.kubernetes.io/web": ""}}), node=a.node(status={"addresses": addresses})
@@ -527,7 +527,7 @@ def test_drain_timeout(a: Any, seconds: int, started: str | None, drains: bool) 
     assert (("create", "Eviction", "web") in answer.actions) is drains
 
 
-def test_on_an_unreachable_node_terminating_pods_and_volumes_do_not_block(a: Any) -> None:
+def test_terminating_pods_and_volumes_on_an_unreachable_node_do_not_block(a: Any) -> None:
     gone = a.pod("web", metadata={"deletionTimestamp": a.ago(seconds=2), "finalizers": ["x/y"]})
     node = a.node(ready="Unknown", status={"volumesAttached": [{"name": "v", "devicePath": ""}]})
     answer = a.Build(machine=a.deleted(), node=node, remote=[gone], more=[a.other_control_plane()]).decide()
@@ -615,7 +615,7 @@ def rule(behavior: str, name: str = "r", **spec: Any) -> Any:
         ),
     ],
 )
-def test_a_drain_is_not_done_by_halves(a: Any, rules: Any, pod: Any) -> None:
+def test_a_drain_is_never_partial(a: Any, rules: Any, pod: Any) -> None:
     answer = a.Build(machine=a.deleted(), remote=[a.pod("good"), a.pod("odd", **pod)], more=[a.other_control_plane(), *rules]).decide()
 
     assert answer.error
@@ -729,7 +729,7 @@ GOING = {"metadata": {"deletionTimestamp": "2026-05-01T11:59:00Z"}}
         ),
     ],
 )
-def test_whether_the_node_is_touched(a: Any, parts: Any, others: int, control_plane: Any, allowed: bool) -> None:
+def test_the_node_is_touched_only_if_an_api_server_remains(a: Any, parts: Any, others: int, control_plane: Any, allowed: bool) -> None:
     build = a.Build(
         machine=a.deleted(**parts.get("machine", {})),
         cluster=a.cluster(**parts.get("cluster", {})),
@@ -821,7 +821,7 @@ def test_contract_01_no_label_is_an_error(a: Any) -> None:
     assert answer.condition("InfrastructureReady") == ("Unknown", "InternalError", CHECK_LOGS)
 
 
-def test_contract_09_without_failure_fields_there_is_no_failure(a: Any) -> None:
+def test_contract_09_without_failure_fields_there_is_not_a_failure(a: Any) -> None:
     answer = a.Build().decide()
 
     assert "failureReason" not in answer.status.get("deprecated", {}).get("v1beta1", {})
@@ -834,7 +834,7 @@ def test_contract_10_ready_of_v1beta2_conditions_beats_the_others(a: Any) -> Non
     assert answer.condition("InfrastructureReady") == ("False", "New", "new")
 
 
-def test_contract_11_an_object_of_somebody_else_is_never_taken_over(a: Any) -> None:
+def test_contract_11_an_object_of_another_controller_is_never_taken_over(a: Any) -> None:
     theirs = [{"apiVersion": "example.com/v1", "kind": "Fleet", "name": "f", "uid": "uid-f", "controller": True}]
     answer = a.Build(infra=a.infra(metadata={"ownerReferences": theirs})).decide()
 
@@ -880,7 +880,7 @@ async def test_a_missing_connection_alone_is_not_retried_in_a_hurry(a: Any) -> N
     assert (raised.value.retry_after, raised.value.is_expected) == (20, True)
 
 
-async def test_other_failures_beside_it_are(a: Any) -> None:
+async def test_other_failures_together_with_a_missing_connection_are_retried_soon(a: Any) -> None:
     faults = {"unreadable": [{"kind": "GenericBootstrapConfig", "namespace": "ns1", "name": "m1"}]}
     running = a.Build(workload={"connected": False}, observation=faults).start()
 

@@ -82,7 +82,7 @@ async def test_without_infrastructure_no_update_is_possible(a: Any) -> None:
     assert await updating(running) == ("True", "InPlaceUpdateFailed", "In-place update not possible: InfraMachine not found")
 
 
-async def test_an_update_that_goes_on_is_asked_for_again(a: Any) -> None:
+async def test_an_unfinished_update_is_requested_again(a: Any) -> None:
     result, running = await run(a, BUSY)
 
     assert result.requeue_after == timedelta(seconds=7)
@@ -90,7 +90,7 @@ async def test_an_update_that_goes_on_is_asked_for_again(a: Any) -> None:
     assert (await running.machine()).status.phase == "Updating"
 
 
-async def test_an_extension_that_asked_for_patience_is_not_asked_before(a: Any) -> None:
+async def test_an_extension_is_not_called_before_its_retry_time(a: Any) -> None:
     _, running = await run(a, BUSY)
     early = await running.run(seconds=3)
     called_early = len(running.world.canned.calls)
@@ -115,7 +115,7 @@ async def test_the_extension_gets_the_objects_without_status(a: Any) -> None:
     assert set(desired["machine"]["metadata"]) == {"name", "namespace", "labels", "annotations"}
 
 
-async def test_the_extension_gets_what_this_pass_has_learnt_of_the_machine(a: Any) -> None:
+async def test_the_extension_gets_the_machine_with_the_changes_of_this_pass(a: Any) -> None:
     _, running = await run(a, BUSY, infra=a.merged(MARKED, {"spec": {"failureDomain": "b"}}))
     (call,) = running.world.canned.calls
 
@@ -123,14 +123,14 @@ async def test_the_extension_gets_what_this_pass_has_learnt_of_the_machine(a: An
     assert call["body"]["desired"]["machine"]["spec"]["failureDomain"] == "b"
 
 
-async def test_a_bootstrap_config_that_is_missing_does_not_hold_up_the_update(a: Any) -> None:
+async def test_a_missing_bootstrap_config_does_not_block_the_update(a: Any) -> None:
     _, running = await run(a, DONE, bootstrap=None)
 
     assert [sorted(call["body"]["desired"]) for call in running.world.canned.calls] == [["infrastructureMachine", "machine"]]
     assert (await updating(running))[1] == "NotUpdating"
 
 
-async def test_one_that_cannot_be_read_is_waited_for(a: Any) -> None:
+async def test_an_unreadable_bootstrap_config_is_waited_for(a: Any) -> None:
     unreadable = {"unreadable": [{"kind": "GenericBootstrapConfig", "namespace": "ns1", "name": "m1"}]}
     result, running = await run(a, DONE, observation=unreadable)
 
@@ -138,7 +138,7 @@ async def test_one_that_cannot_be_read_is_waited_for(a: Any) -> None:
     assert running.world.canned.calls == []
 
 
-async def test_marks_that_could_not_be_removed_are_removed_later_without_asking_again(a: Any) -> None:
+async def test_marks_that_could_not_be_removed_are_removed_later_without_another_call(a: Any) -> None:
     refusing = {"unwritable": [{"verb": "patch", "kind": "GenericInfrastructureMachine"}]}
     result, running = await run(a, DONE, observation=refusing)
     between = (await running.machine()).metadata.annotations

@@ -71,7 +71,7 @@ def test_a_node_is_unreachable_if_ready_is_unknown(ready: str, unreachable: bool
         ("example.com/other", False),
     ],
 )
-def test_which_labels_are_passed_on(key: str, passed: bool) -> None:
+def test_the_right_labels_are_copied_to_the_node(key: str, passed: bool) -> None:
     labels = node.labels_for_node(a_machine(labels={key: "v"}), interruptible=False, also=[re.compile("^example.com/extra-")])
 
     assert labels == ({key: "v"} if passed else {})
@@ -100,7 +100,7 @@ def test_annotations_are_those_of_the_domain_and_the_bookkeeping() -> None:
 # ------------------------------------------------------------------------------------------------------------ patch
 
 
-def test_a_node_in_line_is_not_patched() -> None:
+def test_an_up_to_date_node_is_not_patched() -> None:
     found = a_node(labels={"a": "1", "mine": "x"}, annotations={"b": "2", LABELS: "a", ANNOTATIONS: "b"})
 
     assert node.node_patch(found, Desired(labels={"a": "1"}, annotations={"b": "2"})) is None
@@ -138,7 +138,7 @@ def test_the_last_taint_is_removed_as_a_field() -> None:
     assert patch["spec"] == {"taints": None}
 
 
-def test_where_taints_of_machines_are_not_passed_on_they_are_not_tracked() -> None:
+def test_taints_that_are_not_propagated_are_not_tracked() -> None:
     patch = node.node_patch(a_node(), Desired(labels={}, annotations={}, taints=None))
 
     assert patch is not None
@@ -212,7 +212,7 @@ def test_syncing_taints_twice_is_syncing_them_once(before: list[Taint], desired:
 
 
 @given(_TAINTS, _DESIRED, _DESIRED)
-def test_taints_of_nobody_survive_and_always_taints_are_there(
+def test_taints_of_others_survive_and_always_taints_are_set(
     before: list[Taint], earlier: list[MachineTaint], desired: list[MachineTaint]
 ) -> None:
     first, tracked = node.taints_from_machine(before, earlier, None)
@@ -236,7 +236,7 @@ def test_outdated_revisions(ours: str | None, theirs: str | None, outdated: bool
 
 
 @pytest.mark.parametrize("text", ["", "one", "1.5"])
-def test_a_revision_that_is_no_number_is_an_error(text: str) -> None:
+def test_a_revision_that_is_not_a_number_is_an_error(text: str) -> None:
     with pytest.raises(node.NodeSyncError):
         node.is_outdated(revision(MachineSet, text), revision(MachineDeployment, "1"))
 

@@ -49,7 +49,7 @@ class Woken(list[str]):
         pytest.param([a_machine()], a_node(), [], id="no-provider-id-is-no-match"),
     ],
 )
-def test_which_machine_a_node_wakes(machines: Any, node: Node, expected: Any) -> None:
+def test_a_node_wakes_its_machine(machines: Any, node: Node, expected: Any) -> None:
     woken = Woken()
     watches = NodeWatches(woken, unwatched)
     for machine in machines:
@@ -60,7 +60,7 @@ def test_which_machine_a_node_wakes(machines: Any, node: Node, expected: Any) ->
     assert woken == expected
 
 
-def test_a_node_that_says_it_is_of_another_cluster_wakes_nobody() -> None:
+def test_a_node_annotated_for_another_cluster_wakes_no_machine() -> None:
     woken = Woken()
     watches = NodeWatches(woken, unwatched)
     watches.learn(a_machine(node="n1"), CLUSTER)
@@ -101,7 +101,7 @@ def a_pod(*, phase: str = "Running", gone: bool = False, node: str = "n1") -> Po
     return Pod(metadata=metadata, spec=PodSpec(node_name=node), status=PodStatus(phase=phase))
 
 
-def test_a_machine_rests_until_its_time_or_until_something_else_is_to_be_seen() -> None:
+def test_a_machine_waits_until_its_time_or_until_a_relevant_change() -> None:
     watches, _, key = resting()
 
     rest = watches.resting(key, NOW + timedelta(seconds=5), "seen")
@@ -147,7 +147,7 @@ def test_a_pod_that_leaves_its_node_shortens_the_rest(pod: Pod, stirs: bool) -> 
     assert rest.until == NOW + (SHORTEST_REST if stirs else RETRY)
 
 
-def test_what_happens_during_a_look_is_not_missed() -> None:
+def test_changes_during_a_check_are_not_missed() -> None:
     woken = Woken()
     watches = NodeWatches(woken, unwatched)
     machine = a_machine(node="n1")

@@ -42,7 +42,7 @@ MINE = reference("Machine", "m1", controller=True)
 FULL = {**MINE, "blockOwnerDeletion": True}
 
 
-def test_nothing_is_written_where_all_is_well() -> None:
+def test_nothing_is_written_if_nothing_changed() -> None:
     assert patched([MINE]) is None
     assert patched([reference("Thing", "t", "example.com"), FULL]) is None
 
@@ -71,7 +71,7 @@ def test_a_missing_label_is_added() -> None:
         pytest.param([reference("Machine", "m1")], False, ["Machine"], id="not-yet-controller"),
     ],
 )
-def test_who_made_it_is_dropped_and_others_are_kept(owners: Any, control_plane: bool, kept: Any) -> None:
+def test_the_creators_reference_is_dropped_and_others_are_kept(owners: Any, control_plane: bool, kept: Any) -> None:
     references = patched(owners, control_plane=control_plane)["ownerReferences"]
 
     assert [r["kind"] for r in references] == kept

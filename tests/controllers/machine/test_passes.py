@@ -207,7 +207,7 @@ async def test_deleting_a_whole_cluster_never_asks_its_api_server(a: Any) -> Non
 # ------------------------------------------------------------------------------------------------------------- Node
 
 
-async def test_a_node_that_its_kubelet_changes_meanwhile_is_synced_all_the_same(a: Any) -> None:
+async def test_a_node_that_its_kubelet_changes_meanwhile_is_still_synced(a: Any) -> None:
     running = a.Build(node=a.node(metadata={"annotations": None})).start()
     client = await running.remote()
     inner, conflicts = client.patch, []
@@ -224,7 +224,7 @@ async def test_a_node_that_its_kubelet_changes_meanwhile_is_synced_all_the_same(
     assert (await running.remote_node()).metadata.annotations["cluster.x-k8s.io/machine"] == "m1"
 
 
-async def test_a_node_that_refuses_to_go_is_asked_again_within_the_pass(a: Any) -> None:
+async def test_a_failed_node_deletion_is_retried_within_the_pass(a: Any) -> None:
     running = a.Build(machine=a.deleted(), bootstrap=None, infra=None, more=[a.other_control_plane()]).start()
     client = await running.remote()
     inner, tries = client.delete, []
@@ -286,7 +286,7 @@ def recorded(running: Any) -> list[tuple[str, str]]:
     return found
 
 
-async def test_a_node_that_is_found_is_told_once(a: Any) -> None:
+async def test_a_found_node_is_reported_once(a: Any) -> None:
     running = a.Build(machine=a.machine(status={"nodeRef": None})).start()
     await running.run()
     first = recorded(running)
@@ -295,7 +295,7 @@ async def test_a_node_that_is_found_is_told_once(a: Any) -> None:
     assert (first, recorded(running)) == ([("Normal", "SuccessfulSetNodeRef")], [])
 
 
-async def test_a_drain_and_detached_volumes_are_told_once(a: Any) -> None:
+async def test_a_drain_and_detached_volumes_are_reported_once(a: Any) -> None:
     running = a.Build(machine=a.deleted(), more=[a.other_control_plane()]).start()
     await running.run()
     first = recorded(running)
@@ -312,7 +312,7 @@ async def test_a_drain_and_detached_volumes_are_told_once(a: Any) -> None:
         pytest.param({"unwritable": [{"verb": "delete", "kind": "Node"}]}, "FailedDeleteNode", id="node"),
     ],
 )
-async def test_what_fails_on_the_node_is_told(a: Any, faults: Any, reason: str) -> None:
+async def test_failures_on_the_node_are_reported(a: Any, faults: Any, reason: str) -> None:
     running = a.Build(
         machine=a.deleted(metadata={"finalizers": ["machine.cluster.x-k8s.io", "x/y"]}),
         bootstrap=None,

@@ -79,7 +79,7 @@ def test_an_empty_failure_changes_nothing() -> None:
         pytest.param({"infra": {"status": {"failureDomain": 3}}}, "failureDomain: expected a string", id="failure-domain"),
     ],
 )
-def test_a_field_of_another_type_is_an_error_and_nothing_is_taken_over(a: Any, parts: Any, text: str) -> None:
+def test_a_field_of_a_wrong_type_is_an_error_and_nothing_is_copied(a: Any, parts: Any, text: str) -> None:
     answer = a.Build(
         machine=a.fresh(), bootstrap=a.bootstrap(**parts.get("bootstrap", {})), infra=a.infra(**parts.get("infra", {})), node=None
     ).decide()
@@ -107,7 +107,7 @@ def test_observed_generation_moves_only_without_errors(a: Any) -> None:
     assert (moved.status["observedGeneration"], stays.status["observedGeneration"]) == (5, 1)
 
 
-def test_conditions_are_told_in_the_order_in_which_people_read_them(a: Any) -> None:
+def test_conditions_are_listed_in_reading_order(a: Any) -> None:
     machine = a.machine(status={"conditions": [a.condition("Paused", "False", "NotPaused")]})
     answer = a.Build(machine=machine).decide()
 

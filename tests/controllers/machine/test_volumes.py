@@ -40,7 +40,7 @@ def a_volume(name: str, claim: str = "", kind: str = "PersistentVolumeClaim", ha
     return PersistentVolume(metadata=ObjectMeta(name=name), spec=PersistentVolumeSpec(csi=csi, claim_ref=ref))
 
 
-def test_both_witnesses_are_heard() -> None:
+def test_volumes_of_nodes_and_of_attachments_both_count() -> None:
     attachments = [an_attachment("pv1"), an_attachment("pv2", "n2"), an_attachment("pv3", attached=False)]
 
     assert attached_volumes(a_node("x"), attachments) == AttachedVolumes(frozenset({"x"}), frozenset({"pv1"}))
@@ -84,7 +84,7 @@ ATTACHED = AttachedVolumes(frozenset({"kubernetes.io/csi/d^pv1"}), frozenset({"p
         ),
     ],
 )
-def test_what_is_waited_for(volumes: Any, ignored: Any, expected: VolumeWait) -> None:
+def test_attached_volumes_are_waited_for(volumes: Any, ignored: Any, expected: VolumeWait) -> None:
     assert volume_wait(ATTACHED, volumes, ignored) == expected
 
 

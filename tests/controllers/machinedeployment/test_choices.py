@@ -59,7 +59,7 @@ def deployment(version: str = "v1", after: datetime | None = None, **spec: Any) 
         ({"provider_id": "other"}, False),
     ],
 )
-def test_only_what_cannot_be_changed_in_place_takes_a_new_machine_set(change: dict[str, Any], is_new: bool) -> None:
+def test_only_changes_that_are_not_in_place_need_a_new_machine_set(change: dict[str, Any], is_new: bool) -> None:
     found = divide(deployment(**{"version": "v1", **change}), [machine_set("a")], NOW)
 
     assert (found.new is None) is is_new
@@ -74,7 +74,7 @@ def test_the_biggest_that_matches_wins_then_the_oldest_then_by_name() -> None:
     assert [s.metadata.name for s in divide(deployment(), [*sets, big], NOW).old] == ["b", "c", "other", "young"]
 
 
-def test_what_was_created_before_rollout_after_is_not_wanted_any_more() -> None:
+def test_sets_created_before_rollout_after_no_longer_match() -> None:
     sets = [machine_set("before", age=2), machine_set("since", age=0.5)]
 
     assert divide(deployment(after=NOW - timedelta(hours=1)), sets, NOW).new is sets[1]
@@ -106,7 +106,7 @@ def test_a_revision_is_above_all_others_and_never_lowered(annotations: dict[str,
     assert next_revision(annotations, old) == expected
 
 
-def test_a_revision_that_is_no_number_is_an_error() -> None:
+def test_a_revision_that_is_not_a_number_is_an_error() -> None:
     with pytest.raises(ValueError, match="one"):
         next_revision({REVISION: "one"}, [])
 
@@ -119,7 +119,7 @@ def maker(name: str = "md", annotations: Any = None, **spec: Any) -> Maker:
     return Maker(metadata, "cluster.x-k8s.io/v1beta2", {"replicas": 3, **spec}, surge=1)
 
 
-def test_a_name_follows_from_the_template_so_that_a_second_creation_meets_the_first() -> None:
+def test_a_name_is_derived_from_the_template_so_that_a_repeated_creation_finds_the_first() -> None:
     template: Any = {"template": {"spec": {"version": "v1"}}}
 
     first = new_name(maker(**template), "", [])
@@ -135,7 +135,7 @@ def test_a_long_name_is_cut() -> None:
     assert len(new_name(maker("x" * 63), "", [])[0]) == 63
 
 
-def test_annotations_that_are_the_deployments_alone_are_not_copied() -> None:
+def test_annotations_only_for_the_deployment_are_not_copied() -> None:
     copied = maker(annotations={"a": "1", "kubectl.kubernetes.io/last-applied-configuration": "{}", REVISION: "7", HISTORY: "1"})
 
     assert copied.annotations(Revision("2", ""), may_create=False) == {
@@ -147,7 +147,7 @@ def test_annotations_that_are_the_deployments_alone_are_not_copied() -> None:
     }
 
 
-def test_an_existing_machine_set_keeps_its_machines_and_takes_what_is_changed_in_place() -> None:
+def test_an_existing_machine_set_keeps_its_machines_and_gets_in_place_changes() -> None:
     wanted = maker(
         template={"metadata": {"labels": {"l": "1"}}, "spec": {"version": "v2", "minReadySeconds": 7, "taints": []}},
         selector={"matchLabels": {"l": "1"}},
@@ -204,7 +204,7 @@ def test_moved_machines_need_no_surge(missing: int, growth: int, surge: int, goi
         pytest.param(6, Sized("new", 3, 3, 3, 3), Sized("old", 3, 1, 1), 3, 3, id="Machines of the old one are being made"),
     ],
 )
-def test_what_is_missing_is_counted_by_machines(replicas: int, new: Sized, old: Sized, surge: int, expected: int) -> None:
+def test_missing_replicas_are_counted_by_machines(replicas: int, new: Sized, old: Sized, surge: int, expected: int) -> None:
     rollout = Rollout(replicas, Limits(surge, 0), new, (old,))
     grow_new(rollout)
 
@@ -230,7 +230,7 @@ def test_an_update_in_place_never_exceeds_the_surge_nor_leaves_machines_missing(
         assert min(replicas, max(most, new.actual) + max(old.wanted, old.actual)) <= there <= replicas + surge
 
 
-def test_something_goes_on_while_machines_are_made_shrunk_or_updated() -> None:
+def test_a_rollout_progresses_while_machines_are_created_deleted_or_updated() -> None:
     quiet = Rollout(3, Limits(1, 0), Sized("new", 1, 1, 1, 1), (Sized("old", 2, 2, 2),))
     updating = Machine(metadata=ObjectMeta(annotations={"in-place-updates.internal.cluster.x-k8s.io/update-in-progress": ""}))
 
@@ -245,7 +245,7 @@ def patch(kind: str, content: Any) -> dict[str, str]:
     return {"patchType": kind, "patch": base64.b64encode(json.dumps(content).encode()).decode()}
 
 
-def test_of_a_patch_only_the_allowed_part_is_taken_over() -> None:
+def test_only_the_allowed_part_of_a_patch_is_used() -> None:
     document = {"kind": "Any", "metadata": {"name": "a"}, "spec": {"template": {"spec": {"size": 1}}}}
     both = {"metadata": {"name": "b"}, "spec": {"template": {"spec": {"size": 2}}}}
 
@@ -261,7 +261,7 @@ def test_of_a_patch_only_the_allowed_part_is_taken_over() -> None:
 @pytest.mark.parametrize(
     "answer", [patch("JSONPatch", []), patch("JSONPatch", None), patch("JSONMergePatch", {}), {"patchType": "JSONMergePatch"}]
 )
-def test_a_patch_that_says_nothing_changes_nothing(answer: dict[str, str]) -> None:
+def test_an_empty_patch_changes_nothing(answer: dict[str, str]) -> None:
     assert patched({"kind": "Any", "spec": {}}, answer, ("spec",)) == {"kind": "Any", "spec": {}}
 
 
@@ -298,7 +298,7 @@ def test_fields_that_need_no_rollout_are_not_compared() -> None:
     assert not inplace.HOOK.matches(part(version="v1"), part(version="v1", failureDomain="b"))
 
 
-def test_what_belongs_to_machines_is_compared_as_it_is() -> None:
+def test_fields_of_machines_are_compared_unchanged() -> None:
     def part(spec: Any) -> dict[str, Any]:
         return {"infrastructureMachineTemplate": {"spec": {"template": spec}}}
 
@@ -314,7 +314,7 @@ def test_what_belongs_to_machines_is_compared_as_it_is() -> None:
         {"infrastructureMachineTemplate": {"spec": {"template": "large"}}},
     ],
 )
-def test_what_cannot_be_read_is_an_error_and_no_answer(bad: dict[str, Any]) -> None:
+def test_an_unreadable_answer_is_an_error(bad: dict[str, Any]) -> None:
     good = {part: {"spec": {"template": {"spec": {}}}} for part in bad}
     for current, desired in ((bad, good), (good, bad)):
         with pytest.raises(PatchFailed):
@@ -341,7 +341,7 @@ def test_a_selector_is_printed_by_key_and_read_again() -> None:
         selector_text(replace(selector, match_expressions=(LabelSelectorRequirement(key="a", operator="Near"),)))
 
 
-def test_labels_are_handed_over_to_who_may_take_them_away() -> None:
+def test_labels_are_handed_over_to_the_manager_that_may_remove_them() -> None:
     owned = {"f:metadata": {"f:labels": {".": {}, "f:ours": {}, "f:kept": {}}, "f:ownerReferences": {}}, "f:spec": {}}
     live = {"metadata": {"managedFields": [{"manager": "a", "operation": "Apply", "fieldsV1": owned}], "resourceVersion": "7"}}
 

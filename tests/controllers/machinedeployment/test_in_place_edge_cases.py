@@ -89,7 +89,7 @@ async def test_an_extension_that_changes_what_differs_lets_machines_move() -> No
 
 
 @pytest.mark.parametrize("may_go", [False, True], ids=["nothing may go yet", "something may go"])
-async def test_the_biggest_is_asked_about_first_until_something_may_go_then_the_oldest(may_go: bool) -> None:
+async def test_the_largest_set_is_considered_first_until_machines_may_go_then_the_oldest(may_go: bool) -> None:
     rollout = await Rollout({"response": {"status": "Success"}}).begin()
     plane, (small, _) = rollout.plane, await rollout.sets()
     big = dict((await plane.client.get(SCHEME.gvk(MachineSet), small.key)).json)
@@ -174,7 +174,7 @@ async def _moved(replicas: int = 2) -> tuple[Rollout, Machine]:
     return rollout, moved
 
 
-async def test_a_change_that_is_taken_back_ends_the_move_and_the_update_goes_its_way() -> None:
+async def test_a_reverted_change_ends_the_move_and_the_update_continues() -> None:
     rollout, moved = await _moved()
     _, new = await rollout.sets()
     assert new is not None
@@ -186,7 +186,7 @@ async def test_a_change_that_is_taken_back_ends_the_move_and_the_update_goes_its
     assert AWAITING not in machine.metadata.annotations, "nobody waits for an acknowledgement that will not come"
 
 
-async def test_a_machine_that_asked_to_be_deleted_is_moved_all_the_same() -> None:
+async def test_a_machine_marked_for_deletion_is_moved_too() -> None:
     rollout = await Rollout({"response": {"status": "Success", "machineSetPatch": VERSION}}).begin()
     plane = rollout.plane
     asked = max(await plane.machines(), key=lambda m: m.metadata.name)
@@ -210,7 +210,7 @@ async def test_growth_beyond_the_surge_goes_through() -> None:
     assert new.spec.replicas == 3, "three more are wanted; the surge of one is not needed where Machines are moved"
 
 
-async def test_a_machine_that_waits_to_be_counted_is_no_surplus() -> None:
+async def test_an_unacknowledged_machine_does_not_count_as_surplus() -> None:
     rollout, moved = await _moved()
     _, new = await rollout.sets()
     assert new is not None
@@ -233,7 +233,7 @@ async def test_a_machine_that_waits_to_be_counted_is_no_surplus() -> None:
 
 
 @pytest.mark.parametrize(("minutes", "replaced"), [(9, False), (11, True)])
-async def test_a_machine_does_not_wait_for_ever_where_nobody_updates_it(minutes: int, replaced: bool) -> None:
+async def test_a_machine_does_not_wait_forever_for_an_update_that_never_comes(minutes: int, replaced: bool) -> None:
     """The feature gate was turned off in the middle: it is replaced."""
     plane = Plane(objects("MachineSet", 2))
     await plane.reconcile("MachineSet", times=3)

@@ -97,7 +97,7 @@ def test_unavailable_machines_go_first_across_all_old_ones() -> None:
     assert step(Rollout(6, Limits(2, 2), Sized("new", 2, 2, 2), old)) == {"older": 1, "oldest": 2}
 
 
-def test_a_shrinking_that_is_under_way_uses_the_budget() -> None:
+def test_a_pending_scale_down_uses_the_budget() -> None:
     under_way = Sized("old", wanted=2, actual=3, available=3)
 
     assert step(Rollout(3, Limits(1, 1), Sized("new", 1, 1, 1), (under_way,))) == {}
@@ -183,7 +183,7 @@ def test_on_delete_nothing_shrinks_by_itself() -> None:
     assert rollout.intents == {}
 
 
-def test_on_delete_what_somebody_deleted_is_replaced_by_a_new_one() -> None:
+def test_on_delete_a_deleted_machine_is_replaced_by_a_new_one() -> None:
     gone = Rollout(3, Limits(), Sized("new"), (Sized("old", 3, 2, 2),))
     on_delete(gone)
     then = Rollout(3, Limits(), Sized("new"), (Sized("old", 2, 2, 2),))
@@ -212,7 +212,7 @@ def test_paused_one_active_set_gets_everything() -> None:
     assert paused(5, 1, "") == {}
 
 
-def test_paused_what_is_saturated_has_no_need_of_the_old() -> None:
+def test_paused_a_saturated_set_needs_no_old_sets() -> None:
     new = replace(steady("new", 3), annotated_desired="3")
 
     assert paused(3, 1, "new", steady("old", 2), new) == {"old": 0}

@@ -23,7 +23,7 @@ def fleet(a: Any, total: int, sick: int) -> tuple[list[Any], list[Any]]:
 
 
 @pytest.mark.parametrize("labels", [{}, {"cluster.x-k8s.io/cluster-name": "other"}], ids=["missing", "wrong"])
-def test_the_label_is_corrected_and_the_cluster_becomes_an_owner_beside_others(a: Any, labels: Any) -> None:
+def test_the_label_is_corrected_and_the_cluster_becomes_an_additional_owner(a: Any, labels: Any) -> None:
     other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "uid-x"}
     answer = a.decide(a.check(metadata={"labels": labels, "ownerReferences": [other]}))
 
@@ -48,7 +48,7 @@ def test_machines_that_are_not_looked_after_do_not_count(a: Any, more: Any) -> N
     assert "Machine/m0" not in answer.json["others"]
 
 
-def test_before_the_infrastructure_is_ready_nobody_is_unhealthy_but_all_are_expected(a: Any) -> None:
+def test_before_the_infrastructure_is_ready_no_machine_is_unhealthy_but_all_are_expected(a: Any) -> None:
     answer = a.decide(
         a.cluster(InfrastructureReady=a.condition("InfrastructureReady", "False")), a.machine("m0"), nodes=[a.node("m0", "False")]
     )
@@ -122,7 +122,7 @@ def test_the_smallest_wait_of_all_machines_counts(a: Any) -> None:
     assert (answer.of("m0", "HealthCheckSucceeded"), answer.status["currentHealthy"]) == (None, 0)
 
 
-def test_both_kinds_of_rules_are_told_and_the_machines_gives_the_reason(a: Any) -> None:
+def test_violations_of_both_kinds_of_rules_are_reported_and_the_machines_gives_the_reason(a: Any) -> None:
     rule = {"type": "NodeReady", "status": "Unknown", "timeoutSeconds": 60}
     bad = a.condition("NodeReady", "Unknown", 61, "Lost")
 
@@ -193,7 +193,7 @@ def test_a_range_has_two_ends(a: Any, sick: int, allowed: bool) -> None:
         )
 
 
-def test_held_back_machines_are_told_unhealthy_but_not_handed_over(a: Any) -> None:
+def test_machines_beyond_the_limit_are_marked_unhealthy_but_not_remediated(a: Any) -> None:
     machines, nodes = fleet(a, 3, 2)
 
     answer = a.decide(a.check(remediation={"triggerIf": {"unhealthyLessThanOrEqualTo": 1}}), *machines, nodes=nodes)
@@ -305,7 +305,7 @@ def test_failure_fields_of_v1beta1_have_no_influence(a: Any) -> None:
 # ----------------------------------------------------------------------------------------------------------- failures
 
 
-def test_one_machine_that_cannot_be_written_keeps_no_other_from_it(a: Any) -> None:
+def test_a_machine_that_cannot_be_written_does_not_stop_the_others(a: Any) -> None:
     machines, nodes = fleet(a, 3, 3)
 
     answer = a.decide(*machines, nodes=nodes, observed={"unwritable": [{"verb": "patch", "kind": "Machine", "name": "m0"}]})

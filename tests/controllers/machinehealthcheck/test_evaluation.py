@@ -83,7 +83,7 @@ def test_a_percentage_is_rounded_down(percent: int, total: int) -> None:
 
 
 @given(st.integers(0, 100), st.integers(0, 100))
-def test_what_is_left_is_never_negative_and_nothing_is_left_where_remediation_is_held_back(most: int, not_healthy: int) -> None:
+def test_the_remaining_budget_is_never_negative_and_is_zero_while_remediation_is_stopped(most: int, not_healthy: int) -> None:
     limit = limit_of(limited(most), 100)
 
     assert limit.left(not_healthy) == max(0, most - not_healthy)

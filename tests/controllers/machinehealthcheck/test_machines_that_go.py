@@ -45,7 +45,7 @@ class Late:
         return await self._inner.send(request)
 
 
-def test_a_machine_that_went_meanwhile_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_machine_deleted_meanwhile_is_not_an_error(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         clock = LoopClock(START)
         server = management_server(clock, Random(1))

@@ -35,7 +35,7 @@ def a_node(name: str = "n1", ready: str = "True", beat: int = 0, deleting: bool 
     return Node(metadata=ObjectMeta(name=name, deletion_timestamp=NOW if deleting else None), status=NodeStatus(conditions=(condition,)))
 
 
-def test_a_node_that_two_machines_claim_wakes_nobody() -> None:
+def test_a_node_claimed_by_two_machines_wakes_no_check() -> None:
     woken = Woken()
     watches = NodeWatches(woken)
     watches.learn(FIRST, CLUSTER, [a_machine("m1"), a_machine("m2")], None)
@@ -57,7 +57,7 @@ def test_every_check_that_looks_after_the_machine_is_woken_and_none_of_another_c
     assert woken == ["first", "second"]
 
 
-def test_heartbeats_wake_nobody_but_conditions_and_deletion_do() -> None:
+def test_heartbeats_wake_no_check_but_conditions_and_deletion_do() -> None:
     woken = Woken()
     watches = NodeWatches(woken)
     watches.learn(FIRST, CLUSTER, [a_machine("m1")], None)
@@ -106,7 +106,7 @@ def with_condition(machine: Machine, type: str, status: str) -> Machine:
         pytest.param(Machine(metadata=ObjectMeta(name="m1", labels={"a": "b"}), status=a_machine("m1").status), True, id="labels"),
     ],
 )
-def test_which_changes_of_a_machine_count(new: Machine, wakes: bool) -> None:
+def test_only_relevant_changes_of_a_machine_count(new: Machine, wakes: bool) -> None:
     when = next(w.when for w in CONTROLLER.watches if w.kind is Machine)
     assert when is not None
 
@@ -114,7 +114,7 @@ def test_which_changes_of_a_machine_count(new: Machine, wakes: bool) -> None:
 
 
 @pytest.mark.parametrize(("change", "wakes"), [({"paused": True}, True), ({"paused": False}, False)])
-def test_which_changes_of_a_cluster_count(change: Any, wakes: bool) -> None:
+def test_only_relevant_changes_of_a_cluster_count(change: Any, wakes: bool) -> None:
     when = next(w.when for w in CONTROLLER.watches if w.kind is Cluster)
     assert when is not None
 

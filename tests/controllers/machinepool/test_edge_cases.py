@@ -65,7 +65,7 @@ def test_a_missing_config_is_an_error_and_the_other_phases_run(a: Any) -> None:
 
 
 @pytest.mark.parametrize("was", [True, False], ids=["after-provisioning", "before"])
-def test_infrastructure_that_vanished_is_told(a: Any, was: bool) -> None:
+def test_vanished_infrastructure_is_reported(a: Any, was: bool) -> None:
     answer = a.decide(a.running() if was else a.pool(), without=("Pool",))
 
     assert answer.error
@@ -226,7 +226,7 @@ def test_a_long_name_is_a_hash_in_labels(a: Any) -> None:
     assert label.endswith("_z")
 
 
-def test_one_machine_that_cannot_be_made_keeps_no_other_from_it(a: Any) -> None:
+def test_a_machine_that_cannot_be_created_does_not_stop_the_others(a: Any) -> None:
     answer = a.decide(
         shown(a),
         a.infra_machine(1),
@@ -301,7 +301,7 @@ def test_a_fresh_pool_whose_parts_are_ready_runs_after_one_pass(a: Any) -> None:
     assert answer.spec["template"]["spec"]["bootstrap"]["dataSecretName"] == "data"
 
 
-def test_infrastructure_that_loses_its_readiness_is_told(a: Any) -> None:
+def test_infrastructure_that_is_no_longer_ready_is_reported(a: Any) -> None:
     answer = a.decide(a.running(), a.infra(status={"ready": False}))
 
     assert answer.status["initialization"]["infrastructureProvisioned"] is False
@@ -348,7 +348,7 @@ def test_a_pass_that_knows_nothing_new_writes_nothing(a: Any) -> None:
         pytest.param({"infra": {"status": {"infrastructureMachineKind": 5}}}, "status.infrastructureMachineKind", id="machine-kind"),
     ],
 )
-def test_what_cannot_be_read_is_named(a: Any, changes: Any, text: str) -> None:
+def test_an_unreadable_value_is_named(a: Any, changes: Any, text: str) -> None:
     answer = a.decide(a.config(**changes.get("config", {})), a.infra(**changes.get("infra", {})))
 
     assert text in answer.error

@@ -41,7 +41,7 @@ def a_node(name: str = "n1", provider_id: str = "", **annotations: str) -> Node:
         pytest.param([a_pool("a", names=("n1",))], a_node(**{"cluster.x-k8s.io/cluster-name": "other"}), [], id="of-another-cluster"),
     ],
 )
-def test_which_pool_a_node_wakes(pools: Any, node: Node, expected: list[str]) -> None:
+def test_a_node_wakes_its_pool(pools: Any, node: Node, expected: list[str]) -> None:
     woken: list[str] = []
     watches = NodeWatches(lambda key, _: woken.append(key.name))
     for pool in pools:

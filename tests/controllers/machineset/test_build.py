@@ -52,13 +52,13 @@ def owned(kind: str, name: str, api_version: str = "cluster.x-k8s.io/v1beta1", *
         (owned("Cluster", "c", controller=False), {"a": "1"}, THE_SET),
     ],
 )
-async def test_a_machine_wakes_its_machine_set_and_an_orphan_those_that_would_have_it(owners: Any, labels: Any, expected: Any) -> None:
+async def test_a_machine_wakes_its_machine_set_and_an_orphan_wakes_matching_sets(owners: Any, labels: Any, expected: Any) -> None:
     machine = Machine(metadata=ObjectMeta(name="m", namespace="ns", owner_references=owners, labels=labels))
 
     assert list(await sets.machine_sets_of(machine, Listed(SET))) == expected  # type: ignore[arg-type]
 
 
-async def test_a_machine_that_went_makes_room_for_its_siblings() -> None:
+async def test_a_deleted_machine_wakes_sibling_machine_sets() -> None:
     machine = Machine(metadata=ObjectMeta(name="m", namespace="ns", labels={"cluster.x-k8s.io/deployment-name": "d"}))
     full = replace(SET, metadata=ObjectMeta(name="full", namespace="ns"), status=MachineSetStatus(replicas=2))
 
@@ -68,7 +68,7 @@ async def test_a_machine_that_went_makes_room_for_its_siblings() -> None:
     assert not gone(None, machine)
 
 
-async def test_an_orphaned_machine_set_wakes_those_that_would_have_it_but_not_those_that_select_everything() -> None:
+async def test_an_orphaned_machine_set_wakes_matching_deployments_but_not_those_with_an_empty_selector() -> None:
     orphan = replace(SET, metadata=ObjectMeta(name="s", namespace="ns", labels={"a": "1"}))
     ours = replace(SET, metadata=ObjectMeta(name="s", namespace="ns", owner_references=owned("MachineDeployment", "d")))
     reader: Any = Listed(DEPLOYMENT, EVERYTHING)
@@ -78,7 +78,7 @@ async def test_an_orphaned_machine_set_wakes_those_that_would_have_it_but_not_th
     assert list(await deployments.deployments_of(SET, reader)) == []
 
 
-def test_what_is_asked_of_a_cluster_wakes_and_nothing_else() -> None:
+def test_only_relevant_changes_of_a_cluster_wake_machine_sets() -> None:
     cluster = Cluster(metadata=ObjectMeta(name="c"))
     labelled = replace(cluster, metadata=ObjectMeta(name="c", labels={"x": "y"}))
     paused = replace(cluster, spec=replace(cluster.spec, paused=True))
@@ -99,7 +99,7 @@ def test_a_deployment_that_only_counts_wakes_no_machine_set() -> None:
     assert DeploymentFacts.of(DEPLOYMENT) != DeploymentFacts.of(scaled)
 
 
-def test_what_a_deployment_tells_of_a_machine_wakes_it() -> None:
+def test_conditions_that_report_a_machine_wake_its_deployment() -> None:
     machine = Machine(metadata=ObjectMeta(name="m"))
     going = replace(machine, metadata=ObjectMeta(name="m", annotations={"x": ""}))
     renewed = replace(machine, metadata=ObjectMeta(name="m", resource_version="9"))

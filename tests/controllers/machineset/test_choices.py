@@ -95,7 +95,7 @@ def test_a_hook_that_is_pending_is_an_update_too() -> None:
     assert priority(machine("m", annotations=pending), "", NOW) == 75
 
 
-def test_by_age_the_oldest_or_the_newest_goes_and_what_was_never_created_is_young() -> None:
+def test_the_oldest_or_newest_goes_and_an_unset_creation_time_counts_as_new() -> None:
     machines = [machine("old", age=30), machine("new", age=1), machine("none", age=None), machine("future", age=-3)]
 
     assert names(in_order(machines, "Oldest", NOW)) == ["old", "new", "future", "none"]
@@ -111,7 +111,7 @@ def test_equal_machines_go_by_name_in_any_order_of_the_list() -> None:
     assert names(in_order(shuffled, "Random", NOW)) == names(machines)
 
 
-def test_an_order_that_nobody_knows_is_an_error() -> None:
+def test_an_unknown_order_is_an_error() -> None:
     with pytest.raises(UnknownOrder, match="Alphabetical"):
         in_order([machine("m")], "Alphabetical", NOW)
 
@@ -145,7 +145,7 @@ def test_a_machine_that_is_being_replaced_counts_until_it_is_gone() -> None:
     assert assess(machines[1:], deployment(1), is_current=True).budget == 1
 
 
-def test_one_that_is_deleted_for_another_reason_does_not_count() -> None:
+def test_a_machine_deleted_for_another_reason_does_not_count() -> None:
     going = machine("going", deleting=True, **UNHEALTHY)
 
     assert assess([going], deployment(1), is_current=True).budget == 1
@@ -160,7 +160,7 @@ def test_annotated_machines_are_replaced_first_then_the_newest_then_by_name() ->
 
 
 @pytest.mark.parametrize("limit", ["some", "5", "%"])
-def test_a_limit_that_is_no_number_is_an_error_once_somebody_is_to_be_replaced(limit: str) -> None:
+def test_a_limit_that_is_not_a_number_is_an_error_once_a_machine_must_be_replaced(limit: str) -> None:
     found = assess([machine("a", **UNHEALTHY)], deployment(limit), is_current=True)
 
     assert "maxInFlight" in REMEDIATE.decide(found).error
@@ -175,7 +175,7 @@ def test_a_machine_has_recovered_if_it_is_healthy_again_and_is_not_deleted() -> 
     assert not remediation.has_recovered(machine("a", **UNHEALTHY))
 
 
-def test_a_postponed_replacement_says_every_reason() -> None:
+def test_a_postponed_replacement_lists_every_reason() -> None:
     condition, old = remediation.postponed(Verdict(messages=("one", "two")))
 
     assert (condition.reason, condition.message) == ("RemediationDeferred", "* one\n* two")
@@ -185,7 +185,7 @@ def test_a_postponed_replacement_says_every_reason() -> None:
 # ---------------------------------------------------------------------------------------------------------- moves
 
 
-def test_the_surplus_is_moved_but_for_what_is_broken_and_what_cannot_be_moved() -> None:
+def test_the_surplus_is_moved_except_broken_and_immovable_machines() -> None:
     ordered = [
         machine("going", deleting=True),
         machine("updating", annotations={UPDATING: ""}),
@@ -217,7 +217,7 @@ def test_the_surplus_is_moved_but_for_what_is_broken_and_what_cannot_be_moved() 
         ({UPDATING: "", "runtime.cluster.x-k8s.io/pending-hooks": "UpdateMachine"}, {}, False),
     ],
 )
-def test_an_update_begins_once_the_machine_is_counted_or_nobody_counts(
+def test_an_update_begins_once_the_machine_is_acknowledged_or_no_set_moves_machines(
     annotations: dict[str, str], of_the_set: dict[str, str], triggered: bool
 ) -> None:
     machine_set = MachineSet(metadata=ObjectMeta(name="new", annotations=of_the_set))
@@ -252,7 +252,7 @@ def test_names_are_the_same_whenever_the_same_machines_are_there() -> None:
     assert not set(first) & set(names_of(maker(), 3, present=["a", "b", "c"], taken=[]))
 
 
-def test_a_taken_name_is_passed_over() -> None:
+def test_a_taken_name_is_skipped() -> None:
     first = names_of(maker(), 2, present=[], taken=[])
 
     again = names_of(maker(), 2, present=[], taken=first)
@@ -271,7 +271,7 @@ def test_a_long_name_is_cut_and_still_told_apart() -> None:
 
 
 @pytest.mark.parametrize("template", ["no-random", "{{ .random", "{{ .other }}{{ .random }}"])
-def test_a_naming_template_that_gives_no_name_is_an_error(template: str) -> None:
+def test_a_naming_template_without_a_valid_name_is_an_error(template: str) -> None:
     with pytest.raises(BadNamingTemplate):
         names_of(maker(machineNaming={"template": template}), 1, present=[], taken=[])
 
@@ -330,7 +330,7 @@ def asked(**changes: Any) -> Verdict:
         {"topology_version": "v1.31.2", "skipped": frozenset({"ControlPlaneVersionSkew"}), "version": "v1.31.1"},
     ],
 )
-def test_a_machine_may_join(changes: dict[str, Any]) -> None:
+def test_a_machine_may_join_if_versions_and_control_plane_allow(changes: dict[str, Any]) -> None:
     assert asked(**changes).passed
 
 
@@ -353,7 +353,7 @@ def test_without_a_control_plane_there_is_nothing_to_compare_with() -> None:
         ({"version": "1.31.2", "topology_version": "v1.31.2"}, ["ControlPlaneVersionSkew"]),
     ],
 )
-def test_a_machine_may_not_join_and_every_check_that_fails_is_named(changes: dict[str, Any], names: list[str]) -> None:
+def test_a_machine_that_may_not_join_has_every_failed_check_listed(changes: dict[str, Any], names: list[str]) -> None:
     messages = asked(**changes).messages
 
     assert [m.rpartition('("')[2].removesuffix('" preflight check failed)') for m in messages] == names
@@ -376,7 +376,7 @@ def test_the_list_of_skipped_checks_may_have_spaces() -> None:
     assert skipped_checks(" KubeadmVersionSkew, ,All ") == {"KubeadmVersionSkew", "All"}
 
 
-def test_decisions_are_told_to_who_asks() -> None:
+def test_preflight_decisions_are_recorded() -> None:
     told: list[Decision] = []
 
     def decide(table: Any, seen: Any) -> Decision:

@@ -83,7 +83,7 @@ async def test_deleting_machines_count_as_gone() -> None:
         assert len([m for m in await plane.machines() if m.metadata.deletion_timestamp is None]) == left
 
 
-async def test_a_machine_that_cannot_be_deleted_does_not_keep_others() -> None:
+async def test_a_machine_that_cannot_be_deleted_does_not_stop_the_others() -> None:
     plane = await started(3)
     stays = min(m.metadata.name for m in await plane.machines())
     other = Plane([], {"unwritable": [{"verb": "delete", "kind": "Machine", "name": stays}]})
@@ -185,7 +185,7 @@ async def test_machines_of_an_old_revision_are_not_remediated() -> None:
 
 
 @pytest.mark.parametrize("target", ["nowhere", "w"], ids=["missing", "does not agree"])
-async def test_machines_stay_where_their_target_would_not_have_them(target: str) -> None:
+async def test_machines_are_not_moved_to_a_set_that_does_not_accept_them(target: str) -> None:
     plane = await started(2)
     for machine in await plane.machines():
         await say(plane, machine, Ready="True", Available="True", UpToDate="True")
@@ -197,7 +197,7 @@ async def test_machines_stay_where_their_target_would_not_have_them(target: str)
 
 
 @pytest.mark.parametrize("gate", [True, False])
-async def test_one_that_is_out_of_step_keeps_no_other_from_being_moved(gate: bool) -> None:
+async def test_a_machine_that_cannot_be_moved_does_not_stop_the_others(gate: bool) -> None:
     plane = await started(3, {"features": {"InPlaceUpdates": gate}})
     old = await the_set(plane)
     labels = {**old.metadata.labels, "machine-template-hash": "new"}
@@ -219,7 +219,7 @@ async def test_one_that_is_out_of_step_keeps_no_other_from_being_moved(gate: boo
     assert len(left) == (0 if gate else 3)
 
 
-async def test_one_that_the_selector_leaves_out_was_let_go_and_is_replaced() -> None:
+async def test_a_machine_that_no_longer_matches_the_selector_is_released_and_replaced() -> None:
     plane = await started(2)
     released = (await plane.machines())[0]
     selector = (await the_set(plane)).spec.selector.match_labels
@@ -231,7 +231,7 @@ async def test_one_that_the_selector_leaves_out_was_let_go_and_is_replaced() -> 
     assert (await the_set(plane)).status.replicas == 2
 
 
-async def test_machines_that_are_new_say_nothing_yet_of_being_up_to_date() -> None:
+async def test_new_machines_have_no_up_to_date_condition_yet() -> None:
     plane = await started(1)
     assert (await condition(plane, MachineSet, "MachinesUpToDate"))[:2] == ("True", "NoReplicas")
 
@@ -267,7 +267,7 @@ async def test_machines_that_take_long_to_go_are_named(count: int, text: str) ->
     assert f"* {text} deletion since more than 15m" in (await condition(plane, MachineSet, "ScalingDown"))[2]
 
 
-async def test_a_set_that_goes_takes_its_own_machines_and_then_itself() -> None:
+async def test_a_deleted_set_removes_its_machines_and_then_itself() -> None:
     plane = await started(2)
     alien = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": {"name": "alien", "namespace": "default"}}
     await plane.client.create({**alien, "spec": {"clusterName": "c", "bootstrap": {}, "infrastructureRef": {}}})
@@ -285,7 +285,7 @@ async def test_a_set_that_goes_takes_its_own_machines_and_then_itself() -> None:
 # --------------------------------------------------------------------------------------------------- MachineDeployment
 
 
-async def test_changes_in_the_middle_of_a_rollout_end_where_the_last_one_says() -> None:
+async def test_changes_during_a_rollout_end_in_the_state_of_the_last_one() -> None:
     plane = await deployed(2)
     for change in (
         {"template": {"spec": {"version": "v1.34.2"}}},
@@ -382,7 +382,7 @@ async def test_old_empty_sets_go_when_the_rollout_is_over() -> None:
     assert not seen[-1]
 
 
-async def test_a_revision_is_told_when_all_its_sets_are_written() -> None:
+async def test_a_revision_is_written_after_all_its_sets() -> None:
     plane = await deployed(2)
     (old,) = await plane.machine_sets()
     other = Plane([], {"unwritable": [{"verb": "patch", "kind": "MachineSet", "name": old.metadata.name}]})
@@ -399,7 +399,7 @@ async def test_a_revision_is_told_when_all_its_sets_are_written() -> None:
     assert revisions == [(True, "1"), (False, "2")]
 
 
-async def test_where_no_new_set_can_be_made_none_is_cleaned_up() -> None:
+async def test_if_no_new_set_can_be_created_no_old_one_is_deleted() -> None:
     plane = await deployed(0)
     (current,) = await plane.machine_sets()
     spent = dict((await plane.client.get(SCHEME.gvk(MachineSet), current.key)).json)

@@ -32,7 +32,7 @@ class Behind:
 # --------------------------------------------------------------------------------------------------- MachineSets
 
 
-async def test_machines_are_made_once_and_then_nothing_is_written() -> None:
+async def test_machines_are_created_once_and_then_nothing_is_written() -> None:
     plane = Plane(objects("MachineSet", 3))
 
     await plane.reconcile("MachineSet", times=4)
@@ -43,7 +43,7 @@ async def test_machines_are_made_once_and_then_nothing_is_written() -> None:
     assert plane.writes() == before
 
 
-async def test_a_process_that_starts_anew_writes_nothing_either() -> None:
+async def test_a_restarted_process_writes_nothing() -> None:
     plane = Plane(objects("MachineSet", 3))
     await plane.reconcile("MachineSet", times=4)
     before = plane.writes()
@@ -53,7 +53,7 @@ async def test_a_process_that_starts_anew_writes_nothing_either() -> None:
     assert plane.writes() == before
 
 
-async def test_none_is_created_for_what_only_a_cache_does_not_show() -> None:
+async def test_no_machine_is_created_for_one_that_only_the_cache_lacks() -> None:
     plane = Plane(objects("MachineSet", 3))
     await plane.reconcile("MachineSet", times=3)
     behind = plane.reconciler("MachineSet", Behind(plane.client, Machine))
@@ -67,7 +67,7 @@ async def test_none_is_created_for_what_only_a_cache_does_not_show() -> None:
     assert told.message == "Scaling up from 0 to 3 replicas is blocked because:\n* 3 Machines exist already, 3 of them are not seen yet"
 
 
-async def test_only_what_is_missing_in_truth_is_created() -> None:
+async def test_only_really_missing_machines_are_created() -> None:
     plane = Plane(objects("MachineSet", 2))
     await plane.reconcile("MachineSet", times=3)
     await plane.client.patch(MachineSet, KEY, {"spec": {"replicas": 3}})
@@ -110,7 +110,7 @@ async def test_13341_versions_go_up_from_machines_to_their_deployment() -> None:
 
 
 @pytest.mark.parametrize("kind", ["KubeadmConfig", "DevMachine", "Machine"])
-async def test_what_was_cloned_for_a_machine_that_was_refused_is_taken_away(kind: str) -> None:
+async def test_clones_for_a_refused_machine_are_deleted(kind: str) -> None:
     refused = {"unwritable": [{"verb": verb, "kind": kind} for verb in ("create", "patch")]}
     plane = Plane(objects("MachineSet", 2), refused)
 
@@ -122,7 +122,7 @@ async def test_what_was_cloned_for_a_machine_that_was_refused_is_taken_away(kind
 
 
 @pytest.mark.parametrize("gone", ["DevMachineTemplate", "KubeadmConfigTemplate"])
-async def test_nothing_is_made_where_a_template_is_missing(gone: str) -> None:
+async def test_nothing_is_created_if_a_template_is_missing(gone: str) -> None:
     """What is made and taken away again wakes its MachineSet: it would be busy for ever."""
     plane = Plane([o for o in objects("MachineSet", 2) if o["kind"] != gone])
 
@@ -181,7 +181,7 @@ async def test_an_orphan_that_matches_is_adopted_before_one_is_created() -> None
     assert [r.name for r in (await plane.client.get(Machine, orphan.key)).metadata.owner_references] == ["w"]
 
 
-async def test_who_replaces_a_machine_does_not_get_its_name() -> None:
+async def test_a_replacement_does_not_get_the_name_of_its_predecessor() -> None:
     plane = Plane(objects("MachineSet", 1))
     await plane.reconcile("MachineSet", times=4)
     gone = (await plane.machines())[0]
@@ -194,7 +194,7 @@ async def test_who_replaces_a_machine_does_not_get_its_name() -> None:
     assert (await plane.machines())[0].metadata.name != gone.metadata.name
 
 
-async def test_what_is_left_of_a_creation_that_was_cut_short_is_swept_away() -> None:
+async def test_leftovers_of_an_interrupted_creation_are_deleted() -> None:
     plane = Plane(objects("MachineSet", 1))
     await plane.reconcile("MachineSet", times=3)
     labels = {"cluster.x-k8s.io/cluster-name": "c", "cluster.x-k8s.io/set-name": "w"}
@@ -226,7 +226,7 @@ async def test_a_machine_set_is_made_once_and_then_nothing_is_written() -> None:
     assert plane.writes() == before
 
 
-async def test_no_machine_set_is_made_beside_one_that_only_a_cache_does_not_show() -> None:
+async def test_no_machine_set_is_created_for_one_that_only_the_cache_lacks() -> None:
     plane = Plane(objects("MachineDeployment"))
     await plane.reconcile("MachineDeployment", times=3)
     await plane.client.patch(MachineDeployment, KEY, {"spec": {"template": {"spec": {"version": "v1.99.0"}}}})
@@ -309,7 +309,7 @@ async def test_a_deployment_that_goes_takes_only_its_own_machine_sets_along() ->
     assert await plane.client.find(MachineDeployment, KEY) is not None
 
 
-async def test_a_template_that_was_removed_holds_up_no_rollout() -> None:
+async def test_a_removed_template_does_not_block_a_rollout() -> None:
     gates = {"features": {"InPlaceUpdates": True, "RuntimeSDK": True}}
     plane = Plane(objects("MachineDeployment"), gates)
     await plane.reconcile("MachineDeployment", times=3)
@@ -329,7 +329,7 @@ async def test_a_template_that_was_removed_holds_up_no_rollout() -> None:
     assert len(await plane.machine_sets()) == 2
 
 
-async def test_an_update_in_place_that_failed_is_told_by_the_deployment() -> None:
+async def test_a_failed_in_place_update_is_reported_by_the_deployment() -> None:
     plane = Plane(objects("MachineDeployment", 1))
     await plane.reconcile("MachineDeployment", times=3)
     await plane.reconcile("MachineSet", (await plane.machine_sets())[0].key, times=3)

@@ -20,7 +20,7 @@ def _gvk(kind: str) -> GroupVersionKind:
     return GroupVersionKind.of(_POLICY, kind)
 
 
-def test_a_policy_that_refuses_machines_is_not_run_against_for_ever() -> None:
+def test_creations_refused_by_a_policy_are_not_retried_forever() -> None:
     async def main() -> tuple[int, int, int]:
         async with plane(LoopClock(START)) as p:
             await p.apply([*samples.cluster("c", has_control_plane_object=True), *samples.control_plane("c", replicas=1)])

@@ -52,7 +52,7 @@ async def _taken_over(entries: list[Json]) -> Passes:
         ([FIRST], ("manager", "Update"), True),
     ],
 )
-async def test_a_cluster_is_taken_over_whoever_wrote_it(entries: list[Json], left: tuple[str, str], ends: bool) -> None:
+async def test_a_cluster_is_taken_over_from_any_manager(entries: list[Json], left: tuple[str, str], ends: bool) -> None:
     p = await _taken_over(entries)
 
     managers = await _managers(p)
@@ -86,7 +86,7 @@ def cluster(**change: Any) -> Json:
     }
 
 
-def test_a_patch_says_only_what_differs_and_is_the_topologys() -> None:
+def test_a_patch_has_only_the_differing_fields_of_the_topology() -> None:
     reference = {"apiGroup": "g", "kind": "K", "name": "n"}
     desired = cluster(metadata={"annotations": {"a": "b", STEP: "v1"}}, infrastructureRef=reference)
 

@@ -158,7 +158,7 @@ def test_an_object_whose_owners_were_lost_is_repaired_and_nothing_else_is_done()
     run(scenario())
 
 
-def test_a_class_that_is_not_reconciled_is_waited_for_without_backoff() -> None:
+def test_an_unreconciled_class_is_waited_for_without_backoff() -> None:
     async def scenario() -> None:
         p = Passes()
         await p.client.patch(
@@ -232,7 +232,7 @@ def test_a_machine_template_that_changes_is_put_in_place_first_and_the_old_one_d
     run(scenario())
 
 
-def test_an_old_machine_template_that_is_gone_already_is_no_error() -> None:
+def test_an_old_machine_template_that_is_already_gone_is_not_an_error() -> None:
     async def scenario() -> None:
         p = Passes(workers={}, observation=refused("delete", "DevMachineTemplate", error="NotFound"))
         await p.run()
@@ -245,7 +245,7 @@ def test_an_old_machine_template_that_is_gone_already_is_no_error() -> None:
     run(scenario())
 
 
-def test_a_template_that_rotates_for_ever_is_warned_about() -> None:
+def test_a_template_that_rotates_forever_causes_a_warning() -> None:
     async def scenario() -> None:
         selector = {"apiVersion": INFRA, "kind": "DevMachineTemplate", "matchResources": {"machineDeploymentClass": {"names": ["*"]}}}
         own_name = {"variable": "builtin.machineDeployment.infrastructureRef.name"}
@@ -282,7 +282,7 @@ def test_a_deployment_that_is_being_deleted_gets_no_health_check() -> None:
     run(scenario())
 
 
-def test_health_checks_that_belong_to_nobody_any_more_are_deleted_and_foreign_ones_stay() -> None:
+def test_orphaned_health_checks_are_deleted_and_foreign_ones_stay() -> None:
     async def scenario() -> None:
         def check(name: str, labels: dict[str, str]) -> Json:
             metadata = {"name": name, "namespace": "default", "labels": labels, "uid": name}
@@ -369,7 +369,7 @@ def test_without_the_gate_pending_hooks_are_forgotten() -> None:
     run(scenario())
 
 
-def test_a_patch_that_only_validates_generates_nothing_and_is_no_error() -> None:
+def test_a_validating_patch_generates_nothing_and_is_not_an_error() -> None:
     async def scenario() -> None:
         observation = {"features": {"RuntimeSDK": True}}
         patches = [{"name": "check", "external": {"validateTopologyExtension": "val.ext"}}]
@@ -390,9 +390,7 @@ def test_a_patch_that_only_validates_generates_nothing_and_is_no_error() -> None
         ("v1.32.0", "v1.32.0", "v1.33.0", [], "invalid workers upgrade plan, item 0; version v1.32.0 must be greater than v1.33.0"),
     ],
 )
-def test_a_plan_for_workers_that_cannot_be_made_says_why(
-    target: str, control_plane: str, workers: str, steps: list[str], text: str
-) -> None:
+def test_an_impossible_plan_for_workers_has_a_reason(target: str, control_plane: str, workers: str, steps: list[str], text: str) -> None:
     with pytest.raises(PlanError) as refusal:
         checked(target, control_plane, workers, steps, [])
 

@@ -34,7 +34,7 @@ def altered(change: Any) -> Any:
 # ------------------------------------------------------------------------------------------------ what stands before all
 
 
-async def test_a_paused_cluster_on_its_way_out_asks_no_hook() -> None:
+async def test_a_paused_cluster_under_deletion_calls_no_hook() -> None:
     config = extension_config("ext", "https://h/", "", {"del": "BeforeClusterDelete"})
 
     def alter(_objects: list[Json], cluster: Json) -> None:
@@ -47,7 +47,7 @@ async def test_a_paused_cluster_on_its_way_out_asks_no_hook() -> None:
     assert (await p.condition())[1] == "Paused"
 
 
-async def test_a_class_that_is_missing_is_told_and_its_coming_is_enough() -> None:
+async def test_a_missing_class_is_reported_and_its_creation_starts_a_pass() -> None:
     p = Passes()
     found = await p.client.get(kind("ClusterClass"), CLASS)
     await p.client.delete(kind("ClusterClass"), CLASS)
@@ -118,7 +118,7 @@ async def test_defaults_are_stored_appended_and_then_left_alone() -> None:
     assert version != (await p.cluster())["metadata"]["resourceVersion"]
 
 
-async def test_a_class_of_workers_that_nobody_uses_must_be_whole_too() -> None:
+async def test_an_unused_worker_class_must_be_complete_too() -> None:
     def add(spec: Json) -> None:
         first = spec["workers"]["machineDeployments"][0]
         missing = {"templateRef": {**first["bootstrap"]["templateRef"], "name": "missing"}}
@@ -130,7 +130,7 @@ async def test_a_class_of_workers_that_nobody_uses_must_be_whole_too() -> None:
     assert p.actions == []
 
 
-async def test_a_machine_template_that_cannot_be_read_is_told_with_who_refers_to_it() -> None:
+async def test_an_unreadable_machine_template_is_reported_with_its_referrer() -> None:
     p = await Passes().run()
     plane = await p.one("KubeadmControlPlane", PLANE)
     where = f"failed to get InfrastructureMachineTemplate for KubeadmControlPlane default/{plane['metadata']['name']}"
@@ -146,7 +146,7 @@ async def test_a_machine_template_that_cannot_be_read_is_told_with_who_refers_to
     assert f"{where}: failed to align ref apiVersion: " in p.error
 
 
-async def test_deployments_of_others_are_not_seen() -> None:
+async def test_deployments_of_others_are_ignored() -> None:
     p = await Passes(workers={"a": 1}).run()
     twin = await p.one("MachineDeployment")
     for name, labels in (
@@ -160,7 +160,7 @@ async def test_deployments_of_others_are_not_seen() -> None:
     assert (p.error, p.actions) == ("", [])
 
 
-async def test_a_deployment_on_its_way_out_is_neither_written_nor_made_again_until_it_is_gone() -> None:
+async def test_a_deployment_under_deletion_is_neither_written_nor_recreated_until_it_is_gone() -> None:
     p = await Passes(workers={"a": 1}).run()
     await p.settle("v1.34.1")
     old = await p.one("MachineDeployment")
@@ -224,7 +224,7 @@ async def test_names_stay_when_their_template_changes() -> None:
         (("workers", "machineDeployments", 0), "MachineDeployment"),
     ],
 )
-async def test_a_template_that_names_nothing_is_told_also_where_all_have_their_names(part: tuple[Any, ...], named: str) -> None:
+async def test_an_invalid_naming_template_is_reported_even_if_all_objects_are_named(part: tuple[Any, ...], named: str) -> None:
     p = await Passes(workers={"a": 1}).run()
     spec = dict((await p.client.get(kind("ClusterClass"), CLASS)).json)["spec"]
     reduce(lambda found, step: found[step], part, spec)["naming"] = {"template": "{{ .nobody.knows }}"}

@@ -262,7 +262,7 @@ def items(kind: str, content: Any) -> Json:
     return {"status": "Success", "items": [{"holder": holder, "patchType": kind, "patch": text}]}
 
 
-async def test_an_answer_for_what_was_not_asked_is_an_error() -> None:
+async def test_an_answer_for_an_unknown_item_is_an_error() -> None:
     stray = {"uid": "nobody", "patchType": "JSONPatch", "patch": base64.b64encode(b"[]").decode()}
     p = await passed(EXTERNAL, **extension({"status": "Success", "items": [stray]}))
 
@@ -288,7 +288,7 @@ async def test_a_topology_that_is_refused_is_not_written() -> None:
 # ------------------------------------------------------------------------------------------------------------- the rest
 
 
-async def test_without_patches_variables_are_checked_all_the_same() -> None:
+async def test_without_patches_variables_are_still_checked() -> None:
     definitions = [{"name": "size", "required": True, "schema": {"openAPIV3Schema": {"type": "string", "enum": ["small"]}}}]
     p = await Passes(class_spec={"variables": definitions}, variables=[{"name": "size", "value": "huge"}]).run()
 

@@ -426,12 +426,12 @@ async def test_failing_hooks_are_reported() -> None:
     assert "AfterControlPlaneInitialized" in (await q.annotations())[PENDING]
 
 
-async def test_a_cluster_from_before_the_gate_is_not_told_that_it_is_initialized() -> None:
+async def test_the_initialized_hook_is_not_called_for_a_cluster_older_than_the_gate() -> None:
     p = await Upgrade(workers={}).begin("v1.34.1")
     assert PENDING not in await p.annotations()
 
 
-async def test_annotations_hold_an_upgrade_up_without_any_extension() -> None:
+async def test_annotations_block_an_upgrade_without_any_extension() -> None:
     name = "before-upgrade.hook.cluster.cluster.x-k8s.io/x"
 
     def alter(_objects: list[Json], cluster: Json) -> None:
@@ -470,7 +470,22 @@ async def test_workers_wait_for_what_follows_the_control_plane() -> None:
     assert "AfterControlPlaneUpgrade: m" in (await p.condition())[2]
 
 
-async def test_hooks_that_nobody_handles_are_done() -> None:
+async def test_what_must_follow_a_step_is_noted_again_while_the_control_plane_takes_it() -> None:
+    """Cluster API v1.14 notes it only after the control plane is written, and may end between the two."""
+    p = await Hooks.of("AfterControlPlaneUpgrade", workers={"a": 1}, version=OLD, answers={"AfterControlPlaneUpgrade": WAIT}).begin()
+    await p.to()
+    noted = (await p.annotations())[PENDING]
+    await p.patch({"metadata": {"annotations": {PENDING: "AfterClusterUpgrade"}}})
+
+    await p.run()
+
+    assert {"AfterControlPlaneUpgrade", "BeforeWorkersUpgrade", "AfterWorkersUpgrade"} <= set((await p.annotations())[PENDING].split(","))
+    assert set((await p.annotations())[PENDING].split(",")) >= set(noted.split(",")) - {"AfterControlPlaneInitialized"}
+    await p.plane_done()
+    assert "AfterControlPlaneUpgrade: m" in (await p.condition())[2]
+
+
+async def test_hooks_without_handlers_count_as_done() -> None:
     p = await Hooks.of(workers={"a": 0}, version=OLD).begin()
     await (await p.to()).plane_done()
     await p.run(2)
@@ -504,7 +519,7 @@ async def test_a_step_of_the_control_plane_alone_asks_no_hook_of_the_workers() -
     assert p.asked == []
 
 
-async def test_what_follows_an_upgrade_holds_up_the_next_and_nothing_else() -> None:
+async def test_hooks_after_an_upgrade_block_only_the_next_upgrade() -> None:
     p = await Hooks.of("AfterClusterUpgrade", workers={"a": 0}, version=OLD, answers={"AfterClusterUpgrade": WAIT}).begin()
     await (await p.to()).plane_done()
     await p.topology(workers={"machineDeployments": [{"class": "default-worker", "name": "a", "replicas": 4}]})

@@ -46,7 +46,7 @@ async def used(p: Passes) -> tuple[str, str]:
 # ---------------------------------------------------------------------------------------------------------------- reading
 
 
-async def test_a_class_whose_bootstrap_is_of_another_kind_now_rotates_what_there_is() -> None:
+async def test_a_class_with_another_bootstrap_kind_rotates_existing_templates() -> None:
     p = await settled()
     other = {"apiVersion": BOOTSTRAP, "kind": "KubeadmConfigTemplate", "metadata": {"name": "other", "namespace": "default"}}
     await p.client.create({**other, "spec": {"template": {"spec": {"files": []}}}})
@@ -155,7 +155,7 @@ def refuse(p: Passes, verb: str, of: str) -> None:
     p.client._faults = other.client._faults  # type: ignore[attr-defined]
 
 
-async def test_the_stand_in_goes_once_the_cluster_owns_everything() -> None:
+async def test_the_shim_is_deleted_once_the_cluster_owns_everything() -> None:
     p = await Passes(workers={}).run()
     secrets = await p.client.list(kind("Secret", "v1"))
     assert any("shim" in s.metadata.name for s in secrets)
@@ -191,7 +191,7 @@ async def test_an_object_is_not_made_twice() -> None:
     assert (await p.one("MachineDeployment"))["metadata"]["uid"] == deployment["metadata"]["uid"]
 
 
-async def test_a_worker_cannot_become_of_another_kind_of_infrastructure() -> None:
+async def test_a_worker_cannot_change_its_kind_of_infrastructure() -> None:
     p = await settled()
     other = {"apiVersion": INFRA, "kind": "DockerMachineTemplate", "metadata": {"name": "d", "namespace": "default"}}
     await p.client.create({**other, "spec": {"template": {"spec": {}}}})
@@ -209,7 +209,7 @@ async def test_a_worker_cannot_become_of_another_kind_of_infrastructure() -> Non
     assert (await p.one("MachineDeployment"))["metadata"]["resourceVersion"] == before
 
 
-async def test_another_class_of_workers_keeps_the_name_and_rotates_what_differs() -> None:
+async def test_another_worker_class_keeps_the_name_and_rotates_differing_templates() -> None:
     def two(objects: list[Json], _cluster: Json) -> None:
         workers = objects[-1]["spec"]["workers"]["machineDeployments"]
         workers.append({**workers[0], "class": "second"})
@@ -254,7 +254,7 @@ async def test_a_repair_leaves_the_condition_as_it_is() -> None:
     assert (p.error, p.requeue, await p.condition()) == ("", 1.0, before)
 
 
-async def test_both_ways_to_pause_are_told() -> None:
+async def test_both_ways_to_pause_are_reported() -> None:
     p = await settled()
     await p.patch({"spec": {"paused": True}, "metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}})
     await p.run()
@@ -379,7 +379,7 @@ async def test_templates_go_with_the_last_object_that_uses_them() -> None:
     assert await c.templates() == set()
 
 
-async def test_what_belongs_to_no_topology_gets_no_finalizer() -> None:
+async def test_an_object_outside_of_topologies_gets_no_finalizer() -> None:
     p = await settled()
     deployment = await p.one("MachineDeployment")
     await p.change(deployment, {"metadata": {"labels": {"topology.cluster.x-k8s.io/owned": None}}})
@@ -389,7 +389,7 @@ async def test_what_belongs_to_no_topology_gets_no_finalizer() -> None:
     assert found.metadata.finalizers == ()
 
 
-async def test_a_template_that_is_gone_already_holds_nothing_up() -> None:
+async def test_a_template_that_is_already_gone_does_not_block() -> None:
     c, deployment, old, new = await rotated()
     await c.machine_set("first", deployment, old)
     await c.p.client.delete(kind("DevMachineTemplate", INFRA), ObjectKey("default", old))
@@ -398,7 +398,7 @@ async def test_a_template_that_is_gone_already_holds_nothing_up() -> None:
     assert await c.templates() == {new}
 
 
-async def test_while_the_cluster_is_paused_nothing_goes() -> None:
+async def test_while_the_cluster_is_paused_nothing_is_deleted() -> None:
     c, deployment, old, _ = await rotated()
     await c.machine_set("first", deployment, old)
     await c.p.client.patch(Cluster, KEY, {"spec": {"paused": True}})

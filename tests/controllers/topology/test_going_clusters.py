@@ -43,7 +43,7 @@ DEPLOYMENT: Json = {
 
 
 @pytest.mark.parametrize(("fate", "made"), [("stays", 1), ("is deleted", 0), ("is gone", 0), ("is another", 0)])
-def test_nothing_is_made_for_a_cluster_that_goes(fate: str, made: int) -> None:
+def test_nothing_is_created_for_a_cluster_under_deletion(fate: str, made: int) -> None:
     async def main() -> int:
         clock = LoopClock(START)
         server = management_server(clock, Random(1), EMBEDDED_FEATURES)

@@ -474,7 +474,7 @@ AVAILABLE: Table[Snapshot] = Table(
     Row("unknowns",              any_unknown,                                      unknown("AvailableUnknown", available_message)),
     Row("available",             OTHERWISE,                                        true("Available", available_message)),
     about="Summary of Deleting, RemoteConnectionProbe, InfrastructureReady, ControlPlaneAvailable, WorkersAvailable, TopologyReconciled and the availability gates. "
-          "While deleting, objects that are gone are no issue; a topology that is merely behind is none either.",
+          "While deleting, objects that are gone do not count; a topology that is merely behind does not either.",
     assuming=[~(summary_failed & any_issue), ~(summary_failed & any_unknown), ~(any_issue & any_unknown)],
 )
 # fmt: on

@@ -89,7 +89,7 @@ class Locking(Enum):
 
 
 class Joining(Enum):
-    """What a joining node still needs."""
+    """The missing prerequisite of a joining node."""
 
     GENERATE = "generate data for kubeadm join"
     CREATE_TOKEN = "create a bootstrap token, then generate data for kubeadm join"  # noqa: S105
@@ -97,7 +97,7 @@ class Joining(Enum):
 
 
 class Keeping(Enum):
-    """What to do about a bootstrap token."""
+    """The action on a bootstrap token."""
 
     KEEP = "nothing, or generate the data again if it has another token"
     PROLONG = "extend the expiration of the token; generate the data again if it has another token"

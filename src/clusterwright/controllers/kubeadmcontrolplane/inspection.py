@@ -46,7 +46,7 @@ _FAILURES_UNTIL_DOWN = 5
 
 
 class Look(Enum):
-    """What to do about the health conditions of the control plane and its Machines."""
+    """The action on the health conditions of the control plane and its Machines."""
 
     NOT_YET = "say that health is unknown, and go on"
     KEEP = "say that health is unknown where nothing was said before, and end"

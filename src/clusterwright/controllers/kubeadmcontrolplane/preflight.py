@@ -119,12 +119,12 @@ def _who(f: PreflightFacts) -> tuple[Subject, ...]:
 no_machines: Guard[PreflightFacts] = Guard("there are no Machines", lambda f: not f.machines)
 
 
-@guard("the topology wants another version than spec.version, and it is no step of an upgrade")
+@guard("the topology wants another version than spec.version, and it is not a step of an upgrade")
 def waits_for_topology(f: PreflightFacts) -> bool:
     return f.waits_for_topology_version
 
 
-@guard("a Machine shall be added")
+@guard("a Machine is to be added")
 def adding(f: PreflightFacts) -> bool:
     return f.adding
 

@@ -30,19 +30,19 @@ class Step(Enum):
 
 @message("spec.replicas of MachineDeployment <namespace/name> is not set")
 def no_replicas(c: Snapshot) -> str:
-    """Admission sets it; without it nothing can be decided."""
+    """Return the error of unset replicas, which admission normally sets."""
     return f"spec.replicas of MachineDeployment {c.object.key} is not set"
 
 
 @message("unexpected deployment strategy type: <type>")
 def no_strategy(c: Snapshot) -> str:
-    """Admission sets it."""
+    """Return the error of an unset strategy, which admission normally sets."""
     return f"unexpected deployment strategy type: {c.strategy}"
 
 
 @message("<which value is wrong>")
 def limits_error(c: Snapshot) -> str:
-    """Why the limits cannot be understood."""
+    """Return why the limits are invalid."""
     try:
         limits(c.object)
     except ValueError as error:

@@ -75,7 +75,7 @@ EXTERNALLY_REMEDIATED: Table[TargetSnapshot] = Table(
     Row("requested",            g.request_created,          false("WaitingForRemediation")),
     Row("as-it-is",             OTHERWISE,                  KEEP),
     at_most_one=[(g.template_missing, g.request_refused, g.request_created)],
-    about="Of a Machine, where a remediation template is given: whoever remediates takes the condition on from there.",
+    about="Of a Machine, where a remediation template is given: the remediating controller updates the condition from there.",
 )
 
 REMEDIATION_ALLOWED: Table[HealthCheckDone] = Table(

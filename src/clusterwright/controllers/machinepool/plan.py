@@ -36,11 +36,11 @@ class Copy(Enum):
     SECRET = "dataSecretName of the config, status.initialization.bootstrapDataSecretCreated is true"  # noqa: S105
     LOST = "status.deprecated.v1beta1.failureReason and failureMessage"
     PROVISIONED = "status.initialization.infrastructureProvisioned as the infrastructure says it"
-    PROVIDER_IDS = "spec.providerIDList; the deprecated counters begin anew"
+    PROVIDER_IDS = "spec.providerIDList; the deprecated counters start again"
 
 
 class Refs(Enum):
-    """What to do about the Nodes."""
+    """The action on the Nodes."""
 
     KEEP = "the references are right"
     LOOK = "delete retired Nodes, find and mark those of spec.providerIDList"

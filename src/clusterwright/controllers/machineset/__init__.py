@@ -3,7 +3,7 @@
     build, reconciler, observing      the wiring, the pass, its reads
     machine_writer, creation, inplace what is done to Machines
     desired, deletion_order           the objects, and which Machine goes first (pure)
-    preflight, remediation, moves     may one join now; who is replaced; who is updated in place (pure)
+    preflight, remediation, moves     preflight checks; replacement; in-place updates (pure)
     plan, conditions, status, guards  tables and counters (pure)
 
 It watches its Machines, orphans that match its selector, its MachineDeployment, its Cluster, the control plane while it waits for

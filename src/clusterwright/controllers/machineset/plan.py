@@ -38,13 +38,13 @@ class Scale(Enum):
 
 @message("spec.replicas of MachineSet <namespace/name> is not set")
 def no_replicas(c: Snapshot) -> str:
-    """Admission sets it; without it nothing can be decided."""
+    """Return the error of unset replicas, which admission normally sets."""
     return f"spec.replicas of MachineSet {c.object.key} is not set"
 
 
 @message("<error of the preflight checks>")
 def preflight_error(c: Done) -> str:
-    """Why it is not known whether a Machine could join."""
+    """Return why the preflight checks failed to run."""
     return c.preflight.error
 
 

@@ -137,7 +137,7 @@ def status_parsable(p: Preflight) -> bool:
     return not _cp(p).status_version or _parsed(_cp(p).status_version) is not None
 
 
-@guard("the topology asks for another version than the control plane's, and it is no step of an upgrade")
+@guard("the topology asks for another version than the control plane's, and it is not a step of an upgrade")
 def upgrade_pending(p: Preflight) -> bool:
     version = _cp(p).version
     return p.topology_version is not None and version is not None and version not in {p.topology_version, p.upgrade_step}

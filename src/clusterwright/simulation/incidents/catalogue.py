@@ -9,6 +9,7 @@ from clusterwright.simulation.incidents.controlplane import CONTROL_PLANE
 from clusterwright.simulation.incidents.etcd import ETCD
 from clusterwright.simulation.incidents.incident import Incident
 from clusterwright.simulation.incidents.machines import MACHINES
+from clusterwright.simulation.incidents.moves import MOVES
 from clusterwright.simulation.incidents.notplayed import NOT_PLAYED
 from clusterwright.simulation.incidents.resourcesets import RESOURCE_SETS
 from clusterwright.simulation.incidents.runtime import RUNTIME
@@ -22,6 +23,7 @@ FAMILIES: Final[dict[str, tuple[Incident, ...]]] = {
     "workers": WORKER_INCIDENTS,
     "topologies and updates": TOPOLOGIES,
     "resource sets": RESOURCE_SETS,
+    "moves": MOVES,
     "runtime": RUNTIME,
 }
 INCIDENTS: Final = tuple(incident for family in FAMILIES.values() for incident in family)

@@ -6,7 +6,7 @@ from typing import Final
 
 from clusterwright.simulation.incidents.incident import NotPlayed
 
-_SOCKETS: Final = "it needs a network, which virtual time has not; tests/runtimesdk plays it over sockets"
+_SOCKETS: Final = "it needs a network, which virtual time has not; tests/incidents/test_over_sockets.py plays it over sockets"
 _WISH: Final = "it asks for a feature, and nothing went wrong"
 
 NOT_PLAYED: Final = (
@@ -25,7 +25,7 @@ NOT_PLAYED: Final = (
     NotPlayed(
         number=13984,
         title="Taints are lost for control planes of the v1beta1 contract",
-        reason="the simulated control plane follows v1beta2; recorded passes of v1beta1 cover it in tests/topology",
+        reason="the simulated control plane follows the contract v1beta2 only",
     ),
     NotPlayed(
         number=13383,
@@ -44,17 +44,10 @@ NOT_PLAYED: Final = (
     NotPlayed(number=13303, title="One pool of workers stays behind, and still scales and heals", reason=_WISH),
     NotPlayed(number=13305, title="Faults and latency in the in-memory provider", reason=f"{_WISH}; `clusterwright fault` has them"),
     NotPlayed(
-        project="metal3-io/cluster-api-provider-metal3",
-        number=3603,
-        also=("kubernetes-sigs/cluster-api#11812", "kairos-io/kairos#110"),
-        title="A move leaves templates behind, or a finalizer comes back",
-        reason="it needs two management planes and the command; tests/cli/test_move.py plays it over HTTP",
-    ),
-    NotPlayed(
         project="clastix/kamaji",
         number=392,
         title="The bootstrap provider may not read control planes of other providers",
-        reason="it is a question of the rights that are installed; tests/install looks at them",
+        reason="it is a question of the rights that are installed, and no behaviour of controllers",
     ),
     NotPlayed(
         project="kubernetes-sigs/cluster-api-provider-azure",

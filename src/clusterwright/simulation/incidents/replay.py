@@ -36,7 +36,7 @@ class Replay:
 
 @asynccontextmanager
 async def begun(stage: Stage, seed: int) -> AsyncIterator[Scene]:
-    """A scene at its stage; the controllers end with the context."""
+    """Yield a scene at its stage; the controllers end with the context."""
     world = World(seed, NO_FAULTS)
     extension = stage.extension() if stage.extension is not None else None
     scene = Scene(world, features=stage.features, extension=extension)
@@ -99,4 +99,4 @@ def _moments(scene: Scene) -> list[Moment]:
                 told[moment.at, moment.object, moment.sort, moment.about, *what] = moment
     events = {w.name: w.json for w in scene.history if w.table == "events"}
     decisions = scene.manager.traces.history() if scene.manager is not None else ()
-    return sorted([*told.values(), *timeline((), events.values(), decisions)])
+    return sorted([*told.values(), *timeline((), events.values(), decisions)], key=lambda moment: moment.at)

@@ -120,7 +120,7 @@ def choose(machines: Sequence[ControlPlaneMachine], *, managed_etcd: bool) -> Co
 
 
 class Remedy(Enum):
-    """What to do about the chosen Machine."""
+    """The action on the chosen Machine."""
 
     DELETE = "delete the Machine, and lock"
     FORWARD_AND_DELETE = "move the etcd leadership to another Machine, then delete the Machine, and lock"
@@ -214,7 +214,7 @@ def in_progress(f: RemediationFacts) -> bool:
     return f.in_progress
 
 
-@guard("the topology wants another version than spec.version, and it is no step of an upgrade")
+@guard("the topology wants another version than spec.version, and it is not a step of an upgrade")
 def upgrade_pending(f: RemediationFacts) -> bool:
     return bool(f.pending_topology_version)
 

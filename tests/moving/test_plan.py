@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from clusterwright.api.meta import GroupVersionKind
-from clusterwright.cli.moving import Moved, MovedKind, arriving, in_order, kinds, unready
+from clusterwright.moving.plan import Moved, MovedKind, arriving, in_order, kinds, unready
 
 CORE = "cluster.x-k8s.io"
 
@@ -32,7 +32,7 @@ def names(moved: list[Moved]) -> list[str]:
     return [m.name for m in moved]
 
 
-def test_what_stands_below_a_cluster_moves_owners_first_and_the_rest_stays() -> None:
+def test_objects_of_a_cluster_move_owners_first_and_others_stay() -> None:
     moved = in_order(
         [
             obj(MACHINE, "m", "Cluster/c"),
@@ -78,7 +78,7 @@ def test_objects_that_own_each_other_do_not_hang_it() -> None:
     assert len(in_order([obj(CLUSTER, "c", "Machine/m"), obj(MACHINE, "m", "Cluster/c")])) == 2
 
 
-def test_definitions_say_what_is_looked_at() -> None:
+def test_crd_labels_select_the_kinds_to_move() -> None:
     def crd(name: str, scope: str = "Namespaced", **labels: str) -> dict[str, Any]:
         versions = [{"name": "v1beta1", "storage": False}, {"name": "v1beta2", "storage": True}]
         return {"metadata": {"labels": labels}, "spec": {"group": CORE, "scope": scope, "names": {"kind": name}, "versions": versions}}
@@ -92,7 +92,7 @@ def test_definitions_say_what_is_looked_at() -> None:
     ]
 
 
-def test_what_arrives_is_paused_knows_its_owners_and_nothing_of_the_other_server() -> None:
+def test_moved_objects_are_paused_with_owners_and_without_source_metadata() -> None:
     cluster, machine = in_order([obj(CLUSTER, "c", status={"phase": "Provisioned"}), obj(MACHINE, "m", "Cluster/c", "Pod/elsewhere")])
 
     made = arriving(cluster, {})
@@ -119,7 +119,7 @@ READY = {"initialization": {"infrastructureProvisioned": True, "controlPlaneInit
     ],
     ids=["ready", "infrastructure", "control plane", "paused", "deleted", "paused class", "no node"],
 )
-def test_what_is_not_ready_to_move_is_named(entry: tuple[MovedKind, dict[str, Any]], reason: str | None) -> None:
+def test_objects_that_are_not_ready_to_move_are_named(entry: tuple[MovedKind, dict[str, Any]], reason: str | None) -> None:
     said = unready(in_order([entry]))
 
     assert said == [] if reason is None else said[0].startswith(reason) and len(said) == 1
