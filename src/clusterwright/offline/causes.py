@@ -326,7 +326,8 @@ class Investigation(Beside):
             return
         text = "has neither an infrastructureRef nor a controlPlaneEndpoint"
         if all(c.text != text for c in cluster.complaints):
-            cluster.complaints.append(Complaint(Tier.ERROR, text))
+            facts = {"cluster": cluster.name, "namespace": cluster.namespace}
+            cluster.complaints.append(Complaint(Tier.ERROR, text, path="spec.infrastructureRef", cause="cluster.bare", facts=facts))
         node.because_of.setdefault(cluster.id, "waits for the endpoint")
 
     def _blame(self, node: Node, holder: Node, field_name: str, why: str) -> None:
