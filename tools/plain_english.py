@@ -22,7 +22,7 @@ PATTERNS: Final[dict[str, tuple[str, int]]] = {
     "beside: use next to": (r"\bbeside\b", 21),
     "is no X: negate the verb": (r"(?<!\b[Tt]here )\b(?:is|are|was|were) no (?!longer\b|more\b)[a-z]+", 12),
     "a clause that begins with who: name the subject": (r"(?:\"\"\"|[.;:,] )[Ww]ho(?:ever)? [a-z]+s? ", 33),
-    "a docstring that begins with What: use an imperative": (r"\"\"\"What ", 51),
+    "a docstring that begins with What: use an imperative": (r"\"\"\"What ", 50),
 }
 EXEMPT: Final = frozenset({"tools/plain_english.py", "docs/contributing.md"})
 """They name the phrases."""

@@ -20,7 +20,6 @@ from clusterwright.offline.complaints import (
 )
 from clusterwright.offline.credentials import (
     CERTIFICATE_AUTHORITIES,
-    CERTIFICATES,
     EXTERNAL_ETCD,
     KEYS,
     external_etcd_secrets,
@@ -30,7 +29,8 @@ from clusterwright.offline.detectors.workload_objects import is_in_workload
 from clusterwright.offline.kinship import class_of, resources
 from clusterwright.offline.kinship import name_of as node_id
 from clusterwright.offline.nodes import Node
-from clusterwright.offline.testimony import ABSENT, Testimony
+from clusterwright.offline.testimony import Testimony
+from clusterwright.offline.words import ABSENT, CERTIFICATES
 
 _CORE_REFERENCES = ("infrastructureRef", "controlPlaneRef", "configRef", "templateRef", "dataSecretName", "classRef", "topology.class")
 _RESOURCES = "spec.resources["
@@ -110,7 +110,7 @@ class Absences(Testimony):
         if reference.kind in self._unseen or (reference.group and is_built_in(reference.group)):
             return False
         if reference.namespace:
-            return any(ABSENT.search(c.raw) and reference.name in c.raw for c in node.complaints)  # only this namespace was looked at
+            return any(ABSENT.said_in(c.raw) and reference.name in c.raw for c in node.complaints)  # only this namespace was looked at
         if reference.kind in self._kinds or reference.kind in self._served or self._seen:
             return True  # what was looked for and not found is not there; nor is what no API serves
         if reference.path.startswith(_RESOURCES) or reference.path.endswith(EXTERNAL_ETCD):
@@ -180,7 +180,7 @@ class Absences(Testimony):
             return
         found = {p: self.nodes.get(node_id("Secret", cluster.namespace, f"{cluster.name}-{p}")) for p in KEYS}
         self._miss_certificates(cluster, {p for p, secret in found.items() if secret is None})
-        complaining = [n for n in self.nodes.values() if any(CERTIFICATES.search(f"{c.about} {c.raw}") for c in n.complaints)]
+        complaining = [n for n in self.nodes.values() if any(CERTIFICATES.said_in(f"{c.about} {c.raw}") for c in n.complaints)]
         connection = self.nodes.get(self._shared("connection") or "") if self._shared("initialization") is None else None
         if not complaining and connection is None:
             return

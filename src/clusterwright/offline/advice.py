@@ -72,7 +72,9 @@ _GATE: Final = re.compile(r"if (?:the )?(\w+) feature (?:flag|gate) is (?:disabl
 _HOOKS: Final = (PRE_DRAIN_HOOK_PREFIX, PRE_TERMINATE_HOOK_PREFIX)
 _PROVIDERS: Final = {"infrastructure.": "infrastructure", "bootstrap.": "bootstrap", "controlplane.": "control plane"}
 _NODE: Final = frozenset({"NodeHealthy", "NodeReady", "HealthCheckSucceeded", "NodeKubeadmLabelsAndTaintsSet"})
-_COMPONENT: Final = re.compile(r"^(APIServer|ControllerManager|Scheduler|Etcd)PodHealthy$|ControlPlaneComponentsHealthy")
+_COMPONENTS: Final = frozenset(
+    {"APIServerPodHealthy", "ControllerManagerPodHealthy", "SchedulerPodHealthy", "EtcdPodHealthy", "ControlPlaneComponentsHealthy"}
+)
 
 
 def advise(investigation: Investigation, node: Node, complaint: Complaint) -> Advice:
@@ -382,7 +384,7 @@ _CLASSES: Final[tuple[tuple[Callable[[Case], bool], Callable[[Case], Advice]], .
     (lambda c: bool(_DENIED.search(c.complaint.text)), _denied),
     (lambda c: bool(_GATE.search(c.complaint.text)), _gate),
     (lambda c: bool(_FORBIDDEN.search(c.complaint.text)), _forbidden),
-    (lambda c: c.node.kind == "Machine" and (c.complaint.about in _NODE or bool(_COMPONENT.search(c.complaint.about))), _machine_of_node),
+    (lambda c: c.node.kind == "Machine" and c.complaint.about in _NODE | _COMPONENTS, _machine_of_node),
     (lambda c: c.node.kind in {"Secret", "ConfigMap"} or c.complaint.about == TEMPLATE, _content),
     (lambda c: bool(_provider_word(c)), _provider),
     (lambda c: True, _core),

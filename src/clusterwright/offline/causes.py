@@ -17,11 +17,7 @@ from clusterwright.conditions import get, is_true
 from clusterwright.offline import provider_reports
 from clusterwright.offline.beside import HANDLER, Beside
 from clusterwright.offline.complaints import (
-    CONNECTION,
-    INFRASTRUCTURE,
-    INITIALIZATION,
     TEMPLATE,
-    UNINSPECTED,
     Complaint,
     Reference,
     Tier,
@@ -40,11 +36,10 @@ from clusterwright.offline.known import Found, Known
 from clusterwright.offline.neglect import BOOT, QUORUM, TOPOLOGY
 from clusterwright.offline.nodes import Node
 from clusterwright.offline.testimony import Finding, Sight
+from clusterwright.offline.words import BOOTSTRAP, CLASS_PATCH, CONNECTION, INFRASTRUCTURE, INITIALIZATION, UNINSPECTED
 
 _DESCENDANTS = frozenset({"Machine", "MachineSet", "MachineDeployment", "MachinePool"})
 _HEALTH = frozenset({"HealthCheckSucceeded", "OwnerRemediated", "NodeHealthy", "Ready"})
-_BOOTSTRAP = re.compile(r"WaitingForBootstrapData|WaitingForDataSecret|[Bb]ootstrap [Dd]ata|dataSecretName")
-_CLASS_PATCH = re.compile(r'\bpatches\b|\bpatch "')
 
 
 class Investigation(Beside):
@@ -132,7 +127,7 @@ class Investigation(Beside):
                 if self.nodes[target].deleting:
                     node.because_of[target] = "waits for its deletion"
             told = [*(c.raw for c in node.complaints), *(text_of(e) for e in self._latest_warnings(node))]
-            if (shared := self._shared("connection")) and any(CONNECTION.search(words) for words in told):
+            if (shared := self._shared("connection")) and any(CONNECTION.said_in(words) for words in told):
                 node.because_of[shared] = "needs the connection for its clean-up"
             if self.cluster is not None and node.id == self.cluster.id:
                 self._connect_to_orphans(node)
@@ -290,24 +285,24 @@ class Investigation(Beside):
             words = complaint.raw
             if not words:
                 continue
-            if INITIALIZATION.search(words) and (shared := self._shared("initialization")):
+            if INITIALIZATION.said_in(words) and (shared := self._shared("initialization")):
                 node.because_of.setdefault(shared, "waits for the control plane")
-            if (CONNECTION.search(words) or UNINSPECTED.search(words)) and (shared := self._shared("connection")):
+            if (CONNECTION.said_in(words) or UNINSPECTED.said_in(words)) and (shared := self._shared("connection")):
                 node.because_of.setdefault(shared, "waits for the connection")
-            if INFRASTRUCTURE.search(words) and self.cluster is not None:
+            if INFRASTRUCTURE.said_in(words) and self.cluster is not None:
                 self._blame(node, self.cluster, "infrastructureRef", "waits for the cluster's infrastructure")
                 self._blame_lack_of_infrastructure(node, self.cluster)
                 if not node.because_of and (shared := self._shared("initialization")):
                     # the infrastructure is there by now; the control plane is what comes after it
                     node.because_of[shared] = "waits for the control plane"
-            if complaint.about == TOPOLOGY and _CLASS_PATCH.search(words) and not HANDLER.search(words):
+            if complaint.about == TOPOLOGY and CLASS_PATCH.said_in(words) and not HANDLER.search(words):
                 for source in [n for n in self.nodes.values() if n.kind == "ClusterClass" and n.object is not None]:
                     if not source.complaints:
                         source.complaints.append(
                             Complaint(complaint.tier, f"cannot be applied to {node.id}: {complaint.text}", complaint.since)
                         )
                     node.because_of.setdefault(source.id, "its patches come from there")
-            if _BOOTSTRAP.search(words):
+            if BOOTSTRAP.said_in(words):
                 for owner in node.object.metadata.owner_references:
                     machine = self.nodes.get(node_id(owner.kind, node.namespace, owner.name))
                     if machine is None or machine.object is None:
@@ -331,7 +326,8 @@ class Investigation(Beside):
             return
         text = "has neither an infrastructureRef nor a controlPlaneEndpoint"
         if all(c.text != text for c in cluster.complaints):
-            cluster.complaints.append(Complaint(Tier.ERROR, text))
+            facts = {"cluster": cluster.name, "namespace": cluster.namespace}
+            cluster.complaints.append(Complaint(Tier.ERROR, text, path="spec.infrastructureRef", cause="cluster.bare", facts=facts))
         node.because_of.setdefault(cluster.id, "waits for the endpoint")
 
     def _blame(self, node: Node, holder: Node, field_name: str, why: str) -> None:

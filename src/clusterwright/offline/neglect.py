@@ -12,6 +12,7 @@ from clusterwright.api.meta import Condition, Unstructured
 from clusterwright.api.wellknown import CONTRACT_LABEL_PREFIX, CORE_GROUP
 from clusterwright.conditions import get
 from clusterwright.offline.complaints import Complaint, Tier, condition_path, since
+from clusterwright.offline.words import HALT, OTHER_PROCESS
 
 AT_ONCE: Final = timedelta(seconds=15)
 """A controller that runs has said something of a new object by then."""
@@ -27,8 +28,6 @@ RIGHTS: Final = "rights"
 CONTRACT: Final = "contract"
 """What a complaint about a CRD without a contract label is about."""
 _CONTRACT_LABEL: Final = re.compile(rf"^{re.escape(CONTRACT_LABEL_PREFIX)}v\d+((alpha|beta)\d+)?$")
-_HALT: Final = re.compile(r"etcd|stopp|terminat|\b(not|never) run|\bpower|shut.?down|delet|crash|\bdown\b|\bgone\b", re.IGNORECASE)
-_OTHER_PROCESS: Final = re.compile(r"api.?server|scheduler|controller.?manager|kubelet", re.IGNORECASE)
 _ADDRESSES: Final = "ipam.cluster.x-k8s.io"
 _CLAIM: Final = "IPAddressClaim"
 """The only kind of its group that every provider reports on."""
@@ -134,7 +133,7 @@ def booting_in_vain(machine: Unstructured, conditions: tuple[Condition, ...], no
 def is_of_a_halt(complaint: Complaint) -> bool:
     """Whether a complaint of a machine says that it, or the etcd on it, does not run; that something else on it is wrong is not that."""
     words = f"{complaint.about} {complaint.text}"
-    return bool(_HALT.search(words)) and not _OTHER_PROCESS.search(words)
+    return HALT.said_in(words) and not OTHER_PROCESS.said_in(words)
 
 
 @dataclass(frozen=True, slots=True)

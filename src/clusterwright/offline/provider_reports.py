@@ -85,7 +85,11 @@ def role_of(obj: Unstructured) -> str:
 def told(obj: Unstructured, complaint: Complaint) -> Complaint:
     """Return a provider's complaint with its cause, unless it has one."""
     role = role_of(obj)
-    is_report = bool(complaint.raw) and complaint.path.startswith("status") and not any(word in complaint.raw for word in _ANSWERED)
+    is_report = (
+        bool(complaint.raw)
+        and (not complaint.path or complaint.path.startswith("status"))
+        and not any(word in complaint.raw for word in _ANSWERED)
+    )
     if not role or not is_report or complaint.cause or complaint.tier in _OTHERWISE:
         return complaint
     said = (complaint.text or complaint.raw).partition("\n")[0].rstrip(" .")

@@ -275,6 +275,16 @@ REMEDIES: Final[dict[str, Remedy]] = {
     "reference.taken": Remedy(
         "the author of {object}", "correct {path}: it names {what}, which is {owner}'s", "kubectl -n {namespace} edit {resource}"
     ),
+    "class.variable": Remedy(
+        "the author of Cluster {cluster}, or of its ClusterClass",
+        "correct spec.topology.variables of Cluster {cluster}: {said}",
+        "kubectl -n {namespace} edit clusters.cluster.x-k8s.io/{cluster}",
+    ),
+    "cluster.bare": Remedy(
+        "the author of Cluster {cluster}",
+        "name its infrastructure in spec.infrastructureRef, or set spec.controlPlaneEndpoint",
+        "kubectl -n {namespace} edit clusters.cluster.x-k8s.io/{cluster}",
+    ),
     "class.value": Remedy(
         "the author of ClusterClass {name}, or of Cluster {cluster}",
         "correct the patch {patch}, or set what it takes its values from: {said}",

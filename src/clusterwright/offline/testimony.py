@@ -13,11 +13,9 @@ from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.conditions import InvalidConditions, conditions_of, get, is_true
 from clusterwright.conditions.words import plural
 from clusterwright.offline.complaints import (
-    BLOCKED,
     QUIET,
     SOON,
     STANDSTILL,
-    UNINSPECTED,
     Complaint,
     Tier,
     acquittal,
@@ -46,13 +44,12 @@ from clusterwright.offline.managers import is_manager
 from clusterwright.offline.neglect import unreconciled
 from clusterwright.offline.nodes import Node
 from clusterwright.offline.observation import Running
+from clusterwright.offline.words import ABSENT, BLOCKED, NEVER_MADE, UNINSPECTED
 
 SLACK = timedelta(seconds=10)
 """An Event may come a little before the condition that it explains."""
 PASSING = timedelta(seconds=10)
 """How long something may fail, and be tried again, before that is more than a wait: most of it is over with the next try."""
-ABSENT = re.compile(r"not found|does not exist|no such|missing", re.IGNORECASE)
-NEVER_MADE = re.compile(r"\b(failed|error|unable|cannot) (to )?(creat|clon)", re.IGNORECASE)
 KIND_AND_NAME = re.compile(r"\b([A-Z][A-Za-z]+)[ /]\"?([a-z0-9][a-z0-9./-]*[a-z0-9])")
 WEBHOOK_CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 _NO_PARTNER = frozenset(
@@ -277,7 +274,7 @@ class Testimony:
         lasting = f"{self._now - PASSING:%Y-%m-%dT%H:%M:%SZ}" if self._now is not None else "9"
         for event in latest:
             text = text_of(event)
-            if BLOCKED.search(text):
+            if BLOCKED.said_in(text):
                 begun = min(since for reason, since in first if reason == event.get("reason"))
                 is_failure = begun <= lasting and not text.startswith("Waiting")
                 found.append(Complaint(Tier.ERROR if is_failure else Tier.WAITING, f"{event.get('reason')}: {text}", begun, raw=text))
@@ -300,7 +297,7 @@ class Testimony:
     def _names_the_gone(self, node: Node, event: Json) -> bool:
         """Return whether an Event tells of an object that is no more, other than to say that it is missing or could not be made."""
         text = text_of(event)
-        if ABSENT.search(text) or NEVER_MADE.search(text):
+        if ABSENT.said_in(text) or NEVER_MADE.said_in(text):
             return False
         named = [(m[1], m[2].rpartition("/")[2]) for m in KIND_AND_NAME.finditer(text) if m[1] in self._kinds]
         return any(node_id(kind, node.namespace, name.rstrip(".")) not in self._there for kind, name in named)
@@ -326,7 +323,7 @@ class Testimony:
             self._share(cluster, "connection", Complaint(tier, text, since(probe), "RemoteConnectionProbe"))
         elif self._unreachable and not cluster.deleting:
             # that we cannot reach it proves nothing, unless a controller failed to look at it, too
-            failing = [c for n in self.nodes.values() for c in n.complaints if UNINSPECTED.search(c.raw)]
+            failing = [c for n in self.nodes.values() for c in n.complaints if UNINSPECTED.said_in(c.raw)]
             if failing:
                 text = f"the workload cluster does not answer: {self._unreachable}"
                 begun = min(c.since for c in failing)

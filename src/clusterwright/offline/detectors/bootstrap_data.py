@@ -13,12 +13,11 @@ from clusterwright.api.meta import Unstructured
 from clusterwright.offline.complaints import Complaint, Tier, with_cause
 from clusterwright.offline.kinship import name_of
 from clusterwright.offline.known import Found, Known
+from clusterwright.offline.words import TOKEN
 
 _FORMAT: Final = re.compile(r"unknown format '([^']*)'")
 """Example: `user data has the unknown format 'powershell'`."""
 _HASHES: Final = "caCertHashes"
-_TOKEN: Final = re.compile(r"bootstrap-token-\S+ not found|token ID \S+ is unknown|invalid bearer token")
-"""Example: `secrets "bootstrap-token-abcdef" not found`."""
 
 
 def bootstrap_data(known: Known) -> Iterator[Found]:
@@ -90,7 +89,7 @@ def _of_words(known: Known, machine: Unstructured, infrastructure: str, complain
         resource = f"{crd_name(template.gvk.group, template.kind).partition('.')[0]}/{template.key.name}"
         facts = {"namespace": namespace, "template": f"{template.kind} {template.key.name}", "resource": resource}
         yield Found(object=infrastructure, complaint=with_cause(complaint, "data.hashes", facts, tier=Tier.ERROR), is_all=True)
-    elif _TOKEN.search(complaint.raw):
+    elif TOKEN.said_in(complaint.raw):
         facts = {"namespace": namespace, "machine": machine.key.name}
         yield Found(object=infrastructure, complaint=with_cause(complaint, "machine.unbootable", facts, tier=Tier.ERROR), is_all=True)
 

@@ -16,6 +16,9 @@ _REFUSED: Final = re.compile(
 """Example: `failed to create KubeadmControlPlane...: spec.kubeadmConfigSpec.format: Unsupported value: "talos"`."""
 
 
+_VARIABLES: Final = "spec.topology.variables"
+
+
 def class_patches(known: Known) -> Iterator[Found]:
     """Yield the ClusterClass whose patch sets the field that is refused."""
     cluster = known.cluster
@@ -24,6 +27,18 @@ def class_patches(known: Known) -> Iterator[Found]:
     if said is None or said.status != "False":
         return
     yield from _without_value(known, name, said)
+    if cluster is not None and _VARIABLES in said.message and "extension handler" not in said.message:
+        facts = {
+            "cluster": cluster.key.name,
+            "namespace": cluster.key.namespace,
+            "said": said.message.partition(f"{_VARIABLES}")[2].lstrip(": "),
+        }
+        text = f"TopologyReconciled=False: {said.message}"
+        yield Found(
+            object=name,
+            complaint=Complaint(Tier.ERROR, text, since(said), path=_VARIABLES, cause="class.variable", facts=facts),
+            is_all=True,
+        )
     found = _REFUSED.search(said.message)
     if found is None:
         return
