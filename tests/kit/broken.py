@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from clusterwright.api.contract import ContractVersion
 from clusterwright.api.meta import Json
+from clusterwright.conformance import Role
 from kit.definitions import FREE, NUMBER, TEXT, listed
 
 
@@ -18,7 +19,7 @@ from kit.definitions import FREE, NUMBER, TEXT, listed
 class Broken:
     """A provider with one fault: the role, the rule that it breaks, and how."""
 
-    role: str
+    role: Role
     rule: str
     name: str
     change: Callable[[Json, Json], None] | None = None
@@ -111,7 +112,7 @@ _SHARED: Final = (
 )
 
 
-def _shared(role: str, prefix: str) -> tuple[Broken, ...]:
+def _shared(role: Role, prefix: str) -> tuple[Broken, ...]:
     return tuple(Broken(role, f"{prefix}-{number}", name, change) for number, name, change in _SHARED)
 
 
