@@ -161,6 +161,38 @@ def _explain(parser: ArgumentParser) -> None:
     add_connection(parser)
 
 
+def _conformance(parser: ArgumentParser) -> None:
+    for role, text in (("cluster", "InfraCluster; also used for the Machines' Cluster"), ("machine", "InfraMachine")):
+        parser.add_argument(
+            f"--infrastructure-{role}-template", metavar="FILE", help=f"a template (or an object) of the {text}, with what it needs"
+        )
+    parser.add_argument(
+        "--restart-command", default="", metavar="COMMAND", help="a command that restarts the provider; without it, restarts are not judged"
+    )
+    parser.add_argument("--audit-log", type=Path, metavar="FILE", help="the plane's audit log, to count writes that change nothing")
+    parser.add_argument("--failure-domain", default="", metavar="NAME", help="what Machines ask for; default: the Cluster's first one")
+    parser.add_argument("--bootstrap-data", metavar="FILE", help="what machines boot; default: a cloud-config that does nothing")
+    parser.add_argument(
+        "--definitions-only", action="store_true", help="judge only the CustomResourceDefinitions; the provider need not run"
+    )
+    parser.add_argument(
+        "--settle",
+        type=upflags.seconds,
+        default=2.0,
+        metavar="DURATION",
+        help="how long nothing may happen before it counts as not happening; default: 2s",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=upflags.seconds,
+        default=120.0,
+        metavar="DURATION",
+        help="how long an object may take to be made or to go; default: 2m",
+    )
+    parser.add_argument("-o", "--output", choices=("text", "json", "junit"), default="text")
+    add_connection(parser)
+
+
 class _PrintSchema(Action):
     """Prints a schema and ends the program."""
 
@@ -519,6 +551,13 @@ COMMANDS: dict[str, Command] = {
     "store": Command("store", "check, repair, back up or restore the data directory of a plane", _store),
     "engine": Command("engine", "list or remove containers that planes have on a container engine", _engine),
     "load": Command("load", "copy images from the container engine into the nodes of a cluster", _load),
+    "conformance": Command(
+        "conformance",
+        "judge a running provider by the rules of the contract",
+        _conformance,
+        "Judge a provider that runs against the API server of the kubeconfig, in any language: create, pause, change and delete objects\n"
+        "of its kinds, and compare what happens with every rule of the contract. Exits 3 where a rule is broken.",
+    ),
     "tables": Command("tables", "print the decision tables", _tables, "Print the decision tables: every row by name."),
     "crds": Command("crds", "print the CustomResourceDefinitions", _crds),
     "envtest": Command(

@@ -42,9 +42,9 @@ MADE: Final = ("first", "second", "refused", "interrupted")
 class Pace:
     """How long the run waits, in seconds."""
 
-    settle: float = 3.0
+    settle: float = 2.0
     """So long nothing may happen before something counts as not happening."""
-    steady: float = 15.0
+    steady: float = 10.0
     """So long provisioned objects are only watched."""
     within: float = 120.0
     """So long an object may take to be made, or to go."""
