@@ -1,4 +1,4 @@
-"""What was observed of a provider: its definitions, the states of its objects over time, Events, and writes."""
+"""The evidence about a provider: its definitions, the states of its objects over time, Events, and writes."""
 
 from __future__ import annotations
 
@@ -146,8 +146,8 @@ class Rule:
     mandatory: bool
     """Whether every provider must implement it; others are judged if they are implemented."""
     checked: str
-    """What is checked."""
+    """The requirement, as it is checked."""
     fix: str
-    """What to do when it is broken."""
+    """The advice to a provider that breaks it."""
     check: Check
     contracts: tuple[ContractVersion, ...] = ("v1beta1", "v1beta2")

@@ -34,7 +34,7 @@ class Options:
     """A text for the bootstrap data that nothing else has."""
     pace: Pace = NORMAL
     failure_domain: str = ""
-    """What Machines ask for; default: the first one of their Cluster."""
+    """The failure domain of Machines; default: the first one of their Cluster."""
     data: str = ""
     """Bootstrap data for machines that boot; default: a cloud-config that does nothing."""
     restart: Callable[[], Awaitable[None]] | None = None

@@ -55,7 +55,7 @@ NORMAL: Final = Pace()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a run needs besides the evidence of the definitions."""
+    """The inputs of a run besides the evidence of the definitions."""
 
     namespace: str
     prefix: str
