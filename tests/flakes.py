@@ -40,9 +40,9 @@ PLACES = (
     "tests/kubeadm/test_cloudinit.py",
     "tests/kubeadm/test_documents.py",
     "tests/kubeadm/test_ignition.py",
-    "tests/runtime/test_lease_thread.py",
     "tests/runtime/test_http.py",
     "tests/runtime/test_insight.py",
+    "tests/runtime/test_lease_thread.py",
     "tests/runtime/test_leases.py",
     "tests/runtime/test_observability.py",
     "tests/runtime/test_turns.py",
@@ -53,6 +53,7 @@ PLACES = (
     "tests/security",
     "tests/simulation/test_sample_controller.py",
     "tests/test_surface.py",
+    "tests/testing/test_plugin.py",
     "tests/webhooks",
     "tests/workload",
 )

@@ -94,6 +94,7 @@ ASKING = {
     "runtime/clock.py": "the one that reads the machine's clock",
     "provider/running.py": "runs a provider as a program",
     "offline/bundle.py": "a bundle that names no time, read by who gives no clock, is of now",
+    "testing/servers.py": "a server that is tested over the network runs in real time, as a program does",
 }
 """Modules that may ask, with why; and the programs of `cli`."""
 CALLS = {

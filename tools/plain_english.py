@@ -13,16 +13,16 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[1]
 PLACES: Final = ("src/**/*.py", "tools/*.py", "bench/*.py", "docs/**/*.md", "README.md")
 PATTERNS: Final[dict[str, tuple[str, int]]] = {
-    "shall: use must or should": (r"\bshall\b", 5),
-    "anew: use again": (r"\banew\b", 7),
-    "whom: name the person or thing": (r"\bwhom\b", 19),
-    "for ever: use forever": (r"\bfor ever\b", 2),
+    "shall: use must or should": (r"\bshall\b", 0),
+    "anew: use again": (r"\banew\b", 0),
+    "whom: name the person or thing": (r"\bwhom\b", 15),
+    "for ever: use forever": (r"\bfor ever\b", 0),
     "in vain: say what fails": (r"\bin vain\b", 4),
-    "mend: use fix or repair": (r"\bmend(?:s|ed|ing)?\b", 5),
-    "beside: use next to": (r"\bbeside\b", 31),
-    "is no X: negate the verb": (r"(?<!\b[Tt]here )\b(?:is|are|was|were) no (?!longer\b|more\b)[a-z]+", 34),
-    "a clause that begins with who: name the subject": (r"(?:\"\"\"|[.;:,] )[Ww]ho(?:ever)? [a-z]+s? ", 46),
-    "a docstring that begins with What: use an imperative": (r"\"\"\"What ", 66),
+    "mend: use fix or repair": (r"\bmend(?:s|ed|ing)?\b", 1),
+    "beside: use next to": (r"\bbeside\b", 21),
+    "is no X: negate the verb": (r"(?<!\b[Tt]here )\b(?:is|are|was|were) no (?!longer\b|more\b)[a-z]+", 12),
+    "a clause that begins with who: name the subject": (r"(?:\"\"\"|[.;:,] )[Ww]ho(?:ever)? [a-z]+s? ", 33),
+    "a docstring that begins with What: use an imperative": (r"\"\"\"What ", 50),
 }
 EXEMPT: Final = frozenset({"tools/plain_english.py", "docs/contributing.md"})
 """They name the phrases."""

@@ -267,6 +267,12 @@ def _dev() -> Iterator[Case]:
         old={},
     )
     yield from case("DEV-4", "DevMachineTemplate", template({"backend": {"docker": None, "inMemory": {}}}), "spec.template.spec", old={})
+    good = {"backend": {"inMemory": {"vm": {"provisioning": {"startupDuration": "1m30s", "startupJitter": "0.2"}}}}}
+    for field, rule, bad in (("startupDuration", "DEV-6", "<no value>s"), ("startupJitter", "DEV-7", "much")):
+        wrong = {"backend": {"inMemory": {"vm": {"provisioning": {field: bad}}}}}
+        yield from case(rule, "DevMachine", {"spec": wrong}, f"spec.backend.inMemory.vm.provisioning.{field}", {"spec": good})
+        path = f"spec.template.spec.backend.inMemory.vm.provisioning.{field}"
+        yield from case(rule, "DevMachineTemplate", template(wrong), path, template(good))
     yield from case("DEV-5", "DevMachine", {"spec": image}, "spec.backend.docker.customImage", {"spec": {"backend": {"docker": None, "inMemory": {}}}}, old={})  # fmt: skip
 
 

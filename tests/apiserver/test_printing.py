@@ -120,7 +120,7 @@ def test_rows_have_the_requested_content():
         ("Deployment", {"spec": {"replicas": 3}, "status": {"readyReplicas": 1, "updatedReplicas": 2}}, ["n", "1/3", 2, 0, "<unknown>"]),
     ],
 )
-def test_rows_of_built_ins(kind: str, obj: dict[str, Any], cells: list[Any]):
+def test_rows_of_built_ins_have_the_expected_cells(kind: str, obj: dict[str, Any], cells: list[Any]):
     obj = {"metadata": {"name": "n"}, **obj}
     row = printing.table(HANDLERS[kind], [obj], now=NOW, include="None", list_metadata={})["rows"][0]["cells"]
     assert row[: len(cells)] == cells

@@ -87,7 +87,7 @@ FORMATS: list[tuple[str, list[str], list[str]]] = [
 
 
 @pytest.mark.parametrize(("name", "good", "bad"), FORMATS)
-def test_formats(name: str, good: list[str], bad: list[str]):
+def test_string_formats_are_checked(name: str, good: list[str], bad: list[str]):
     check = is_valid(Node({"type": "string", "format": name}))
     assert [v for v in good if not check(v)] == []
     assert [v for v in bad if check(v)] == []

@@ -192,6 +192,7 @@ def test_adopt_shows_planned_writes_and_other_controllers(run: Run, folder: Path
     assert cluster["cluster"] == "default/c"
     assert cluster["passes"] >= 8
     assert [write for write in cluster["writes"] if write["matters"]] == []
+    assert cluster["refused"] == []
 
     (folder / "foreign.yaml").write_text(_FOREIGN)
     kubectl = ["kubectl", "--kubeconfig", str(folder / ".clusterwright" / "kubeconfig")]

@@ -13,7 +13,7 @@ import yaml
 
 from cli.conftest import Run, environment, run_in, running
 from clusterwright.cli.connect import connected
-from clusterwright.cli.grammar import FLAVORS
+from clusterwright.cli.flags import FLAVORS
 from clusterwright.runtime.kubeconfig import Kubeconfig
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -85,7 +85,7 @@ def test_external_etcd(folder: Path, run: Run) -> None:
     assert "EtcdClusterHealthy" not in {condition["type"] for condition in conditions}  # it is not ours to judge
 
 
-def test_an_own_provider(folder: Path, run: Run) -> None:
+def test_the_example_of_a_provider_works(folder: Path, run: Run) -> None:
     apply(folder, (EXAMPLES / "provider" / "crds.yaml").read_text())
     env = environment(folder, KUBECONFIG=str(folder / ".clusterwright" / "kubeconfig"))
     with (folder / "provider").open("w") as said:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from clusterwright.cli.grammar import FLAVORS
+from clusterwright.cli.flags import FLAVORS
 from clusterwright.cli.main import main
 from clusterwright.golang import envsubst
 

@@ -59,7 +59,7 @@ def test_misuse_is_reported_with_the_flag(flags: list[str], complaint: str, caps
 @pytest.mark.parametrize(
     ("text", "expected"), [("0", None), (":8443", ("", 8443)), ("127.0.0.1:0", ("127.0.0.1", 0)), ("[::1]:9440", ("::1", 9440))]
 )
-def test_addresses(text: str, expected: object) -> None:
+def test_flags_with_addresses_are_parsed(text: str, expected: object) -> None:
     assert grammar.parse("manager", ["--metrics-bind-address", text]).metrics_bind_address == expected
 
 

@@ -231,7 +231,7 @@ def test_only_a_plain_space_after_the_star_makes_a_bullet(text: str) -> None:
         ("RackK8s", "RackK8s"),
     ],
 )
-def test_plurals(word: str, many: str) -> None:
+def test_plurals_are_formed(word: str, many: str) -> None:
     assert plural(word) == many
 
 

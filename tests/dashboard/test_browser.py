@@ -103,7 +103,7 @@ async def test_a_cluster_is_followed_from_its_making_to_its_end(plane: Plane, tm
         await assert_all_have_names(page)
         # with the keyboard alone: to the list, into the cluster, down the tree, to a condition, and its table
         await page.run("document.getElementById('filter').focus()")
-        for _ in range(12):
+        for _ in range(24):
             await page.press("Tab")
             if await page.run("document.activeElement.getAttribute('role') === 'row'"):
                 break
@@ -126,6 +126,11 @@ async def test_a_cluster_is_followed_from_its_making_to_its_end(plane: Plane, tm
         fired = await page.run("document.querySelector('#why tr[aria-current=true] th').textContent")
         assert fired == "available"
         await assert_all_have_names(page)
+
+        # what is chosen is in the address
+        assert await page.run("location.hash") == "#/default/web"
+        await page.run("document.querySelector('[role=treeitem][data-id=\"KubeadmControlPlane/default/web\"]').click()")
+        assert await page.run("location.hash") == "#/default/web?object=KubeadmControlPlane%2Fdefault%2Fweb"
 
         await page.run("document.getElementById('tab-objects').focus()")
         await page.press("ArrowRight")
@@ -205,6 +210,27 @@ async def test_a_thousand_clusters_are_a_list_of_those_in_sight(served: Served, 
         await page.until("document.getElementById('count').textContent === '11 of 1000'")
         await client.delete(Cluster, ObjectKey("default", "c770"))
         await page.until("document.getElementById('count').textContent === '10 of 999'")
+
+        # what is chosen is in the address, and the address alone leads there
+        assert await page.run("location.hash") == "#/?q=c77"
+        await page.run("document.querySelector('[data-sort=cluster] button').click()")
+        await page.run("document.querySelector('[data-sort=cluster] button').click()")
+        assert await page.run("location.hash") == "#/?q=c77&sort=cluster&down=1"
+        assert await page.run("document.querySelector('#fleet .body .row[aria-rowindex=\"2\"]').dataset.key") == "default/c779"
+        assert await page.run("document.querySelector('[data-sort=cluster]').getAttribute('aria-sort')") == "descending"
+        await page.run("location.hash = '#/?q=namespace%3Anowhere'")
+        await page.until("document.getElementById('empty')?.textContent.includes('No cluster fits the filter')")
+        await page.run("document.querySelector('#empty button').click()")
+        await page.until("document.getElementById('count').textContent === '999'")
+        assert await page.run("location.hash") == "#/"
+        await assert_all_have_names(page)
+
+
+async def test_an_empty_plane_says_what_to_do(served: Served, tmp_path: Path) -> None:
+    await RestClient(InProcessTransport(served.server)).patch(Cluster, ObjectKey("default", "c"), {"metadata": {"finalizers": None}})
+    await RestClient(InProcessTransport(served.server)).delete(Cluster, ObjectKey("default", "c"))
+    async with page_of(served, tmp_path) as page:
+        await page.until("document.getElementById('empty')?.textContent.includes('clusterwright create cluster')")
 
 
 @pytest.mark.skipif(

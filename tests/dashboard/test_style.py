@@ -30,7 +30,7 @@ def luminance(colour: tuple[int, ...]) -> float:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize(("ink", "ground"), PAIRS)
-def test_contrast(theme: str, ink: str, ground: str) -> None:
+def test_the_colours_of_the_page_have_enough_contrast(theme: str, ink: str, ground: str) -> None:
     known = colours(theme)
     dark, light = sorted((luminance(known[ink]), luminance(known[ground])))
 

@@ -101,3 +101,17 @@ def test_steps_follow_each_other_and_the_open_one_has_no_end() -> None:
         ("NodeReady", "05", None, "RNodeReady"),
     ]
     assert [s["place"] for s in found["steps"]] == [0, 1, 2]
+
+
+def test_a_row_has_the_versions_of_the_machines_and_the_wanted_one() -> None:
+    def row(**cluster: Any) -> Any:
+        return fleet_row(Unstructured({"kind": "Cluster", "metadata": {"name": "c", "namespace": "n"}, **cluster}), None)["version"]
+
+    used = {
+        "controlPlane": {"versions": [{"version": "v1.34.1"}, {"version": "v1.35.0"}]},
+        "workers": {"versions": [{"version": "v1.34.1"}]},
+    }
+    assert row() == ""
+    assert row(status=used) == "v1.34.1 → v1.35.0"
+    assert row(spec={"topology": {"version": "v1.36.0"}}, status=used) == "v1.34.1 → v1.35.0 → v1.36.0"
+    assert row(status={"controlPlane": {"versions": "x"}, "workers": []}) == ""

@@ -247,7 +247,7 @@ PLANTED: dict[str, Bug] = {
         put("clusterwright.apiserver.schema.validation", "_Finder.check", _without_mercy),
     ),
     "cluster-api-provider-metal3#3603": Bug(
-        "finalizers stay when objects are moved", "left in the source", put("clusterwright.offline.moving", "LET_GO", {"metadata": {}})
+        "finalizers stay when objects are moved", "left in the source", put("clusterwright.moving.plan", "LET_GO", {"metadata": {}})
     ),
     "cluster-api#12711": Bug(
         "a leader that does not answer keeps its Machine",

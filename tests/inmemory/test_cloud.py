@@ -71,7 +71,7 @@ async def test_another_host_and_a_port_of_another_cluster_are_refused():
     async with clouds() as cloud:
         await cloud.ensure(A)
 
-        with pytest.raises(EndpointRefused, match=r"host 10\.0\.0\.1 is not ours"):
+        with pytest.raises(EndpointRefused, match=r"host 10\.0\.0\.1 is not that of this plane"):
             await cloud.ensure(B, ("10.0.0.1", 6443))
         with pytest.raises(EndpointRefused, match="belongs to the cluster of default/a"):
             await cloud.ensure(B, ("127.0.0.1", FIRST_PORT))

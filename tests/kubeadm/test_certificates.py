@@ -212,7 +212,7 @@ def test_no_certificate_no_hash(pem: bytes) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["", "RSA-2048", "RSA-3072", "RSA-4096", "ECDSA-P256", "ECDSA-P384"])
-def test_known_algorithms(algorithm: str) -> None:
+def test_known_algorithms_are_accepted(algorithm: str) -> None:
     assert pki.key_algorithm(algorithm) == (algorithm or "RSA-2048")
 
 

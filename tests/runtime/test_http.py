@@ -582,12 +582,12 @@ async def test_a_port_at_which_nothing_listens_is_refused_with_the_reason(client
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (b"SSH-2.0-OpenSSH_9\r\n\r\n", "no HTTP/1.1 response"),
-        (b"", "no HTTP/1.1 response"),
+        (b"SSH-2.0-OpenSSH_9\r\n\r\n", "not an HTTP/1.1 response"),
+        (b"", "not an HTTP/1.1 response"),
         (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: tcp\r\n\r\n", "upgrades to 'tcp'"),
         (b'HTTP/1.1 403 Forbidden\r\nContent-Length: 37\r\n\r\n{"kind":"Status","message":"not you"}', "not you"),
         (b"HTTP/1.1 500 Oh\r\nContent-Length: 999999999\r\n\r\nabc", "abc"),
-        (b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 20_000, "no HTTP/1.1 response"),
+        (b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 20_000, "not an HTTP/1.1 response"),
     ],
     ids=["other", "nothing", "other upgrade", "refusal", "cut off", "endless"],
 )

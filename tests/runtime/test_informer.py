@@ -375,7 +375,7 @@ def test_changing_an_untyped_object_changes_nothing_for_others(informer):
         ("example.com/x-y=z.1_2", {"example.com/x-y": "z.1_2"}, True), ("in=notin", {"in": "notin"}, True),
     ],
 )  # fmt: skip
-def test_label_selectors(selector, labels, matches):
+def test_label_selectors_select_objects(selector, labels, matches):
     assert parse_labels(selector).matches(labels) is matches
 
 
@@ -385,7 +385,7 @@ def test_invalid_label_selectors_are_refused(selector):
         parse_labels(selector)
 
 
-def test_field_selectors():
+def test_field_selectors_select_objects():
     assert field_requirements("a.b=1,c!=2") == (("a.b", True, "1"), ("c", False, "2"))
     with pytest.raises(InvalidSelector):
         field_requirements("a")

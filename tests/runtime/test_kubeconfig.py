@@ -107,7 +107,7 @@ def test_unusable_kubeconfigs_are_explained(text, complaint, tmp_path):
     [
         ("{auth-provider: {name: gcp}}", "auth-provider"),
         ("{exec: {apiVersion: client.authentication.k8s.io/v1alpha1, command: x}}", "not supported"),
-        ("{exec: {apiVersion: client.authentication.k8s.io/v1}}", "names no command"),
+        ("{exec: {apiVersion: client.authentication.k8s.io/v1}}", "has no command"),
         ("{exec: {apiVersion: client.authentication.k8s.io/v1, command: x, interactiveMode: Always}}", "terminal"),
         ("{client-certificate-data: YQ==}", "go together"),
     ],

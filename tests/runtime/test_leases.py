@@ -70,7 +70,7 @@ def test_a_former_holder_stops_at_once_and_does_not_retake_the_lease() -> None:
             await client.delete(LEASE, KEY)
         else:
             await client.patch(LEASE, KEY, {"spec": {"holderIdentity": "another", "leaseDurationSeconds": 1}})
-        with pytest.raises(LeadershipLost, match="taken away" if interfere == "delete" else "held by another"):
+        with pytest.raises(LeadershipLost, match="was deleted" if interfere == "delete" else "held by another"):
             await asyncio.wait_for(holding, 3)
         assert not fence.is_open
         assert not leader.is_leader

@@ -32,7 +32,7 @@ def test_the_status_of_a_grpc_call(number: str) -> None:
 
 
 @pytest.mark.parametrize("text", NO_NUMBERS)
-def test_counts_in_annotations(text: str) -> None:
+def test_counts_in_annotations_are_parsed(text: str) -> None:
     assert count(text) is None
 
 
@@ -46,7 +46,7 @@ def test_counts_in_annotations(text: str) -> None:
         f'{{"retryCount": {LONG}}}',
     ],
 )
-def test_histories_of_remediation(text: str) -> None:
+def test_histories_of_remediation_are_parsed(text: str) -> None:
     with pytest.raises(GarbledHistory):
         RemediationData.parse(text)
 
@@ -118,7 +118,7 @@ def crd(column: dict[str, str]) -> dict[str, Any]:
     ("path", "type_", "cell"),
     [(".a", "integer", None), (".b[0:5:0]", "string", None), (f".b[{LONG}]", "string", None), (".b[1]", "string", "2")],
 )
-async def test_columns_of_tables(path: str, type_: str, cell: str | None) -> None:
+async def test_columns_of_tables_are_parsed(path: str, type_: str, cell: str | None) -> None:
     api = Api.of(make_server())
     assert (await api.post(CRDS, crd({"name": "c", "type": type_, "jsonPath": path}))).status == 201
     shelves = "/apis/example.com/v1/namespaces/default/shelves"
@@ -132,7 +132,7 @@ async def test_columns_of_tables(path: str, type_: str, cell: str | None) -> Non
 
 
 @pytest.mark.parametrize("number", NO_NUMBERS[:-1])
-async def test_parameters_of_requests(number: str) -> None:
+async def test_parameters_of_requests_are_parsed(number: str) -> None:
     api = Api.of(make_server())
     await api.post("/api/v1/namespaces/default/configmaps", configmap("a"))
 

@@ -100,7 +100,7 @@ REQUEST = [(":method", "POST"), (":scheme", "https"), (":path", "/echo"), (":aut
         (REQUEST, b"", "13"),
         ([*REQUEST[:4], ("content-type", "text/plain")], b"x", None),
     ],
-    ids=["compressed", "cut short", "empty", "no gRPC"],
+    ids=["compressed", "truncated", "empty", "no gRPC"],
 )
 async def test_invalid_calls_are_refused(headers: Any, data: bytes, status: str | None) -> None:
     near, far = duplex_pair()

@@ -64,8 +64,8 @@ def test_frames_come_out_as_they_went_in_however_they_are_cut(said, data) -> Non
     [
         (b"GET / HTTP/1.1\r\n\r\n", "longer than allowed"),
         (b"\x80\x02\x00\x01\x00\x00\x00\x00", "version 2"),
-        (b"\x80\x03\x00\x01\x00\x00\x00\x02ab", "cut short"),
-        (b"\x80\x03\x00\x01\x00\x00\x00\x0e" + struct.pack(">IIH", 1, 0, 0) + b"nope", "unpacked"),
+        (b"\x80\x03\x00\x01\x00\x00\x00\x02ab", "truncated"),
+        (b"\x80\x03\x00\x01\x00\x00\x00\x0e" + struct.pack(">IIH", 1, 0, 0) + b"nope", "decompressed"),
         (b"\x80\x03\x00\x01\x00\xff\xff\xff", "longer than allowed"),
         (b"\x00\x00\x00\x01\x00\xff\xff\xff", "longer than allowed"),
     ],

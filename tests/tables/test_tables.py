@@ -139,7 +139,7 @@ def test_an_act_of_another_table_is_refused() -> None:
     class Other(Enum):
         SING = "sing"
 
-    with pytest.raises(TypeError, match=r"row locked of table Ready acts by .*UNLOCK.* which is no Other"):
+    with pytest.raises(TypeError, match=r"row locked of table Ready has the act .*UNLOCK.* not a member of Other"):
         READY.decide(Door(locked=True)).chosen(Other)
 
 

@@ -57,7 +57,7 @@ def test_copies_of_copies_do_not_grow_without_end() -> None:
         jsonpatch.apply({"a": ["x"]}, doubling)
 
 
-def test_moves_and_copies() -> None:
+def test_json_patches_move_and_copy() -> None:
     document = {"a": {"x": [1]}, "b": {}}
 
     moved = jsonpatch.apply(document, [{"op": "move", "from": "/a/x", "path": "/b/y"}, {"op": "copy", "from": "/b/y", "path": "/a/z"}])

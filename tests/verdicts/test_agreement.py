@@ -71,10 +71,12 @@ UNKNOWN_TO_THE_PAGE = frozenset(
     {
         # only the workload cluster tells, which the page does not look into
         "Node with another providerID",
+        "Node that no cloud controller has initialized",
         "drain blocked by a finalizer of a Pod",
         "drain held with a finalizer in another namespace",
         # when a spec was changed is told by managedFields, which informers do not keep
         "status of an older generation",
+        "infrastructure of the cluster changed and not looked at again",
         # right at the edge of what counts as just made: the page looks a moment later
         "cluster just made",
         # the file has no values of Secrets

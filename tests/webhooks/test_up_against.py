@@ -51,7 +51,7 @@ async def test_a_foreign_api_server_is_configured_and_calls_our_webhooks(tmp_pat
     try:
         assert process.stdout is not None
         async with asyncio.timeout(PATIENCE):
-            while b"webhooks at port" not in (line := await process.stdout.readline()):
+            while b"webhooks on port" not in (line := await process.stdout.readline()):
                 assert line, "it ended"
 
         await client.create(check())

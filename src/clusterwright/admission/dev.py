@@ -1,7 +1,8 @@
-"""Admission of the Dev infrastructure: DevCluster, DevMachine and their templates. In-memory backends have no rules."""
+"""Admission of the Dev infrastructure: DevCluster, DevMachine and their templates."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any, Final
@@ -14,6 +15,7 @@ from clusterwright.api.codec import convert, to_json
 from clusterwright.api.infrastructure import DevCluster, DevClusterTemplate, DevMachine, DevMachineTemplate
 from clusterwright.api.meta import Json
 from clusterwright.api.wellknown import TOPOLOGY_DRY_RUN_ANNOTATION
+from clusterwright.golang import times
 
 SPEC: Final = ("spec",)
 TEMPLATE: Final = ("spec", "template", "spec")
@@ -94,6 +96,25 @@ def _changed_image(review: Review, value: Any) -> bool:
     return before is not None and value is not None and (value.get("customImage") or "") != (before.get("customImage") or "")
 
 
+def _not_a_duration(review: Review, value: Any) -> bool:
+    return bool(value) and times.parse_duration(value) is None
+
+
+def _not_a_number(review: Review, value: Any) -> bool:
+    try:
+        return bool(value) and not math.isfinite(float(value))
+    except ValueError:
+        return True
+
+
+def _stages(where: tuple[str, ...]) -> Iterator[Rule]:
+    """Yield the rules for the start-up times of a simulated machine. A machine could not start with others, and would only fail."""
+    for part in ("vm", "node", "etcd", "apiServer"):
+        field = ".".join((*where, "backend", "inMemory", part, "provisioning"))
+        yield Rule("DEV-6", INVALID, f"{field}.startupDuration", _not_a_duration, "must be a duration such as 10s or 1m30s", on=CREATE)
+        yield Rule("DEV-7", INVALID, f"{field}.startupJitter", _not_a_number, "must be a number such as 0.2", on=CREATE)
+
+
 DEV_CLUSTER: Final = Hook(model=DevCluster, defaults=(_cluster(SPEC),), rules=(_sorted_domains(SPEC),))
 
 DEV_CLUSTER_TEMPLATE: Final = Hook(
@@ -112,6 +133,7 @@ DEV_MACHINE: Final = Hook(
     defaults=(_backend(SPEC),),
     rules=(
         Rule("DEV-5", FORBIDDEN, "spec.backend.docker", _changed_image, "cannot be modified", on=UPDATE, path="spec.backend.docker.customImage"),
+        *_stages(SPEC),
     ),
 )  # fmt: skip
 
@@ -121,5 +143,6 @@ DEV_MACHINE_TEMPLATE: Final = Hook(
     rules=(
         *template_metadata("DEV-3", "spec.template.metadata"),
         _immutable(DevMachineTemplate, (_backend(TEMPLATE),), but_for_dry_runs=True),
+        *_stages(TEMPLATE),
     ),
 )

@@ -1,4 +1,4 @@
-"""`clusterwright adopt --dry-run`: show what a takeover would write, which other controllers run, and what prevents it."""
+"""`clusterwright adopt --dry-run`: show what a takeover would write, what would be refused, and what prevents it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from clusterwright.api.core import Cluster
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.scheme import gvk_of
 from clusterwright.cli import connect, neighbours, running
+from clusterwright.cli.refused import refused
 from clusterwright.offline.adoption import Forecast, forecast
 from clusterwright.offline.bundle import assemble
 from clusterwright.offline.record import record
@@ -22,7 +23,7 @@ from clusterwright.runtime.keys import PooledKeySource
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the report. Return 0 if nothing important would be written and no other controller interferes, else 3."""
+    """Print the report. Return 0 if nothing important would be written or refused and no other controller interferes, else 3."""
     parser: argparse.ArgumentParser = arguments.parser
     if not arguments.dry_run:
         parser.error("--dry-run is required: to take over, stop the other managers and start `clusterwright manager`")
@@ -33,7 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
     report = asyncio.run(_report(arguments, selected))
     print(json.dumps(report, indent=2) if arguments.output == "json" else _text(report))
     matters = any(write["matters"] for cluster in report["clusters"] for write in cluster["writes"])
-    return 3 if matters or report["inTheWay"] else 0
+    refusals = any(cluster["refused"] for cluster in report["clusters"])
+    return 3 if matters or refusals or report["inTheWay"] else 0
 
 
 async def _report(arguments: argparse.Namespace, controllers: frozenset[str]) -> Json:
@@ -46,7 +48,7 @@ async def _report(arguments: argparse.Namespace, controllers: frozenset[str]) ->
                 surveyor = Surveyor(client, connect.reach, clock=clock, random=SystemRandom(), keys=keys)
                 documents = await record(client, cluster.key, clock.now(), surveyor, keep_secrets=True)
                 made = await asyncio.to_thread(forecast, assemble(documents), controllers)
-                clusters.append(_cluster(cluster.key, made))
+                clusters.append({**_cluster(cluster.key, made), "refused": await refused(client, documents)})
         finally:
             await keys.close()
     return {"inTheWay": [one.to_json() for one in others], "unseen": unseen, "clusters": clusters}
@@ -71,6 +73,7 @@ def _text(report: Json) -> str:
         lines += [f"  {w['controller']} would {w['verb']} {w['object']} {', '.join(w['fields'])}".rstrip() for w in matter]
         said = Counter(f"{w['controller']} would update {field}" for w in writes if not w["matters"] for field in w["fields"])
         lines += [f"  {text} of {count} objects" for text, count in sorted(said.items())]
+        lines += [f"  every write to {r['object']} would be refused: {r['error']}" for r in cluster["refused"]]
         lines += [f"  {u['controller']} could not finish with {u['object']}: {u['error']}" for u in cluster["unfinished"]]
     if not report["clusters"]:
         lines.append("no Clusters: nothing to take over")

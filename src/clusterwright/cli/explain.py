@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(msgspec.json.format(msgspec.json.encode(answer.to_json(condition))).decode())
     else:
         kubeconfig = "" if arguments.source else connect.kubeconfig_kubectl_lacks(arguments)
-        text = as_text(answer, condition, decisions=arguments.decisions, kubeconfig=kubeconfig)
+        text = as_text(answer, condition, decisions=arguments.decisions, evidence=arguments.evidence, kubeconfig=kubeconfig)
         headline, _, below = text.partition("\n")
         print(foot(answer.verdict.state, headline, Layout(colour=sys.stdout.isatty() and not os.environ.get("NO_COLOR"))))
         print(below, end="\n" if below else "")
@@ -90,7 +90,7 @@ async def explained(
     `bundle`: the bundle of the arguments, if it was read already. `keep_secrets`: let passes read the values of Secrets.
     """
     if bundle is None and arguments.source:
-        bundle = read_bundle(arguments.source)
+        bundle = read_bundle(arguments.source, subject.name, subject.namespace or arguments.namespace or "")
     elif bundle is None:
         bundle = assemble(await _live(arguments, subject, keep_secrets=keep_secrets))
     answer = explain(bundle, find_subject(bundle, subject, arguments.namespace))
@@ -201,7 +201,7 @@ def _table_name(answer: Answer, given: str) -> str:
     raise BadBundle(f"no table {given} decided in this pass; those that did: {known}")
 
 
-def as_text(answer: Answer, condition: str = "", *, decisions: bool = False, kubeconfig: str = "") -> str:
+def as_text(answer: Answer, condition: str = "", *, decisions: bool = False, evidence: bool = False, kubeconfig: str = "") -> str:
     """Return the answer for a terminal: one screen, or more with the decisions. `kubeconfig`: one that kubectl must be told."""
     lines = [*verdict_lines(answer.verdict, kubeconfig)]
     if condition:
@@ -210,6 +210,10 @@ def as_text(answer: Answer, condition: str = "", *, decisions: bool = False, kub
     if others and answer.verdict.state is not State.FINE:
         lines += ["", "Also:", *(f"  {c['object']}: {c['what'].partition(chr(10))[0]}" for c in others[:_MOST_OTHERS])]
         lines += [f"  and {len(others) - _MOST_OTHERS} more (-o json)"] if len(others) > _MOST_OTHERS else []
+    if evidence and answer.evidence:
+        lines += ["", "Evidence:"]
+        told = ("{object}: {sort}: {text}".format_map(piece) for piece in answer.evidence)
+        lines += [f"  {_indented(text, 4)}" for text in told]
     if decisions and answer.tables:
         lines += ["", "Decisions of this pass:"]
         width = max(len(t.table) for t in answer.tables)

@@ -13,10 +13,14 @@ import msgspec
 from clusterwright.api.wire import UNREADABLE
 from clusterwright.cli.errors import Failed
 from clusterwright.offline.bundle import BadBundle, Bundle, assemble, parse
+from clusterwright.offline.excerpts import excerpt
 
 
-def read_bundle(source: str) -> Bundle:
-    """Return the bundle in a file (`-`: standard input): YAML or JSON, compressed by gzip or not. Raises Failed, OSError."""
+def read_bundle(source: str, name: str = "", namespace: str = "") -> Bundle:
+    """Return the bundle in a file (`-`: standard input): YAML or JSON, compressed by gzip or not. Raises Failed, OSError.
+
+    `name`, `namespace`: of an object that is to be explained; of a large text then only what matters to it is read.
+    """
     raw = _read(source)
     if raw[:2] == b"\x1f\x8b":
         try:
@@ -27,7 +31,8 @@ def read_bundle(source: str) -> Bundle:
         if raw.lstrip()[:1] == b"{":
             with suppress(*UNREADABLE):  # several JSON documents are YAML
                 return assemble([msgspec.json.decode(raw)])
-        return parse(_as_text(raw, source))
+        text = _as_text(raw, source)
+        return parse(excerpt(text, name, namespace) if name else text)
     except BadBundle as error:
         raise Failed(str(error)) from None
 

@@ -10,9 +10,9 @@ import time
 from clusterwright.api.wellknown import CORE_GROUP
 from clusterwright.cli import connect
 from clusterwright.cli.errors import Usage
-from clusterwright.offline import moving
-from clusterwright.offline.moving import CannotMove
-from clusterwright.offline.transfer import gather, move, refusals
+from clusterwright.moving import plan as moving
+from clusterwright.moving.plan import CannotMove
+from clusterwright.moving.transfer import gather, move, refusals
 
 
 def run(arguments: argparse.Namespace) -> int:

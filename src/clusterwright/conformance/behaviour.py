@@ -23,21 +23,21 @@ def _acted(seen: Evidence, purpose: str, stage: str) -> bool:
 
 
 def waits_for_owner(seen: Evidence) -> Iterator[Finding]:
-    """An object without owner is not provisioned."""
+    """Check that an object without owner is not provisioned."""
     seen.ran.span("unowned")
     if _acted(seen, "unowned", "unowned"):
         yield f"{seen.ran.subjects['unowned'].name} has no owner reference, and was provisioned"
 
 
 def waits_for_data(seen: Evidence) -> Iterator[Finding]:
-    """A machine is not made before its bootstrap data is there."""
+    """Check that a machine is not made before its bootstrap data is there."""
     for purpose in ("first", "second"):
         if _acted(seen, purpose, "without-data"):
             yield f"{seen.ran.subjects[purpose].name} was provisioned before its Machine had spec.bootstrap.dataSecretName"
 
 
 def finalizer_first(seen: Evidence) -> Iterator[Finding]:
-    """A finalizer of the provider is there before anything is reported as made."""
+    """Check that a finalizer of the provider is there before anything is reported as made."""
     for subject in seen.ran.subjects.values():
         for obj in subject.objects:
             acted = is_set(latch(seen), obj) or is_set(identity(seen), obj)
@@ -48,7 +48,7 @@ def finalizer_first(seen: Evidence) -> Iterator[Finding]:
 
 
 def goes_away(seen: Evidence) -> Iterator[Finding]:
-    """Deleted objects go, and are not taken back."""
+    """Check that deleted objects go, and are not taken back."""
     run = seen.ran
     run.span("deleted")
     for purpose in ("first", "second", "refused", "interrupted"):
@@ -59,7 +59,7 @@ def goes_away(seen: Evidence) -> Iterator[Finding]:
 
 
 def leaves_metadata(seen: Evidence) -> Iterator[Finding]:
-    """Labels, annotations, owner references and finalizers of others stay."""
+    """Check that labels, annotations, owner references and finalizers of others stay."""
     run, problems = seen.ran, dict[str, None]()
     for purpose, subject in run.subjects.items():
         owners: set[str] = set()
@@ -80,7 +80,7 @@ def leaves_metadata(seen: Evidence) -> Iterator[Finding]:
 
 
 def stays_quiet(seen: Evidence) -> Iterator[Finding]:
-    """While nothing changes, nothing is written."""
+    """Check that while nothing changes, nothing is written."""
     run = seen.ran
     span = run.span("steady")
     allowed = 1 + (span[1] - span[0]) / _QUIET
@@ -105,7 +105,7 @@ def _writes(seen: Evidence, subject: Subject, span: tuple[float, float]) -> int 
 
 
 def restarts(seen: Evidence) -> Iterator[Finding]:
-    """A restart loses nothing: what was made stays as it is, and what is being made is finished."""
+    """Check that a restart loses nothing: what was made stays as it is, and what is being made is finished."""
     run = seen.ran
     if not run.could_restart:
         raise NotSeen("the provider was not restarted: give --restart-command")
@@ -116,7 +116,7 @@ def restarts(seen: Evidence) -> Iterator[Finding]:
 
 
 def recovers(seen: Evidence) -> Iterator[Finding]:
-    """Writes that the API server refuses for a while are tried again, with increasing pauses."""
+    """Check that writes that the API server refuses for a while are tried again, with increasing pauses."""
     run = seen.ran
     if not run.could_refuse:
         raise NotSeen("the plane does not take a ValidatingAdmissionPolicy")
@@ -131,7 +131,7 @@ def recovers(seen: Evidence) -> Iterator[Finding]:
 
 
 def keeps_secrets(seen: Evidence) -> Iterator[Finding]:
-    """Bootstrap data is in no object of the provider and in no Event."""
+    """Check that bootstrap data is in no object of the provider and in no Event."""
     run = seen.ran
     if not run.secret:
         raise NotSeen("this kind is not given a secret")
@@ -144,7 +144,7 @@ def keeps_secrets(seen: Evidence) -> Iterator[Finding]:
 
 
 def observes_generations(seen: Evidence) -> Iterator[Finding]:
-    """`observedGeneration` is never ahead of the object, and reaches it."""
+    """Check that `observedGeneration` is never ahead of the object, and reaches it."""
     run, any_seen, problems = seen.ran, False, dict[str, None]()
     for subject in run.subjects.values():
         for obj in subject.objects:
@@ -174,7 +174,7 @@ def _observed(obj: dict[str, object]) -> Iterator[tuple[str, int]]:
 
 
 def frees_unowned(seen: Evidence) -> Iterator[Finding]:
-    """An object that never got an owner can be deleted."""
+    """Check that an object that never got an owner can be deleted."""
     seen.ran.span("unowned-deleted")
     subject = seen.ran.subjects["unowned"]
     if subject.last is not None:

@@ -16,7 +16,7 @@ _LONGEST_HOST: Final = 512
 
 
 def endpoint(seen: Evidence) -> Iterator[Finding]:
-    """An endpoint is whole, is set no later than the flag, and never changes."""
+    """Check that an endpoint is whole, is set no later than the flag, and never changes."""
     path = seen.paths.infra_cluster.endpoint
     yield from definitions.field(seen, path, ("object",), needed=False)
     for part, kind in (("host", "string"), ("port", "integer")):
@@ -43,7 +43,7 @@ def endpoint(seen: Evidence) -> Iterator[Finding]:
 
 
 def failure_domains(seen: Evidence) -> Iterator[Finding]:
-    """Failure domains have the contract's form, with unique names."""
+    """Check that failure domains have the contract's form, with unique names."""
     path = seen.paths.infra_cluster.failure_domains
     is_map = seen.contract == "v1beta1"
     found = definitions.lookup(definitions.schema_of(seen.kind), path.steps)
@@ -68,7 +68,7 @@ def failure_domains(seen: Evidence) -> Iterator[Finding]:
 
 
 def externally_managed(seen: Evidence) -> Iterator[Finding]:
-    """The provider does not touch an object with the annotation cluster.x-k8s.io/managed-by."""
+    """Check that the provider does not touch an object with the annotation cluster.x-k8s.io/managed-by."""
     run = seen.ran
     span, subject = run.span("managed"), run.subjects["managed"]
     states = [state.object for state in subject.during(span) if state.object is not None]

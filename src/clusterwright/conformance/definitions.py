@@ -47,14 +47,14 @@ def schema_of(crd: Json) -> Json:
 
 
 def scope(seen: Evidence) -> Iterator[Finding]:
-    """All resources are namespaced."""
+    """Check that all resources are namespaced."""
     for kind, crd in both(seen):
         if crd["spec"]["scope"] != "Namespaced":
             yield f"{kind} has scope {crd['spec']['scope']}"
 
 
 def metadata(seen: Evidence) -> Iterator[Finding]:
-    """Objects have the standard metadata: names that core controllers generate fit."""
+    """Check that objects have the standard metadata: names that core controllers generate fit."""
     for kind, crd in both(seen):
         schema = schema_of(crd)
         if schema.get("type", "object") != "object":
@@ -67,7 +67,7 @@ def metadata(seen: Evidence) -> Iterator[Finding]:
 
 
 def versions(seen: Evidence) -> Iterator[Finding]:
-    """Contract labels name served versions, and core controllers have permissions."""
+    """Check that contract labels name served versions, and core controllers have permissions."""
     contracts = {}
     for kind, crd in both(seen):
         labels = crd["metadata"].get("labels") or {}
@@ -116,7 +116,7 @@ def resource(seen: Evidence) -> Iterator[Finding]:
 
 
 def template(seen: Evidence) -> Iterator[Finding]:
-    """The template is named after the kind and has spec.template.metadata and spec.template.spec."""
+    """Check that the template is named after the kind and has spec.template.metadata and spec.template.spec."""
     kind = seen.kind["spec"]["names"]["kind"]
     if seen.template is None:
         if seen.role == "InfraCluster":
@@ -152,7 +152,7 @@ def autoscaling(seen: Evidence) -> Iterator[Finding]:
 
 
 def clusterctl(seen: Evidence) -> Iterator[Finding]:
-    """Definitions have the provider label that clusterctl sets."""
+    """Check that definitions have the provider label that clusterctl sets."""
     for kind, crd in both(seen):
         if PROVIDER_LABEL not in (crd["metadata"].get("labels") or {}):
             yield Advice(f"{kind}: no label {PROVIDER_LABEL}; `clusterctl init` adds it, other installers do not")

@@ -16,7 +16,7 @@ _LONGEST_DOMAIN: Final = 256
 
 
 def provider_id(seen: Evidence) -> Iterator[Finding]:
-    """The provider ID is set no later than the flag, is unique, and never changes."""
+    """Check that the provider ID is set no later than the flag, is unique, and never changes."""
     path = seen.paths.infra_machine.provider_id
     yield from definitions.field(seen, path, ("string",), needed=True)
     run, taken = seen.ran, dict[str, str]()
@@ -35,7 +35,7 @@ def provider_id(seen: Evidence) -> Iterator[Finding]:
 
 
 def failure_domain(seen: Evidence) -> Iterator[Finding]:
-    """The machine is in the failure domain that its Machine asks for."""
+    """Check that the machine is in the failure domain that its Machine asks for."""
     fields = seen.paths.infra_machine
     yield from definitions.field(seen, fields.failure_domain, ("string",), needed=False)
     run = seen.ran
@@ -59,7 +59,7 @@ def failure_domain(seen: Evidence) -> Iterator[Finding]:
 
 
 def addresses(seen: Evidence) -> Iterator[Finding]:
-    """Addresses have a known type and a value."""
+    """Check that addresses have a known type and a value."""
     path = seen.paths.infra_machine.addresses
     yield from definitions.field(seen, path, ("array",), needed=False, items=("object",))
     run, problems, any_seen = seen.ran, dict[str, None](), False

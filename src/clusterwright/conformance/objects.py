@@ -47,7 +47,7 @@ def malformed(path: Path[Any], run: Run) -> Iterator[Finding]:
 
 
 def initialization(seen: Evidence) -> Iterator[Finding]:
-    """The flag is in the schema, is set, and is never taken back."""
+    """Check that the flag is in the schema, is set, and is never taken back."""
     path = latch(seen)
     yield from definitions.field(seen, path, ("boolean",), needed=True)
     run = seen.ran
@@ -60,7 +60,7 @@ def initialization(seen: Evidence) -> Iterator[Finding]:
 
 
 def conditions(seen: Evidence) -> Iterator[Finding]:
-    """Conditions are a list of unique types with valid statuses; Ready does not say more than the flag."""
+    """Check that conditions are a list of unique types with valid statuses; Ready does not say more than the flag."""
     for steps in CONDITIONS:
         found = definitions.lookup(definitions.schema_of(seen.kind), steps)
         if found and found.get("type") not in (None, "array"):
@@ -98,7 +98,7 @@ def _problems(listed: list[Mapping[str, Any]]) -> Iterator[Finding]:
 
 
 def terminal_failures(seen: Evidence) -> Iterator[Finding]:
-    """Failures are texts, and are not told of objects that work."""
+    """Check that failures are texts, and are not told of objects that work."""
     for path in (FAILURE_REASON, FAILURE_MESSAGE):
         yield from definitions.field(seen, path, ("string",), needed=False)
     run = seen.ran
@@ -111,7 +111,7 @@ def terminal_failures(seen: Evidence) -> Iterator[Finding]:
 
 
 def pausing(seen: Evidence) -> Iterator[Finding]:
-    """Nothing is created, and nothing is removed, while the object or its Cluster is paused; afterwards it continues."""
+    """Check that nothing is created, and nothing is removed, while the object or its Cluster is paused; afterwards it continues."""
     run = seen.ran
     works = any(provisioned(seen, subject) for subject in run.subjects.values())
     for stage, purpose, how in (
@@ -131,7 +131,7 @@ def pausing(seen: Evidence) -> Iterator[Finding]:
 
 
 def in_place(seen: Evidence) -> Iterator[Finding]:
-    """Labels and annotations that are added to a provisioned object stay, and its identity does too."""
+    """Check that labels and annotations that are added to a provisioned object stay, and its identity does too."""
     run = seen.ran
     span = run.span("touched")
     subject = run.subjects["second"]
@@ -144,7 +144,7 @@ def in_place(seen: Evidence) -> Iterator[Finding]:
 
 
 def dry_run(seen: Evidence) -> Iterator[Finding]:
-    """A dry run of a changed template is accepted."""
+    """Check that a dry run of a changed template is accepted."""
     if seen.template is None:
         raise NotSeen("there is no template")
     if seen.ran.dry_run is None:

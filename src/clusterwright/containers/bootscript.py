@@ -20,14 +20,6 @@ from clusterwright.runtime.logging import redact
 STATE = "/var/lib/clusterwright"
 MOST_MESSAGE = 700
 """How many characters of a failed command's output are repeated."""
-IGNORED_KEYS: Mapping[str, str] = {
-    "ntp": "a container has the clock of its host",
-    "disk_setup": "a container has no disks",
-    "fs_setup": "a container has no disks",
-    "mounts": "a container has no disks; see extraMounts",
-}
-"""Keys of a cloud-config without a meaning in a container."""
-
 START = (
     f"umask 077; mkdir -p {STATE} && cd {STATE} && cat > boot && "
     f"{{ setsid sh {STATE}/boot </dev/null >{STATE}/output 2>&1 & echo $! > pid; }}"

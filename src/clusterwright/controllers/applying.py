@@ -44,7 +44,7 @@ class _InForce(NamedTuple):
 class Applied:
     """The result of an apply. `object` is the API server's answer, None if no request was needed.
 
-    `mended`: managedFields had to be repaired first, and nothing was applied; look again soon.
+    `mended`: managedFields had to be repaired first, and nothing was applied; retry soon.
     """
 
     object: Unstructured | None = None

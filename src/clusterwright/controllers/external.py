@@ -4,7 +4,7 @@ A reference names group, kind and name. Labels on its CustomResourceDefinition g
 `cluster.x-k8s.io/v1beta2: v1_v1beta2` means that those versions follow contract v1beta2. The newest contract that we know wins, and of its
 versions the highest.
 
-Also here: who belongs to whom. Ownership is told by group, kind and name, because versions and (after a move) uids change.
+Also here: ownership. It is determined by group, kind and name, because versions and (after a move) uids change.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def at(document: Any, path: Sequence[str]) -> Any:
         if document is None:
             return None
         if not isinstance(document, Mapping):
-            raise PatchFailed(f"{'.'.join(path[:done])} is no object")
+            raise PatchFailed(f"{'.'.join(path[:done])} is not an object")
         document = document.get(step)
     return document
 

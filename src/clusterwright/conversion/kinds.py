@@ -84,7 +84,7 @@ class Version:
 
 @cache
 def names() -> Mapping[tuple[str, str], str]:
-    """Maps group and kind to the name of the CRD."""
+    """Map group and kind to the name of the CRD."""
     return {(one["group"], one["names"]["kind"]): name for name, one in definitions().items()}
 
 

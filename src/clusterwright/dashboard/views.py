@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from clusterwright.api.meta import Condition, Json, Unstructured
 from clusterwright.offline.kinship import name_of
@@ -27,9 +27,10 @@ def fleet_row(cluster: Unstructured, verdict: Verdict | None) -> Json:
         "namespace": key.namespace,
         "name": key.name,
         "phase": _text(cluster.at("status", "phase")) or "Pending",
-        "version": _text(cluster.at("spec", "topology", "version")),
+        "version": _versions(cluster),
         "controlPlane": _counts(cluster.at("status", "controlPlane")),
         "workers": _counts(cluster.at("status", "workers")),
+        "class": _text(cluster.at("spec", "topology", "classRef", "name")),
         "verdict": LOOKING if verdict is None else verdict_shown(verdict),
         "created": _time(cluster.at("metadata", "creationTimestamp")),
     }
@@ -116,6 +117,16 @@ def _replicas(obj: Unstructured) -> Json | None:
     if not isinstance(wanted, int):
         return None
     return {"wanted": wanted, "ready": ready if isinstance(ready, int) else 0}
+
+
+def _versions(cluster: Unstructured) -> str:
+    """Return the versions of the Machines, oldest first, and the version that the topology wants: `v1.34.1 → v1.35.0`."""
+    used = [one.get("version") for part in ("controlPlane", "workers") for one in _items(cluster.at("status", part, "versions"))]
+    return " → ".join(dict.fromkeys(filter(None, map(_text, [*used, cluster.at("spec", "topology", "version")]))))
+
+
+def _items(value: object) -> list[Mapping[str, Any]]:
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
 def _text(value: object) -> str:

@@ -240,11 +240,6 @@ class Engine:
         source = await self._path(f"/images/{quote(image, safe='/:@')}/get")
         await self._connection.download(source, path)
 
-    async def remove_image(self, image: str) -> None:
-        """Remove an image, if it exists."""
-        with suppress(Missing):
-            await self._json("DELETE", f"/images/{quote(image, safe='/:@')}", {"force": True})
-
     async def now(self) -> str:
         """Return the engine's time, from which `events` can start."""
         said = str((await self.info()).get("SystemTime", ""))

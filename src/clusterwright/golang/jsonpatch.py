@@ -104,7 +104,8 @@ class _Patch:
             elif isinstance(parent, list):
                 parent = parent[self._index(step, len(parent), path)]
         if not steps or not isinstance(parent, (dict, list)):
-            raise PatchFailed(f'{op} operation does not apply: doc is missing path: "{path}": missing value')
+            shown = path if op == "replace" else f'"{path}"'
+            raise PatchFailed(f"{op} operation does not apply: doc is missing path: {shown}: missing value")
         return parent, steps[-1]
 
     def _find(self, document: Any, path: str) -> Any:

@@ -20,7 +20,6 @@ from clusterwright.offline.complaints import (
 )
 from clusterwright.offline.credentials import (
     CERTIFICATE_AUTHORITIES,
-    CERTIFICATES,
     EXTERNAL_ETCD,
     KEYS,
     external_etcd_secrets,
@@ -31,6 +30,7 @@ from clusterwright.offline.kinship import class_of, resources
 from clusterwright.offline.kinship import name_of as node_id
 from clusterwright.offline.nodes import Node
 from clusterwright.offline.testimony import Testimony
+from clusterwright.offline.words import ABSENT, CERTIFICATES
 
 _CORE_REFERENCES = ("infrastructureRef", "controlPlaneRef", "configRef", "templateRef", "dataSecretName", "classRef", "topology.class")
 _RESOURCES = "spec.resources["
@@ -46,6 +46,7 @@ class Absences(Testimony):
         nodes = [n for n in self.nodes.values() if "#" not in n.id]
         for node in nodes:
             self._follow_references(node)
+        nodes.sort(key=lambda n: n is self.cluster)  # it often repeats what others say
         for node in nodes:  # only what no field names: a field says more about who must act than a message
             self._follow_words(node)
         self._look_at_credentials()
@@ -68,8 +69,10 @@ class Absences(Testimony):
         for reference in named:
             if is_template_expected(node.kind, reference) and not reference.kind.endswith("Template"):
                 text = f"names {reference.kind} {reference.name} in {reference.path}, which is no template"
-                node.complaints.append(Complaint(Tier.ERROR, text, node.worst.since if node.worst else "", about=TEMPLATE))
-            target = node_id(reference.kind, node.namespace, reference.name)
+                node.complaints.append(
+                    Complaint(Tier.ERROR, text, node.worst.since if node.worst else "", about=TEMPLATE, path=reference.path)
+                )
+            target = node_id(reference.kind, reference.namespace or node.namespace, reference.name)
             found = self.nodes.get(target)
             if found is not None and found.object is not None:
                 self._look_at_content(node, found, reference)
@@ -106,6 +109,8 @@ class Absences(Testimony):
         """
         if reference.kind in self._unseen or (reference.group and is_built_in(reference.group)):
             return False
+        if reference.namespace:
+            return any(ABSENT.said_in(c.raw) and reference.name in c.raw for c in node.complaints)  # only this namespace was looked at
         if reference.kind in self._kinds or reference.kind in self._served or self._seen:
             return True  # what was looked for and not found is not there; nor is what no API serves
         if reference.path.startswith(_RESOURCES) or reference.path.endswith(EXTERNAL_ETCD):
@@ -135,7 +140,7 @@ class Absences(Testimony):
         missing.referrers.append(by)
         worst = referrer.worst
         text = f"does not exist, but {by} names it in {reference.path}" if by == referrer.id else f"does not exist, but {by} needs it"
-        if self._seen and reference.group and reference.kind not in self._seen:
+        if self._seen and reference.group and reference.kind not in self._seen and not reference.namespace:
             text += f"; no {reference.kind} is served here at all: its provider is not installed"
         missing.complaints.append(Complaint(Tier.MISSING, text, worst.since if worst else "", path=reference.path))
         if not referrer.complaints:
@@ -175,7 +180,7 @@ class Absences(Testimony):
             return
         found = {p: self.nodes.get(node_id("Secret", cluster.namespace, f"{cluster.name}-{p}")) for p in KEYS}
         self._miss_certificates(cluster, {p for p, secret in found.items() if secret is None})
-        complaining = [n for n in self.nodes.values() if any(CERTIFICATES.search(f"{c.about} {c.raw}") for c in n.complaints)]
+        complaining = [n for n in self.nodes.values() if any(CERTIFICATES.said_in(f"{c.about} {c.raw}") for c in n.complaints)]
         connection = self.nodes.get(self._shared("connection") or "") if self._shared("initialization") is None else None
         if not complaining and connection is None:
             return
@@ -189,10 +194,10 @@ class Absences(Testimony):
         for purpose, why in suspicions(secrets, [n.object for n in bootstrap if n is not None and n.object is not None]).items():
             secret = found[purpose]
             assert secret is not None
-            blamed = complaining if purpose != "kubeconfig" else []
+            blamed = [n for n in complaining if purpose != "kubeconfig" or any(secret.name in c.raw for c in n.complaints)]
             blamed = [*blamed, connection] if connection is not None and purpose in {"kubeconfig", "ca"} else blamed
             if blamed:
-                secret.complaints.append(Complaint(Tier.ERROR, why))
+                secret.complaints.append(Complaint(Tier.ERROR, why, path="data"))
             for node in blamed:
                 node.because_of[secret.id] = "depends on it"
 

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from clusterwright.api.contract import crd_name
-from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, PAUSED_ANNOTATION, TOPOLOGY_OWNED_LABEL
+from clusterwright.api.wellknown import (
+    CLUSTER_NAME_LABEL,
+    CONTROL_PLANE_LABEL,
+    KCP_PRE_TERMINATE_HOOK,
+    PAUSED_ANNOTATION,
+    PRE_DRAIN_HOOK_PREFIX,
+    PRE_TERMINATE_HOOK_PREFIX,
+    TOPOLOGY_OWNED_LABEL,
+)
 from clusterwright.offline.beside import ANNOTATION, DEFERRED, DOWN, EXTENSION, HANDLER, config_of
 from clusterwright.offline.breaches import BREACH
 from clusterwright.offline.causes import Investigation
@@ -61,10 +69,12 @@ _FORBIDDEN: Final = re.compile(
     r'User "(?P<user>[^"]+)" cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
 )
 _GATE: Final = re.compile(r"if (?:the )?(\w+) feature (?:flag|gate) is (?:disabled|not enabled)")
-_HOOK: Final = re.compile(r"^(pre-drain|pre-terminate)\.delete\.hook\.machine\.cluster\.x-k8s\.io")
+_HOOKS: Final = (PRE_DRAIN_HOOK_PREFIX, PRE_TERMINATE_HOOK_PREFIX)
 _PROVIDERS: Final = {"infrastructure.": "infrastructure", "bootstrap.": "bootstrap", "controlplane.": "control plane"}
 _NODE: Final = frozenset({"NodeHealthy", "NodeReady", "HealthCheckSucceeded", "NodeKubeadmLabelsAndTaintsSet"})
-_COMPONENT: Final = re.compile(r"^(APIServer|ControllerManager|Scheduler|Etcd)PodHealthy$|ControlPlaneComponentsHealthy")
+_COMPONENTS: Final = frozenset(
+    {"APIServerPodHealthy", "ControllerManagerPodHealthy", "SchedulerPodHealthy", "EtcdPodHealthy", "ControlPlaneComponentsHealthy"}
+)
 
 
 def advise(investigation: Investigation, node: Node, complaint: Complaint) -> Advice:
@@ -99,6 +109,9 @@ def _missing(case: Case) -> Advice:
     first = case.investigation.nodes.get(referrers[0]) if referrers else None
     is_remade = first is not None and first.object is not None and any(r.kind != "Cluster" for r in first.object.metadata.owner_references)
     is_lost = case.complaint.path.endswith("infrastructureRef") or (is_remade and case.complaint.path.startswith("spec.bootstrap."))
+    is_own = first is not None and first.object is not None and not first.object.at("spec", "bootstrap", "configRef", "name")
+    if is_own and case.complaint.path == "spec.bootstrap.dataSecretName":
+        is_lost = False  # nobody makes it but the author of the Machine
     if first is not None and first.kind == "Machine" and first.object is not None and is_lost:
         remade = "its owner makes a new one" if first.object.metadata.owner_references else "then make it again"
         who = f"whoever deleted {case.name}, or the owner of Machine {first.name}"
@@ -132,7 +145,7 @@ def _deleting(case: Case) -> Advice:
         named = ", ".join(foreign)
         who = f"whoever set the finalizer {named}"
         return Advice(who, f"finish the clean-up that {named} stands for; it is then taken away", case.kubectl("get {} -o yaml"))
-    if hooks := {k: v for k, v in metadata.annotations.items() if _HOOK.match(k)}:
+    if hooks := {k: v for k, v in metadata.annotations.items() if k.startswith(_HOOKS) and k != KCP_PRE_TERMINATE_HOOK}:
         hook, owner = next(iter(hooks.items()))
         who = f"the owner of the deletion hook {hook}" + (f" ({owner})" if owner else "")
         return Advice(who, "finish what the hook is for, then take its annotation away", case.kubectl(f"annotate {{}} {hook}-"))
@@ -146,9 +159,8 @@ def _deleting(case: Case) -> Advice:
         cluster = case.investigation.cluster.name if case.investigation.cluster else ""
         who = "whoever runs the Pods that may not be evicted, and their PodDisruptionBudgets"
         return Advice(who, "let them be evicted, or scale them down", f"{_kubeconfig(cluster)} get pdb,pods -A")
-    return Advice(
-        f"{_controller(case)}, which has not finished its clean-up", "look at its Events and its log", case.kubectl("describe {}")
-    )
+    step = "see that it runs: it then finishes its clean-up and takes its finalizer away"
+    return Advice(f"{_controller(case)}, which has not finished its clean-up", step, case.kubectl("describe {}"))
 
 
 # --------------------------------------------------------------------------------------------------- what is wrong
@@ -156,7 +168,8 @@ def _deleting(case: Case) -> Advice:
 
 def _unreconciled(case: Case) -> Advice:
     who = f"whoever runs the management cluster: {_controller(case)} does not run, or does not see it"
-    return Advice(who, "install or start it, switch on its feature gate, or correct the watch filter", case.kubectl("get {} -o yaml"))
+    step = "see that it runs: install or start it, switch on its feature gate, or correct the watch filter"
+    return Advice(who, step, case.kubectl("get {} -o yaml"))
 
 
 def _idle(case: Case) -> Advice:
@@ -371,7 +384,7 @@ _CLASSES: Final[tuple[tuple[Callable[[Case], bool], Callable[[Case], Advice]], .
     (lambda c: bool(_DENIED.search(c.complaint.text)), _denied),
     (lambda c: bool(_GATE.search(c.complaint.text)), _gate),
     (lambda c: bool(_FORBIDDEN.search(c.complaint.text)), _forbidden),
-    (lambda c: c.node.kind == "Machine" and (c.complaint.about in _NODE or bool(_COMPONENT.search(c.complaint.about))), _machine_of_node),
+    (lambda c: c.node.kind == "Machine" and c.complaint.about in _NODE | _COMPONENTS, _machine_of_node),
     (lambda c: c.node.kind in {"Secret", "ConfigMap"} or c.complaint.about == TEMPLATE, _content),
     (lambda c: bool(_provider_word(c)), _provider),
     (lambda c: True, _core),

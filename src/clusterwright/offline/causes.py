@@ -14,19 +14,17 @@ from collections.abc import Iterable, Mapping
 from clusterwright.api.meta import Condition, Json
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.conditions import get, is_true
+from clusterwright.offline import provider_reports
 from clusterwright.offline.beside import HANDLER, Beside
 from clusterwright.offline.complaints import (
-    CONNECTION,
-    INFRASTRUCTURE,
-    INITIALIZATION,
     TEMPLATE,
-    UNINSPECTED,
     Complaint,
     Reference,
     Tier,
     has_delivered,
     references,
     since,
+    text_of,
 )
 from clusterwright.offline.credentials import suspicions
 from clusterwright.offline.detectors import DETECTORS
@@ -38,11 +36,10 @@ from clusterwright.offline.known import Found, Known
 from clusterwright.offline.neglect import BOOT, QUORUM, TOPOLOGY
 from clusterwright.offline.nodes import Node
 from clusterwright.offline.testimony import Finding, Sight
+from clusterwright.offline.words import BOOTSTRAP, CLASS_PATCH, CONNECTION, INFRASTRUCTURE, INITIALIZATION, UNINSPECTED
 
 _DESCENDANTS = frozenset({"Machine", "MachineSet", "MachineDeployment", "MachinePool"})
 _HEALTH = frozenset({"HealthCheckSucceeded", "OwnerRemediated", "NodeHealthy", "Ready"})
-_BOOTSTRAP = re.compile(r"WaitingForBootstrapData|WaitingForDataSecret|[Bb]ootstrap [Dd]ata|dataSecretName")
-_CLASS_PATCH = re.compile(r'\bpatches\b|\bpatch "')
 
 
 class Investigation(Beside):
@@ -78,6 +75,9 @@ class Investigation(Beside):
             for explained, how in one.explains.items():
                 if explained in self.nodes:
                     self.nodes[explained].because_of[one.object] = how
+        for node in self.nodes.values():
+            if node.object is not None and node.complaints and "#" not in node.id:
+                node.complaints = [provider_reports.told(node.object, c) for c in node.complaints]
 
     def _known(self) -> Known:
         """Return what is known by now, for detectors."""
@@ -126,8 +126,8 @@ class Investigation(Beside):
             for target in self._partners(node):
                 if self.nodes[target].deleting:
                     node.because_of[target] = "waits for its deletion"
-            told = [*(c.raw for c in node.complaints), *(str(e.get("message")) for e in self._latest_warnings(node))]
-            if (shared := self._shared("connection")) and any(CONNECTION.search(words) for words in told):
+            told = [*(c.raw for c in node.complaints), *(text_of(e) for e in self._latest_warnings(node))]
+            if (shared := self._shared("connection")) and any(CONNECTION.said_in(words) for words in told):
                 node.because_of[shared] = "needs the connection for its clean-up"
             if self.cluster is not None and node.id == self.cluster.id:
                 self._connect_to_orphans(node)
@@ -183,8 +183,8 @@ class Investigation(Beside):
         """Where nothing else is being deleted, that may be because nobody can compute what there is to delete."""
         assert cluster.object is not None
         for reference in [] if cluster.because_of else class_of(cluster.object):
-            target = node_id(reference.kind, cluster.namespace, reference.name)
-            if target not in self.nodes:
+            target = node_id(reference.kind, reference.namespace or cluster.namespace, reference.name)
+            if target not in self.nodes and not reference.namespace:
                 self._miss(cluster, target, reference)
 
     def _connect_to_infrastructure(self, node: Node) -> None:
@@ -209,7 +209,8 @@ class Investigation(Beside):
             node.because_of[self.cluster.id] = "has no control plane"
             if self.cluster.object is not None and not self.cluster.object.at("spec", "topology"):
                 text = "has no control plane: neither a controlPlaneRef nor a control-plane Machine"
-                node.complaints = [Complaint(Tier.ERROR, text)]
+                facts = {"cluster": self.cluster.name, "namespace": self.cluster.namespace}
+                node.complaints = [Complaint(Tier.ERROR, text, path="spec.controlPlaneRef", cause="cluster.headless", facts=facts)]
         if what == "connection":
             self._connect_connection(node)
 
@@ -284,24 +285,24 @@ class Investigation(Beside):
             words = complaint.raw
             if not words:
                 continue
-            if INITIALIZATION.search(words) and (shared := self._shared("initialization")):
+            if INITIALIZATION.said_in(words) and (shared := self._shared("initialization")):
                 node.because_of.setdefault(shared, "waits for the control plane")
-            if (CONNECTION.search(words) or UNINSPECTED.search(words)) and (shared := self._shared("connection")):
+            if (CONNECTION.said_in(words) or UNINSPECTED.said_in(words)) and (shared := self._shared("connection")):
                 node.because_of.setdefault(shared, "waits for the connection")
-            if INFRASTRUCTURE.search(words) and self.cluster is not None:
+            if INFRASTRUCTURE.said_in(words) and self.cluster is not None:
                 self._blame(node, self.cluster, "infrastructureRef", "waits for the cluster's infrastructure")
                 self._blame_lack_of_infrastructure(node, self.cluster)
                 if not node.because_of and (shared := self._shared("initialization")):
                     # the infrastructure is there by now; the control plane is what comes after it
                     node.because_of[shared] = "waits for the control plane"
-            if complaint.about == TOPOLOGY and _CLASS_PATCH.search(words) and not HANDLER.search(words):
+            if complaint.about == TOPOLOGY and CLASS_PATCH.said_in(words) and not HANDLER.search(words):
                 for source in [n for n in self.nodes.values() if n.kind == "ClusterClass" and n.object is not None]:
                     if not source.complaints:
                         source.complaints.append(
                             Complaint(complaint.tier, f"cannot be applied to {node.id}: {complaint.text}", complaint.since)
                         )
                     node.because_of.setdefault(source.id, "its patches come from there")
-            if _BOOTSTRAP.search(words):
+            if BOOTSTRAP.said_in(words):
                 for owner in node.object.metadata.owner_references:
                     machine = self.nodes.get(node_id(owner.kind, node.namespace, owner.name))
                     if machine is None or machine.object is None:
@@ -325,7 +326,8 @@ class Investigation(Beside):
             return
         text = "has neither an infrastructureRef nor a controlPlaneEndpoint"
         if all(c.text != text for c in cluster.complaints):
-            cluster.complaints.append(Complaint(Tier.ERROR, text))
+            facts = {"cluster": cluster.name, "namespace": cluster.namespace}
+            cluster.complaints.append(Complaint(Tier.ERROR, text, path="spec.infrastructureRef", cause="cluster.bare", facts=facts))
         node.because_of.setdefault(cluster.id, "waits for the endpoint")
 
     def _blame(self, node: Node, holder: Node, field_name: str, why: str) -> None:
@@ -361,6 +363,24 @@ class Investigation(Beside):
         """The kinds that objects of the cluster name in their references."""
         objects = [n.object for n in self.nodes.values() if n.object is not None]
         return {r.kind for o in objects for r in references(o.at("spec"), home=o.key.namespace)}
+
+    def why_missing(self, node: Node) -> str:
+        """Return how it is known that an object does not exist: where it was looked for."""
+        where = f"namespace {node.namespace}" if node.namespace else "the whole management cluster"
+        if node.worst is not None and node.worst.cause == "workload.missing":
+            return f"a controller looked for it in namespace {node.namespace} of the workload cluster, and tells so"
+        if node.kind in self._seen:
+            number = sum(1 for n in self._there if n.startswith(f"{node.kind}/{node.namespace}/" if node.namespace else f"{node.kind}/"))
+            return f"all {node.kind} objects of {where} were listed; of this cluster are {number}, and this one is not among them"
+        if self._seen:
+            return f"no API of the management cluster serves {node.kind}; all kinds of {where} were listed"
+        if node.kind in self._kinds:
+            return f"the file has other {node.kind} objects, but not this one"
+        return f"the file does not have it, and {', '.join(node.referrers) or 'an object'} reports trouble with it"
+
+    def may_have_changed(self, node: Node) -> bool:
+        """Return whether the spec of an object may be newer than its status, as far as the recorder knew."""
+        return not self._seen or node.id in self._changed
 
     @property
     def is_being_set_up(self) -> bool:
@@ -410,6 +430,7 @@ class Investigation(Beside):
             chosen.values(),
             key=lambda n: (
                 n.tier > Tier.UNHEALTHY,
+                n.kind == "MachineHealthCheck" and n.tier is Tier.PAUSED,  # nothing waits for it
                 is_cut_off and n.kind.endswith("Template"),  # only what is yet to be made needs a template
                 n.id not in from_subject,
                 n.tier,

@@ -13,6 +13,7 @@ from clusterwright.api.copying import replace
 from clusterwright.api.meta import Condition, Unstructured
 from clusterwright.api.wellknown import PAUSED_ANNOTATION
 from clusterwright.conditions import InvalidConditions, conditions_of, get, is_true
+from clusterwright.offline.words import BLOCKED, CONNECTION, ERROR, HELD, INFRASTRUCTURE, INITIALIZATION, OF_A_NODE, last_word
 
 OWN_FINALIZER = "cluster.x-k8s.io"
 """In the finalizers of Cluster API's own controllers and providers."""
@@ -29,33 +30,16 @@ _NEGATIVE = frozenset(
     {"Deleting", "Paused", "Remediating", "RollingOut", "ScalingUp", "ScalingDown", "Updating", "Deleted", "Stalled", "Reconciling"}
 )
 _OF_NODES = frozenset({"NodeHealthy", "NodeReady"})
-_OF_A_NODE = re.compile(r"\bNode\.|[Kk]ubelet")
-"""Words that come from the Node: that it does not report is a fact, though its state is not known."""
 SUMMARIES = frozenset({"Ready", "Available"})
+_FAULTS: Final = frozenset(
+    {"Failed", "Failure", "Error", "Degraded", "Stalled", "Unhealthy", "Unavailable", "Pressure", "Exceeded", "Expired", "Lost", "Deadlock"}
+)
+"""Last words of conditions of others that state a fault: true is bad, all else is well. Example: `CreateFailed`."""
+_UNDER_WAY: Final = frozenset(
+    {"Creating", "Updating", "Upgrading", "Deleting", "Provisioning", "Reconciling", "Scaling", "Migrating", "Draining", "Progressing"}
+)
+"""Last words of conditions of others that tell of work under way: false is well, unless its reason is a fault."""
 QUIET = frozenset({"Paused", "Deleting"})  # looked at by other means
-_WAITING = re.compile(r"^(\* \w+: )?[Ww]ait(ing|s)?\b|^Waiting|NotYetReported|not yet reported|\bin progress\b")
-_ERROR = re.compile(
-    r"fail|error|does not exist|not found|cannot|can't|unable|invalid|denied|forbidden|exceed|quota|unauthori[sz]ed|timed? ?out|"
-    r"refused|blocked|unsupported|not allowed|no such|must be|rejected",
-    re.IGNORECASE,
-)
-BLOCKED = re.compile(r"blocked|does not exist|not found|fail|error|denied|forbidden|exceeded|invalid|cannot|can't", re.IGNORECASE)
-_BLOCKED_FOR_NOW = re.compile(r"blocked because:(\n\* waiting [^\n]*)+$")
-"""What comes next has to wait for others, and these speak for themselves."""
-_ON_ITS_WAY = re.compile(r"^Cluster(Creating|Upgrading)$|Upgrade(Pending|Deferred)$|CreatePending$")
-_HELD = re.compile(r"\bblocking\b|\bon hold\b|deferred", re.IGNORECASE)
-"""A topology that does not go on by itself: a hook or a user holds it."""
-INITIALIZATION = re.compile(
-    r"[Cc]ontrol [Pp]lane.{0,20}(initiali[sz]ed|to be ready|provisioning|not yet)|WaitingForControlPlane|ControlPlaneInitialized|"
-    r"first control plane|ControlPlaneIsStable|control plane .{0,40}(upgrad|stable)"
-)
-INFRASTRUCTURE = re.compile(
-    r"[Cc]luster infrastructure|WaitingForClusterInfrastructure|ClusterInfrastructureReady|infrastructureProvisioned|infrastructureReady|"
-    r"controlPlaneEndpoint"
-)
-UNINSPECTED = re.compile(r"^\w*InspectionFailed\b|for etcd to report")
-"""The words of a controller that could not look into the workload cluster."""
-CONNECTION = re.compile(r"ConnectionDown|[Rr]emote connection|connection to the workload cluster|successful probe|[Pp]robe (last|failed)")
 
 
 class Tier(IntEnum):
@@ -98,7 +82,7 @@ class Complaint:
 
 def with_cause(complaint: Complaint, cause: str, facts: Mapping[str, str], **changes: Any) -> Complaint:
     """Return the complaint of an object with the cause that a detector found, whose remedy uses the facts."""
-    return replace(complaint, cause=cause, facts=facts, secondary=False, **changes)
+    return replace(complaint, **{"cause": cause, "facts": facts, "secondary": False, **changes})
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +95,8 @@ class Reference:
     path: str
     key: str = ""
     """Of a Secret, where one is asked for."""
+    namespace: str = ""
+    """Where it is not that of the object."""
 
 
 def references(value: Any, path: str = "spec", home: str = "") -> Iterator[Reference]:
@@ -185,36 +171,71 @@ def deletion(obj: Unstructured, conditions: Sequence[Condition], now: datetime |
     pause = own_pause(obj)
     if pause:
         return Complaint(Tier.PAUSED, f"is being deleted, but {pause}", begun, "Deleting", path=pause_path(obj))
+    told = [
+        c
+        for c in map(complaint_of, conditions)
+        if c is not None and c.tier <= Tier.UNHEALTHY and (c.since >= begun or "delet" in c.raw.lower())
+    ]
+    if told and is_provided(obj):
+        words += f": {told[0].text}"
     young = now is not None and metadata.deletion_timestamp is not None and now - metadata.deletion_timestamp < SOON
     finalizers = ", ".join(metadata.finalizers)
     held = f"is being deleted and held by finalizers: {finalizers}" if finalizers else "is being deleted"
     tier = Tier.SILENT if young else Tier.DELETING
-    return Complaint(tier, held + words, begun, "Deleting", raw=words, path="metadata.finalizers")
+    made = Complaint(tier, held + words, begun, "Deleting", raw=words, path="metadata.finalizers")
+    if told and is_provided(obj) and all(OWN_FINALIZER in f for f in metadata.finalizers):
+        facts = {"provider": f"provider that reconciles {obj.kind}", "said": told[0].text, "namespace": metadata.namespace}
+        return with_cause(made, "provider.deletion", {**facts, "resource": f"{obj.kind.lower()}/{metadata.name}"})
+    return made
 
 
-def complaint_of(condition: Condition) -> Complaint | None:
-    """Return what a condition complains about, if it does."""
+def complaint_of(condition: Condition, severity: str = "") -> Complaint | None:
+    """Return what a condition complains about, if it does. `severity` is that of a condition of the old form."""
     if condition.type in QUIET:
         return None
     raw = f"{condition.reason} {condition.message}"
     shown = f"{condition.type}={condition.status}: {condition.message or condition.reason}"
+    if condition.type not in _NEGATIVE and (last := last_word(condition.type)) in _FAULTS | _UNDER_WAY:
+        is_bad = condition.status == "True" if last in _FAULTS else condition.status == "False" and ERROR.said_in(raw)
+        return Complaint(Tier.ERROR, shown, since(condition), condition.type, raw, path=condition_path(condition.type)) if is_bad else None
     if condition.type in _NEGATIVE:
         if condition.status != "True":
             return None
         tier = Tier.PROGRESS
-        if BLOCKED.search(condition.message):
-            tier = Tier.WAITING if _BLOCKED_FOR_NOW.search(condition.message) else Tier.ERROR
+        if BLOCKED.said_in(condition.message):
+            tier = Tier.WAITING if _is_blocked_for_now(condition.message) else Tier.ERROR
         return Complaint(tier, shown, since(condition), condition.type, raw, path=condition_path(condition.type))
     if condition.status == "True":
         return None
     repeats_ready = (condition.type, condition.reason) == ("Available", "NotReady")  # a Machine's: Ready says why, if it does
-    says_little = condition.type.endswith("UpToDate") or condition.type == "OwnerRemediated" or repeats_ready
-    is_upgrading = condition.type == "TopologyReconciled" and bool(_ON_ITS_WAY.search(condition.reason)) and not BLOCKED.search(raw)
+    # of a health check that may replace nothing only Machines are in trouble, if any
+    says_little = condition.type.endswith("UpToDate") or condition.type in {"OwnerRemediated", "RemediationAllowed"} or repeats_ready
+    is_upgrading = condition.type == "TopologyReconciled" and _is_on_its_way(condition.reason) and not BLOCKED.said_in(raw)
     progress = condition.reason != "InternalError" and (says_little or is_upgrading)
-    if is_upgrading and _HELD.search(condition.message):
+    if is_upgrading and HELD.said_in(condition.message):
         return Complaint(Tier.WAITING, shown, since(condition), condition.type, raw, path=condition_path(condition.type))
-    tier = Tier.PROGRESS if progress else _tier(condition, raw)
+    tier = Tier.PROGRESS if progress else _SEVERITIES.get(severity) or _tier(condition, raw)
     return Complaint(tier, shown, since(condition), condition.type, raw, path=condition_path(condition.type))
+
+
+_SEVERITIES: Final = {"Error": Tier.ERROR, "Info": Tier.WAITING}
+
+
+def severities(obj: Unstructured) -> dict[str, str]:
+    """Return the severities of an object's conditions of the old form, by type."""
+    listed = obj.at("status", "conditions")
+    told = [c for c in listed if isinstance(c, Mapping)] if isinstance(listed, list) else []
+    return {str(c.get("type")): str(c["severity"]) for c in told if c.get("severity")}
+
+
+def _is_blocked_for_now(message: str) -> bool:
+    """Return whether what comes next has to wait for others, which tell of themselves."""
+    _, blocked, reasons = message.partition("blocked because:")
+    return bool(blocked) and bool(reasons) and all(line.startswith("* waiting ") for line in reasons.removeprefix("\n").split("\n"))
+
+
+def _is_on_its_way(reason: str) -> bool:
+    return reason in {"ClusterCreating", "ClusterUpgrading"} or reason.endswith(("UpgradePending", "UpgradeDeferred", "CreatePending"))
 
 
 def condition_path(type_: str) -> str:
@@ -225,15 +246,29 @@ def condition_path(type_: str) -> str:
 def _tier(condition: Condition, raw: str) -> Tier:
     if condition.reason in {"NotYetReported", "NoReasonReported"} and not condition.message:
         return Tier.UNKNOWN
-    if _WAITING.search(condition.message or condition.reason) or condition.reason.startswith("Waiting"):
+    if _is_a_wait(condition.message or condition.reason) or condition.reason.startswith("Waiting"):
         return Tier.WAITING
-    if INITIALIZATION.search(raw) or CONNECTION.search(raw) or INFRASTRUCTURE.search(raw):
+    if INITIALIZATION.said_in(raw) or CONNECTION.said_in(raw) or INFRASTRUCTURE.said_in(raw):
         return Tier.WAITING
     if condition.reason == "InternalError":
         return Tier.UNHEALTHY  # its controller failed, and tells only its log why
+    if condition.status == "False" and _is_getting_on(condition.reason) and not ERROR.said_in(raw):
+        return Tier.WAITING
     if condition.status == "Unknown":
-        return Tier.UNHEALTHY if condition.type in _OF_NODES and _OF_A_NODE.search(condition.message) else Tier.UNKNOWN
-    return Tier.ERROR if _ERROR.search(raw) else Tier.UNHEALTHY
+        return Tier.UNHEALTHY if condition.type in _OF_NODES and OF_A_NODE.said_in(condition.message) else Tier.UNKNOWN
+    return Tier.ERROR if ERROR.said_in(raw) else Tier.UNHEALTHY
+
+
+def _is_a_wait(text: str) -> bool:
+    """Return whether a text tells of a wait. Example: `* NodeHealthy: Waiting for a Node to exist`."""
+    said = text.partition(": ")[2] if text.startswith("* ") else text
+    return said.startswith(("Wait", "wait")) or any(words in text for words in ("NotYetReported", "not yet reported", "in progress"))
+
+
+def _is_getting_on(reason: str) -> bool:
+    """Return whether a reason tells of work under way. Example: `Creating`."""
+    last = last_word(reason)
+    return last.endswith("ing") or last == "Progress"
 
 
 def terminal_failures(obj: Unstructured) -> list[Complaint]:
@@ -248,16 +283,23 @@ def terminal_failures(obj: Unstructured) -> list[Complaint]:
     return found
 
 
-def is_acquitted(obj: Unstructured, conditions: Iterable[Condition]) -> bool:
-    """Return whether a provider of others says that its object is ready: what else is not the case is then as it should be."""
-    group = obj.gvk.group
-    is_provided = group.partition(".")[0] in {"infrastructure", "controlplane", "bootstrap"} and obj.kind not in _OUR_KINDS
-    return is_provided and any(c.type in SUMMARIES and c.status == "True" for c in conditions)
+def acquittal(obj: Unstructured, conditions: Sequence[Condition]) -> Tier | None:
+    """Return the tier from which complaints do not count, because a provider of others says that its object is ready; None: all count."""
+    told = [c for c in conditions if c.type in SUMMARIES]
+    if not is_provided(obj) or (told and all(c.status != "True" for c in told)):
+        return None
+    return Tier.MISSING if told else Tier.UNHEALTHY if obj.at("status", "ready") is True else None
 
 
-def acquitted(complaints: Iterable[Complaint]) -> list[Complaint]:
-    """Return the complaints as what gets on, but for what an object is told to stop for."""
-    return [c if c.tier in {Tier.PAUSED, Tier.DELETING} else replace(c, tier=Tier.PROGRESS) for c in complaints]
+def is_provided(obj: Unstructured) -> bool:
+    """Return whether an object is of a provider of others."""
+    return obj.gvk.group.partition(".")[0] in {"infrastructure", "controlplane", "bootstrap"} and obj.kind not in _OUR_KINDS
+
+
+def acquitted(complaints: Iterable[Complaint], least: Tier) -> list[Complaint]:
+    """Return the complaints, from a tier on as what gets on, but for what an object is told to stop for, and faults that it states."""
+    kept = {Tier.PAUSED, Tier.DELETING}
+    return [c if c.tier in kept or c.tier < least or last_word(c.about) in _FAULTS else replace(c, tier=Tier.PROGRESS) for c in complaints]
 
 
 _OUR_KINDS: Final = frozenset({"KubeadmControlPlane", "KubeadmConfig", "DevMachine", "DevCluster", "DevMachinePool"})
@@ -329,3 +371,8 @@ def earlier(moment: str, by: timedelta) -> str:
         return f"{datetime.fromisoformat(moment) - by:%Y-%m-%dT%H:%M:%SZ}"
     except ValueError:
         return moment
+
+
+def text_of(event: Mapping[str, Any]) -> str:
+    """Return what an Event of the old or the new form says."""
+    return str(event.get("message") or event.get("note") or "")

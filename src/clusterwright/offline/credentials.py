@@ -6,7 +6,6 @@ by hand, or rotated; that is worth a word only when something is wrong that such
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -23,7 +22,6 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 CERTIFICATE_AUTHORITIES: Final = frozenset(KEYS) - {"kubeconfig"}
 """What cannot be made again; a kubeconfig can."""
 EXTERNAL_ETCD: Final = "etcd.external"
-CERTIFICATES = re.compile(r"certificate|x509|\btls\b|kubeconfig|\bCA\b|\bPEM\b|private key", re.IGNORECASE)
 
 
 def external_etcd_secrets(obj: Unstructured, cluster: str) -> list[Reference]:

@@ -16,6 +16,7 @@ from clusterwright.offline.bundle import BadBundle, Bundle
 from clusterwright.offline.cause_ids import cause_id
 from clusterwright.offline.causes import Investigation
 from clusterwright.offline.complaints import Complaint, Tier
+from clusterwright.offline.evidence import evidence
 from clusterwright.offline.kinship import related
 from clusterwright.offline.nodes import Node
 from clusterwright.offline.passes import Pass, findings_of, run_passes
@@ -50,6 +51,8 @@ class Answer:
     tables: list[Explanation] = field(default_factory=list)
     history: list[Moment] = field(default_factory=list)
     """What the running controllers decided about the subject before, oldest first; empty where they could not be asked."""
+    evidence: list[Json] = field(default_factory=list)
+    """The evidence behind the verdict, link by link."""
     notes: list[str] = field(default_factory=list)
     """What limits the answer."""
 
@@ -57,6 +60,7 @@ class Answer:
         """Return the answer as plain data; `tables` only those asked for."""
         answer: Json = {"subject": self.subject, "verdict": self.verdict.to_json(), "causes": self.causes, "chain": self.chain}
         answer |= {"status": self.status, "error": self.error or None, "requeueAfterSeconds": self.requeue, "actions": self.actions}
+        answer["evidence"] = self.evidence
         answer["notes"] = self.notes
         answer["history"] = [moment.to_json() for moment in self.history]
         answer["rows"] = {t.table: t.decision.row for t in self.tables}
@@ -91,7 +95,7 @@ def explain(bundle: Bundle, subject: str) -> Answer:
         answer.notes.append(UNOBSERVED)
     answer.notes += [f"Could not read {kind}: {why}" for kind, why in unseen.items()]
     answer.notes += [f"Could not look into the workload cluster from here: {observation.unreachable}"] if observation.unreachable else []
-    now = observation.now
+    now = bundle.moment()
     workload = tuple(o for cluster in observation.workload_clusters.values() for o in cluster.objects)
     sight = Sight(
         now,
@@ -112,6 +116,9 @@ def explain(bundle: Bundle, subject: str) -> Answer:
     if observation.running is not None:
         answer.history = list(of_decisions(d for d in observation.running.traces if f"{d.kind}/{d.key}" == subject))
         answer.notes += [f"The controllers may not {right}" for right in observation.running.rights]
+    cause = next((n for n in found if n.id.partition("#")[0] == answer.verdict.object), None)
+    if cause is not None:
+        answer.evidence = [piece.to_json() for piece in evidence(investigation, cause, passes)]
     if found:
         answer.chain = [link(investigation, name) for name in investigation.path_to(found[0].id)]
     return answer

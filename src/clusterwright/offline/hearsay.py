@@ -20,9 +20,10 @@ from clusterwright.offline.complaints import SOON, SUMMARIES, Complaint, Tier, r
 from clusterwright.offline.graph import reachable
 from clusterwright.offline.kinship import name_of as node_id
 from clusterwright.offline.nodes import Node
+from clusterwright.offline.words import AWAITED
 
-_OF_MACHINES: Final = re.compile(r"Machines(Ready|UpToDate)$")
-ECHO: Final = re.compile(r"Machines(Ready|UpToDate)$|^(Workers)?Available$")
+_OF_MACHINES: Final = ("MachinesReady", "MachinesUpToDate")
+_OF_SETS: Final = frozenset({"Available", "WorkersAvailable"})
 """Conditions that only repeat what Machines say: of MachineDeployments and Clusters also whether there are enough."""
 _COUNTING: Final = frozenset({"MachineDeployment", "Cluster"})
 _MIRRORS: Final = {
@@ -41,7 +42,6 @@ _TOGETHER: Final = {
     "Control plane components": ("APIServerPodHealthy", "ControllerManagerPodHealthy", "SchedulerPodHealthy", "EtcdPodHealthy")
 }
 """What several conditions are called that say the same."""
-_AWAITED: Final = re.compile(r"control plane to be initialized|WaitingForControlPlaneInitialized")
 _REST: Final = re.compile(r"^And \d+ ([A-Z][A-Za-z]+) ", re.MULTILINE)
 _TYPE: Final = re.compile(rf"(?:^|\* )[ \t]*+([A-Z][A-Za-z]+|{'|'.join(_TOGETHER)}):", re.MULTILINE)
 
@@ -86,7 +86,7 @@ class Hearsay:
     def _is_echo(self, node: Node, complaint: Complaint) -> bool:
         """Return whether it is about Machines none of which says so, though all are there."""
         assert node.object is not None
-        if not (ECHO if node.kind in _COUNTING else _OF_MACHINES).search(complaint.about):
+        if not complaint.about.endswith(_OF_MACHINES) and not (node.kind in _COUNTING and complaint.about in _OF_SETS):
             return False
         below = [self.nodes[n] for n in reachable(self.children, node.id) if n.startswith("Machine/") and n in self.nodes]
         if node is self.cluster:
@@ -117,7 +117,7 @@ class Hearsay:
 
     def _is_served(self, node: Node, complaint: Complaint) -> bool:
         """Return whether it waits for the control plane, which is there since a moment ago: it will see that soon."""
-        if self.cluster is None or complaint.tier is not Tier.WAITING or not _AWAITED.search(complaint.raw):
+        if self.cluster is None or complaint.tier is not Tier.WAITING or not AWAITED.said_in(complaint.raw):
             return False
         said = get(self.conditions(self.cluster), "ControlPlaneInitialized")
         begun = said.last_transition_time if said is not None and said.status == "True" else None

@@ -35,14 +35,15 @@ def resources(obj: Unstructured) -> Iterator[Reference]:
 
 
 def class_of(cluster: Unstructured) -> list[Reference]:
-    """Return the ClusterClass of a Cluster with a topology, if it lives in the same namespace."""
+    """Return the ClusterClass of a Cluster with a topology."""
     reference, name = cluster.at("spec", "topology", "classRef"), cluster.at("spec", "topology", "class")
     path, namespace = "spec.topology.class", cluster.at("spec", "topology", "classNamespace")
     if isinstance(reference, Mapping):
         path, name, namespace = "spec.topology.classRef", reference.get("name"), reference.get("namespace")
-    if not isinstance(name, str) or not name or namespace not in (None, "", cluster.key.namespace):
+    if not isinstance(name, str) or not name:
         return []
-    return [Reference("cluster.x-k8s.io", "ClusterClass", name, path)]
+    elsewhere = namespace if isinstance(namespace, str) and namespace != cluster.key.namespace else ""
+    return [Reference("cluster.x-k8s.io", "ClusterClass", name, path, namespace=elsewhere)]
 
 
 class Kinship:
@@ -109,13 +110,10 @@ def mentioned(obj: Unstructured) -> Iterator[str]:
     """Yield what the object's spec names, whether it is there or not."""
     namespace, spec = obj.key.namespace, obj.at("spec")
     for reference in (*references(spec, home=namespace), *secret_sources(spec), *resources(obj), *class_of(obj)):
-        yield name_of(reference.kind, namespace, reference.name)
+        yield name_of(reference.kind, reference.namespace or namespace, reference.name)
     secret = obj.at("spec", "bootstrap", "dataSecretName")
     if isinstance(secret, str):
         yield name_of("Secret", namespace, secret)
-    elsewhere = obj.at("spec", "topology", "classRef", "namespace")
-    if isinstance(elsewhere, str):
-        yield name_of("ClusterClass", elsewhere, str(obj.at("spec", "topology", "classRef", "name")))
     for name in _sets(obj):
         yield name_of("ClusterResourceSet", namespace, name)
 

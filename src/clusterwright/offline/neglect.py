@@ -12,6 +12,7 @@ from clusterwright.api.meta import Condition, Unstructured
 from clusterwright.api.wellknown import CONTRACT_LABEL_PREFIX, CORE_GROUP
 from clusterwright.conditions import get
 from clusterwright.offline.complaints import Complaint, Tier, condition_path, since
+from clusterwright.offline.words import HALT, OTHER_PROCESS
 
 AT_ONCE: Final = timedelta(seconds=15)
 """A controller that runs has said something of a new object by then."""
@@ -27,8 +28,6 @@ RIGHTS: Final = "rights"
 CONTRACT: Final = "contract"
 """What a complaint about a CRD without a contract label is about."""
 _CONTRACT_LABEL: Final = re.compile(rf"^{re.escape(CONTRACT_LABEL_PREFIX)}v\d+((alpha|beta)\d+)?$")
-_HALT: Final = re.compile(r"etcd|stopp|terminat|\b(not|never) run|\bpower|shut.?down|delet|crash|\bdown\b|\bgone\b", re.IGNORECASE)
-_OTHER_PROCESS: Final = re.compile(r"api.?server|scheduler|controller.?manager|kubelet", re.IGNORECASE)
 _ADDRESSES: Final = "ipam.cluster.x-k8s.io"
 _CLAIM: Final = "IPAddressClaim"
 """The only kind of its group that every provider reports on."""
@@ -61,7 +60,7 @@ def unreconciled(obj: Unstructured, now: datetime | None, heard: str = "", writt
         text = f"nothing has reconciled it since it was made {ago(now - made)} ago"
         return Complaint(Tier.UNRECONCILED, text, f"{made:%Y-%m-%dT%H:%M:%SZ}", path="status")
     observed, generation = observed_generation(obj), obj.at("metadata", "generation")
-    changed = spec_changed(obj, written)
+    changed = None if is_own_write(obj) else spec_changed(obj, written)
     if not isinstance(observed, int) or not isinstance(generation, int) or observed >= generation or changed is None:
         return None
     if now - changed < AT_ONCE or heard >= f"{changed:%Y-%m-%dT%H:%M:%SZ}":
@@ -76,6 +75,17 @@ def observed_generation(obj: Unstructured) -> int | None:
     conditions = obj.at("status", "conditions")
     told = [obj.at("status", "observedGeneration"), *(c.get("observedGeneration") for c in conditions or () if isinstance(c, Mapping))]
     return max((n for n in told if isinstance(n, int) and n > 0), default=None)
+
+
+def is_own_write(obj: Unstructured) -> bool:
+    """Return whether the controller of an object that has done its part was the last to write the spec, after it had reported."""
+    listed = [m for m in obj.at("metadata", "managedFields") or () if isinstance(m, Mapping)]
+    newest = max((m for m in listed if not m.get("subresource")), key=lambda m: str(m.get("time")), default={})
+    reporters = {m.get("manager") for m in listed if m.get("subresource") == "status"}
+    is_done = obj.at("status", "ready") is True or any(
+        obj.at("status", "initialization", flag) is True for flag in ("provisioned", "dataSecretCreated")
+    )
+    return is_done and newest.get("manager") in reporters
 
 
 def spec_changed(obj: Unstructured, written: str = "") -> datetime | None:
@@ -123,7 +133,7 @@ def booting_in_vain(machine: Unstructured, conditions: tuple[Condition, ...], no
 def is_of_a_halt(complaint: Complaint) -> bool:
     """Whether a complaint of a machine says that it, or the etcd on it, does not run; that something else on it is wrong is not that."""
     words = f"{complaint.about} {complaint.text}"
-    return bool(_HALT.search(words)) and not _OTHER_PROCESS.search(words)
+    return HALT.said_in(words) and not OTHER_PROCESS.said_in(words)
 
 
 @dataclass(frozen=True, slots=True)

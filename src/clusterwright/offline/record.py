@@ -20,7 +20,7 @@ from clusterwright.offline import kinship, managers
 from clusterwright.offline.complaints import REDACTED, references
 from clusterwright.offline.detectors.certificate_authorities import mistake
 from clusterwright.offline.listing import beside, everything
-from clusterwright.offline.neglect import observed_generation, spec_changed, unreconciled
+from clusterwright.offline.neglect import is_own_write, observed_generation, spec_changed, unreconciled
 from clusterwright.offline.observation import API_VERSION
 from clusterwright.offline.workings import about
 from clusterwright.runtime.client import Client
@@ -77,7 +77,9 @@ async def record(
     observation["changed"] = {
         _name(o): f"{changed:%Y-%m-%dT%H:%M:%SZ}"
         for o in kept
-        if (observed_generation(o) or 0) < (o.at("metadata", "generation") or 0) and (changed := spec_changed(o)) is not None
+        if (observed_generation(o) or 0) < (o.at("metadata", "generation") or 0)
+        and not is_own_write(o)
+        and (changed := spec_changed(o)) is not None
     }
     observation["suspicions"] = {_name(o): "|".join(wrong) for o in kept if o.kind == "Secret" and (wrong := mistake(o, now)) is not None}
     documents.append(observation)

@@ -26,6 +26,11 @@ REMEDIES: Final[dict[str, Remedy]] = {
         "let Pod {pod} go: give its workload another ready replica, or relax the budget",
         f"{_WORKLOAD} -n {{namespace}} get pdb,pods",
     ),
+    "drain.budgets": Remedy(
+        "the owners of the PodDisruptionBudgets {budgets} in the workload cluster",
+        "have only one budget select Pod {pod}: with several of them no Pod is ever evicted",
+        f"{_WORKLOAD} -n {{namespace}} get pdb,pods",
+    ),
     "drain.finalizer": Remedy(
         "whoever set the finalizer {finalizers} on Pod {pod} in the workload cluster",
         "finish what the finalizer stands for, then take it away",
@@ -65,11 +70,19 @@ REMEDIES: Final[dict[str, Remedy]] = {
         "put a certificate into it that is still valid, with its key",
         "kubectl -n {namespace} edit secret/{name}",
     ),
+    "certificate.expired": Remedy(
+        "whoever runs the machines of the control plane, behind Machine {machine}",
+        "renew them there (kubeadm certs renew all, then restart the static Pods); spec.rollout.before does it in time",
+        "kubectl -n {namespace} describe machines.cluster.x-k8s.io/{machine}",
+    ),
     "lock.unreadable": Remedy(
         "whoever runs the management cluster", "delete the ConfigMap; it is made again", "kubectl -n {namespace} delete configmap/{name}"
     ),
     "data.format": Remedy(
         "the author of Secret {secret}", "correct its data.format: {wanted}", "kubectl -n {namespace} edit secret/{secret}"
+    ),
+    "data.key": Remedy(
+        "the author of Secret {secret}", "put the bootstrap data under the key value", "kubectl -n {namespace} edit secret/{secret}"
     ),
     "data.hashes": Remedy(
         "the author of {template}",
@@ -117,11 +130,71 @@ REMEDIES: Final[dict[str, Remedy]] = {
         "scale it up: it has no replicas that are available",
         "kubectl -n {namespace} scale deployment/{name} --replicas=1",
     ),
+    "provider.deletion": Remedy(
+        "the {provider}",
+        "correct what it reports: {said}; it then finishes its clean-up and takes its finalizer away",
+        "kubectl -n {namespace} describe {resource}",
+    ),
+    "provider.reports": Remedy(
+        "the {provider}",
+        "correct what it reports: {said}; the provider then goes on by itself",
+        "kubectl -n {namespace} describe {resource}",
+    ),
+    "provider.waits": Remedy(
+        "the {provider}",
+        "bring about what {object} waits for ({said}); for a machine that never comes up, delete its Machine, and a new one is made",
+        "kubectl -n {namespace} describe {resource}",
+    ),
+    "cloud.rate": Remedy(
+        "whoever has the account that the {provider} uses",
+        "raise its rate limit, or have fewer clients use it; the provider tries again by itself",
+        "kubectl -n {namespace} describe {resource}",
+    ),
+    "cloud.certificate": Remedy(
+        "whoever runs the {provider}, and the endpoint that it asks",
+        "correct the certificate that {object} reports, or the clock of one of the two",
+        "kubectl -n {namespace} describe {resource}",
+    ),
+    "cloud.credentials": Remedy(
+        "whoever gave the {provider} its credentials",
+        "correct the credentials, or what they allow: {said}; the provider then goes on by itself",
+        "kubectl -n {namespace} describe {resource}",
+    ),
+    "cloud.unreachable": Remedy(
+        "whoever runs the {provider}, and the network between it and what it asks",
+        "have the provider reach it again: {said}",
+        "kubectl -n {namespace} describe {resource}",
+    ),
+    "cloud.capacity": Remedy(
+        "whoever has the account or the hosts that the {provider} uses",
+        "correct what is used up: {said}; free some, raise the limit, or ask for less; the provider then goes on by itself",
+        "kubectl -n {namespace} describe {resource}",
+    ),
+    "cloud.boot": Remedy(
+        "whoever can look at the console of the machine behind {object}, a machine of the {provider}",
+        "read there why it failed, correct that in the bootstrap configuration, then delete the Machine {machine}: it does not try again",
+        "kubectl -n {namespace} describe {resource}",
+    ),
+    "cloud.name": Remedy(
+        "the author of {object} or of its template, and the {provider}",
+        "correct the name that it reports, or create what it names: {said}",
+        "kubectl -n {namespace} describe {resource}",
+    ),
     # workers and nodes
     "replicas.two-writers": Remedy(
         "the owner of Cluster {cluster}, and whoever runs {writer}",
         "take replicas out of spec.topology.workers if {writer} is to set them, or leave them to the topology",
         "kubectl -n {namespace} edit clusters.cluster.x-k8s.io/{cluster}",
+    ),
+    "node.uninitialized": Remedy(
+        "whoever runs the workload cluster {cluster}: its cloud controller manager",
+        "install the cloud controller manager, which gives Nodes their providerID, or set the kubelet's --provider-id",
+        f"{_WORKLOAD} get node {{node}} -o yaml",
+    ),
+    "machine.replaced-again": Remedy(
+        "whoever runs the infrastructure provider that reconciles {kind}, and its machines",
+        "read on the console of the machine behind Machine {machine} why its kubelet does not join{limit}",
+        "kubectl -n {namespace} describe machines.cluster.x-k8s.io/{machine}",
     ),
     "node.network": Remedy(
         "whoever runs the workload cluster {cluster}: its network plugin",
@@ -199,6 +272,30 @@ REMEDIES: Final[dict[str, Remedy]] = {
         "correct the patch {patch}: admission refuses what it makes of {kind}",
         "kubectl -n {namespace} edit clusterclasses.cluster.x-k8s.io/{name}",
     ),
+    "reference.taken": Remedy(
+        "the author of {object}", "correct {path}: it names {what}, which is {owner}'s", "kubectl -n {namespace} edit {resource}"
+    ),
+    "class.variable": Remedy(
+        "the author of Cluster {cluster}, or of its ClusterClass",
+        "correct spec.topology.variables of Cluster {cluster}: {said}",
+        "kubectl -n {namespace} edit clusters.cluster.x-k8s.io/{cluster}",
+    ),
+    "cluster.bare": Remedy(
+        "the author of Cluster {cluster}",
+        "name its infrastructure in spec.infrastructureRef, or set spec.controlPlaneEndpoint",
+        "kubectl -n {namespace} edit clusters.cluster.x-k8s.io/{cluster}",
+    ),
+    "class.value": Remedy(
+        "the author of ClusterClass {name}, or of Cluster {cluster}",
+        "correct the patch {patch}, or set what it takes its values from: {said}",
+        "kubectl -n {namespace} edit clusterclasses.cluster.x-k8s.io/{name}",
+    ),
+    "cluster.headless": Remedy(
+        "the author of Cluster {cluster}",
+        "name a control plane in spec.controlPlaneRef, or make Machines of a control plane",
+        "kubectl -n {namespace} edit clusters.cluster.x-k8s.io/{cluster}",
+    ),
+    "addon.refused": Remedy("the author of {source}", "correct {source}: {said}", "kubectl -n {namespace} edit {resource}"),
     "cluster.missing": Remedy(
         "the author of {object}",
         "create Cluster {cluster}, or correct spec.clusterName",

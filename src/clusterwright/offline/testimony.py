@@ -13,25 +13,26 @@ from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.conditions import InvalidConditions, conditions_of, get, is_true
 from clusterwright.conditions.words import plural
 from clusterwright.offline.complaints import (
-    BLOCKED,
     QUIET,
     SOON,
     STANDSTILL,
-    UNINSPECTED,
     Complaint,
     Tier,
+    acquittal,
     acquitted,
     begun_of,
     complaint_of,
     deletion,
     earlier,
-    is_acquitted,
+    is_provided,
     old_conditions,
     own_pause,
     pause_path,
     references,
+    severities,
     since,
     terminal_failures,
+    text_of,
     time_of,
     without_summaries,
 )
@@ -43,13 +44,12 @@ from clusterwright.offline.managers import is_manager
 from clusterwright.offline.neglect import unreconciled
 from clusterwright.offline.nodes import Node
 from clusterwright.offline.observation import Running
+from clusterwright.offline.words import ABSENT, BLOCKED, NEVER_MADE, UNINSPECTED
 
 SLACK = timedelta(seconds=10)
 """An Event may come a little before the condition that it explains."""
 PASSING = timedelta(seconds=10)
 """How long something may fail, and be tried again, before that is more than a wait: most of it is over with the next try."""
-ABSENT = re.compile(r"not found|does not exist|no such|missing", re.IGNORECASE)
-NEVER_MADE = re.compile(r"\b(failed|error|unable|cannot) (to )?(creat|clon)", re.IGNORECASE)
 KIND_AND_NAME = re.compile(r"\b([A-Z][A-Za-z]+)[ /]\"?([a-z0-9][a-z0-9./-]*[a-z0-9])")
 WEBHOOK_CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 _NO_PARTNER = frozenset(
@@ -221,14 +221,18 @@ class Testimony:
             conditions = (*conditions, *old_conditions(node.object))
         if pause:
             node.complaints.append(Complaint(Tier.PAUSED, pause, since(get(conditions, "Paused")), "Paused", path=pause_path(node.object)))
-        said = [c for c in map(complaint_of, conditions) if c is not None]
-        node.complaints += acquitted(said) if is_acquitted(node.object, conditions) else said
+        severity = severities(node.object)
+        said = [c for one in conditions if (c := complaint_of(one, severity.get(one.type, ""))) is not None]
+        least = acquittal(node.object, conditions)
+        node.complaints += said if least is None else acquitted(said, least)
         node.complaints += terminal_failures(node.object)
         if not pause and (neglected := unreconciled(node.object, self._now, self._heard(node), self._changed.get(node.id, ""))) is not None:
             node.complaints.append(neglected)
         node.complaints += self._stall(node, conditions)
         if node.complaints:
             node.complaints += self._warnings(node)
+        elif is_provided(node.object) and not node.object.at("status"):
+            node.complaints += self._alarms(node)
         node.complaints = without_summaries(node.complaints)
 
     def _heard(self, node: Node) -> str:
@@ -269,12 +273,17 @@ class Testimony:
         first = [(e.get("reason"), begun_of(e)) for e in latest]  # what is said again each time in other words goes on all the while
         lasting = f"{self._now - PASSING:%Y-%m-%dT%H:%M:%SZ}" if self._now is not None else "9"
         for event in latest:
-            text = str(event.get("message") or "")
-            if BLOCKED.search(text):
+            text = text_of(event)
+            if BLOCKED.said_in(text):
                 begun = min(since for reason, since in first if reason == event.get("reason"))
                 is_failure = begun <= lasting and not text.startswith("Waiting")
                 found.append(Complaint(Tier.ERROR if is_failure else Tier.WAITING, f"{event.get('reason')}: {text}", begun, raw=text))
         return found
+
+    def _alarms(self, node: Node) -> list[Complaint]:
+        """Return the Warning Events about an object that says nothing else."""
+        texts = {f"{e.get('reason')}: {text_of(e)}": begun_of(e) for e in self._latest_warnings(node)}
+        return [Complaint(Tier.ERROR, text, begun, raw=text, path="status") for text, begun in texts.items()]
 
     def _latest_warnings(self, node: Node) -> list[Json]:
         """Warnings that no good news followed, none from before what is wrong now began, none about what is gone."""
@@ -287,8 +296,8 @@ class Testimony:
 
     def _names_the_gone(self, node: Node, event: Json) -> bool:
         """Return whether an Event tells of an object that is no more, other than to say that it is missing or could not be made."""
-        text = str(event.get("message") or "")
-        if ABSENT.search(text) or NEVER_MADE.search(text):
+        text = text_of(event)
+        if ABSENT.said_in(text) or NEVER_MADE.said_in(text):
             return False
         named = [(m[1], m[2].rpartition("/")[2]) for m in KIND_AND_NAME.finditer(text) if m[1] in self._kinds]
         return any(node_id(kind, node.namespace, name.rstrip(".")) not in self._there for kind, name in named)
@@ -301,7 +310,10 @@ class Testimony:
         if cluster is None or cluster.object is None:
             return
         conditions = self._conditions(cluster)
-        is_initialized = is_true(conditions, "ControlPlaneInitialized")
+        is_initialized = (
+            is_true(conditions, "ControlPlaneInitialized")
+            or cluster.object.at("status", "initialization", "controlPlaneInitialized") is True
+        )
         if not is_initialized:
             self._share(cluster, "initialization", Complaint(Tier.PROGRESS, "the control plane is not initialized"))
         probe = get(conditions, "RemoteConnectionProbe")
@@ -311,7 +323,7 @@ class Testimony:
             self._share(cluster, "connection", Complaint(tier, text, since(probe), "RemoteConnectionProbe"))
         elif self._unreachable and not cluster.deleting:
             # that we cannot reach it proves nothing, unless a controller failed to look at it, too
-            failing = [c for n in self.nodes.values() for c in n.complaints if UNINSPECTED.search(c.raw)]
+            failing = [c for n in self.nodes.values() for c in n.complaints if UNINSPECTED.said_in(c.raw)]
             if failing:
                 text = f"the workload cluster does not answer: {self._unreachable}"
                 begun = min(c.since for c in failing)

@@ -10,7 +10,7 @@ from clusterwright.api.meta import Unstructured
 from clusterwright.api.wellknown import CONTROL_PLANE_LABEL, PROVIDER_LABEL
 from clusterwright.offline.absences import Absences
 from clusterwright.offline.breaches import ROLES, breach, breach_of_definition, without_endpoint
-from clusterwright.offline.complaints import Complaint, Reference, Tier, begun_of, has_delivered, references
+from clusterwright.offline.complaints import Complaint, Reference, Tier, has_delivered, references
 from clusterwright.offline.kinship import name_of as node_id
 from clusterwright.offline.managers import TOPOLOGY_GATE, why_idle
 from clusterwright.offline.neglect import IDLE, RIGHTS, TOPOLOGY, Seat, booting_in_vain, is_of_a_halt, lost_quorum, without_contract
@@ -106,18 +106,10 @@ class Unsaid(Absences):
         except NoContract:
             return
         complaint = breach(role, target.object, version, self._now, self._heard(target))
-        if not target.object.at("status") and not target.complaints:
-            target.complaints += self._alarms(target)
         if complaint is None and node.kind == "Cluster" and reference.path == "spec.infrastructureRef" and node.object is not None:
             complaint = without_endpoint(target.object, node.object, version)
         if complaint is not None and not any(c.tier is complaint.tier for c in target.complaints):
             target.complaints.append(complaint)
-
-    def _alarms(self, node: Node) -> list[Complaint]:
-        """Return the Warning Events about an object that says nothing else."""
-        told = self._latest_warnings(node)
-        texts = {f"{e.get('reason')}: {e.get('message')}": begun_of(e) for e in told}
-        return [Complaint(Tier.ERROR, text, begun, raw=text, path="status") for text, begun in texts.items()]
 
     def _look_for_quorum(self) -> None:
         """The etcd members of a control plane that has them on its Machines."""

@@ -15,7 +15,7 @@ from clusterwright.offline.cause_ids import PROGRESS, UNSEEN, cause_id
 from clusterwright.offline.causes import Investigation
 from clusterwright.offline.complaints import Complaint, Tier, condition_path, has_delivered, since
 from clusterwright.offline.detectors.passes import WAITS
-from clusterwright.offline.neglect import ago
+from clusterwright.offline.neglect import ago, is_own_write, spec_changed
 from clusterwright.offline.nodes import Node
 
 
@@ -309,12 +309,12 @@ def _lacking(investigation: Investigation, now: datetime | None) -> Verdict | No
             missing.append(f"{ready} of {wanted} {word} Machines are ready")
     available = investigation.said(node, "Available")
     what, path, begun = ", ".join(missing), "status", ""
-    if not what and available is None:
+    if not what and available is None and not _was_well(node.object):
         what, begun = "was just made", _made(node)
     elif not what and available is not None and available.status != "True":
         what = "is about to be found available"
     elif not what:
-        changed = [n for n in investigation.nodes.values() if _is_unseen(n)]
+        changed = [n for n in investigation.nodes.values() if _is_unseen(investigation, n, now)]
         if not changed:
             return None
         node, what, path = changed[0], "was just changed", "spec"
@@ -323,9 +323,20 @@ def _lacking(investigation: Investigation, now: datetime | None) -> Verdict | No
     return Verdict(investigation.subject, State.PROGRESSING, what, node.id, path, begun, who, advice, now=now, cause=PROGRESS)
 
 
-def _is_unseen(node: Node) -> bool:
-    """Return whether the spec of an object is newer than its status."""
-    if node.object is None or node.deleting or "#" in node.id:
+def _was_well(cluster: Unstructured) -> bool:
+    """Return whether a Cluster of an older release, which knows no Available, says that it is ready."""
+    listed = cluster.at("status", "deprecated", "v1beta1", "conditions")
+    return any(c.get("type") == "Ready" and c.get("status") == "True" for c in listed) if isinstance(listed, list) else False
+
+
+def _is_unseen(investigation: Investigation, node: Node, now: datetime | None) -> bool:
+    """Return whether the spec of an object is newer than its status, since a short while."""
+    if node.object is None or node.deleting or "#" in node.id or is_own_write(node.object):
+        return False
+    changed = spec_changed(node.object)
+    if changed is None and not investigation.may_have_changed(node):
+        return False
+    if now is not None and changed is not None and now - changed > PATIENCE:
         return False
     observed, generation = node.object.at("status", "observedGeneration"), node.object.at("metadata", "generation")
     return isinstance(observed, int) and isinstance(generation, int) and 0 < observed < generation

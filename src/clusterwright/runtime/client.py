@@ -1,4 +1,4 @@
-"""How controllers read and write objects: by typed class, or by GroupVersionKind for kinds learned at run time.
+"""Interfaces to read and write objects: by typed class, or by GroupVersionKind for kinds learned at run time.
 
 `Reader` may answer from a cache, which is never older than this process's own last write to the object's kind;
 `Client.live` always asks the API server. Reading never changes anything, so code that only observes gets a `Reader`.

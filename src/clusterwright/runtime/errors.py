@@ -7,7 +7,7 @@ ApiError                    carries the Kubernetes Status
  |- ServerError       5xx   (ServerTimeout 504, ServiceUnavailable 503)
  |- NoKindMatch             the API server does not serve the kind; never to be taken for NotFound
  `- ConnectionFailed        no answer at all; a write may or may not have taken effect
-Terminal                    a reconcile failure that a retry cannot mend: logged, not retried
+Terminal                    a reconcile failure that a retry cannot fix: logged, not retried
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ share. These rules keep two members from working on one slot:
 
 - The table changes only under its resourceVersion, and only in two ways: a holder gives up its own slot, or somebody takes one
   that is free. A slot is free when its holder gave it up, or has no Lease any more.
-- A member's Lease is made once, under a name that is never used again, and is renewed by its member only. Who has seen no
+- A member's Lease is made once, under a name that is never used again, and is renewed by its member only. A member that has seen no
   renewal for the whole duration deletes it, on condition that it is still the version that was seen; a member whose Lease is
   gone is dead and ends. By then its own fence, which falls sooner, has kept it from writing.
 - A slot is given up only when no pass is under way in it. Once a holder has begun to give it up, only another write of the

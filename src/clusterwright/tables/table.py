@@ -142,7 +142,7 @@ class Decision:
     def chosen(self, acts: type[A]) -> A | None:
         """Return the act of the row, to be matched to the last member (`assert_never`); None if the row has no act."""
         if self.act is not None and not isinstance(self.act, acts):
-            raise TypeError(f"row {self.row} of table {self.table} has the act {self.act!r}, which is not a {acts.__name__}")
+            raise TypeError(f"row {self.row} of table {self.table} has the act {self.act!r}, not a member of {acts.__name__}")
         return self.act
 
 

@@ -62,9 +62,11 @@ def control_plane_version(current: Current, progress: Progress, *, runtime_sdk: 
         state.is_upgrading = is_any_older(reported, parse(own)) if reported else compare(parse(own), _observed(observed)) >= 1
     except ValueError as error:
         raise UpgradeError(f"failed to check if control plane is upgrading: {error}") from None
-    if state.is_upgrading:
-        return own
     talk = _Talk(current, progress, own) if runtime_sdk else None
+    if state.is_upgrading:
+        if talk is not None:
+            yield from talk.recover_pending()
+        return own
     if talk is not None and not ((yield from talk.after_control_plane_upgrade()) and (yield from talk.before_workers_upgrade())):
         return own
     if any(plan[:1] == [own] for plan in (progress.machine_deployments.plan, progress.machine_pools.plan)):
@@ -159,11 +161,19 @@ class _Talk:
         request = self._request(fromKubernetesVersion=self._own, toKubernetesVersion=following)
         if not (yield from self._ask(hooks.BEFORE_CONTROL_PLANE_UPGRADE, request, following)):
             return False
-        pending = self._progress.pending_hooks | {hooks.AFTER_CONTROL_PLANE_UPGRADE}
-        if any(plan[:1] == [following] for plan in (self._progress.machine_deployments.plan, self._progress.machine_pools.plan)):
-            pending |= set(_WORKER_HOOKS)
-        yield from self._mark(pending, following)
+        yield from self._mark(self._progress.pending_hooks | self._hooks_after(following), following)
         return True
+
+    def recover_pending(self) -> Computing[None]:
+        """Note what must follow the step that the control plane is taking, if nobody did: Cluster API notes it only after the step."""
+        if hooks.AFTER_CONTROL_PLANE_UPGRADE not in self._progress.pending_hooks:
+            yield from self._mark(self._progress.pending_hooks | self._hooks_after(self._own))
+
+    def _hooks_after(self, version: str) -> frozenset[str]:
+        """Return the hooks that must be called once the control plane has a version."""
+        plans = (self._progress.machine_deployments.plan, self._progress.machine_pools.plan)
+        workers_follow = any(plan[:1] == [version] for plan in plans)
+        return frozenset({hooks.AFTER_CONTROL_PLANE_UPGRADE, *(_WORKER_HOOKS if workers_follow else ())})
 
 
 def is_deferred(entry: Json, entries: list[Json]) -> bool:

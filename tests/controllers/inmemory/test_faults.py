@@ -176,7 +176,7 @@ def test_api_server_unreachable(after):
     after(body, bring_up, 1, 1)
 
 
-def test_slow_everything(in_plane):
+def test_a_slow_machine_still_comes_up(in_plane):
     async def body(p):
         await p.apply(samples.cluster("c"))
         slow = samples.machine("c", "cp-0", is_control_plane=True, seconds=2)

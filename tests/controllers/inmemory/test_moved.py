@@ -19,8 +19,8 @@ from clusterwright.controllers.inmemory.facts import ClusterFacts, MachineFacts
 from clusterwright.controllers.inmemory.revival import ADDRESS
 from clusterwright.controllers.inmemory.scene import Scene
 from clusterwright.controllers.inmemory.status import conclude
-from clusterwright.offline.moving import CannotMove, in_order
-from clusterwright.offline.transfer import gather, move
+from clusterwright.moving.plan import CannotMove, in_order
+from clusterwright.moving.transfer import gather, move
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.errors import AlreadyExists
 from clusterwright.runtime.rest import RestClient

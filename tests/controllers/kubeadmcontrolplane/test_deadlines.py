@@ -36,7 +36,7 @@ def test_a_healthy_control_plane_does_not_depend_on_time() -> None:
     assert due(owned("m", node="n")) is None
 
 
-def test_rollout_after() -> None:
+def test_rollout_after_replaces_older_machines() -> None:
     machine = owned("m")
 
     assert due(machine, rollout={"after": h.stamp(at(100))}) == 101

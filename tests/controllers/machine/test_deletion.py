@@ -159,7 +159,7 @@ def control_plane(*, deleting: bool = False, external: Any = None) -> Found:
         pytest.param(HandlingSnapshot(control_plane=NotReferenced()), "allowed", Access.ALLOWED, id="allowed"),
     ],
 )
-def test_node_handling(snapshot: HandlingSnapshot, row: str, access: Access | None) -> None:
+def test_the_node_handling_table_decides_as_expected(snapshot: HandlingSnapshot, row: str, access: Access | None) -> None:
     decision = node_access.NODE_HANDLING.decide(snapshot)
 
     assert decision.row == row
@@ -168,7 +168,7 @@ def test_node_handling(snapshot: HandlingSnapshot, row: str, access: Access | No
 
 
 def test_every_row_of_node_handling_is_tested() -> None:
-    tested = {p.values[1] for p in test_node_handling.pytestmark[0].args[1]}  # type: ignore[attr-defined]
+    tested = {p.values[1] for p in test_the_node_handling_table_decides_as_expected.pytestmark[0].args[1]}  # type: ignore[attr-defined]
 
     assert tested == set(node_access.NODE_HANDLING.row_names)
 

@@ -204,7 +204,7 @@ def test_a_machine_that_the_cluster_owns_already_is_not_owned_twice(a: Any) -> N
     from clusterwright.api.core import Cluster, Machine, MachineSpec
     from clusterwright.api.meta import ObjectMeta, OwnerReference
     from clusterwright.controllers.kit.lookup import NOT_REFERENCED, Missing
-    from clusterwright.controllers.machine.plan import with_owner_and_label
+    from clusterwright.controllers.machine.ownership import with_owner_and_label
     from clusterwright.controllers.machine.snapshot import ClusterFacts, MachineSnapshot
 
     older = OwnerReference(api_version="cluster.x-k8s.io/v1beta1", kind="Cluster", name="c1", uid="u")
@@ -322,7 +322,7 @@ OUTDATED = {"key": "node.cluster.x-k8s.io/outdated-revision", "effect": "PreferN
         pytest.param("1", None, [OUTDATED], None, id="18-stand-alone-set-is-cleared"),
     ],
 )
-def test_outdated_taint(a: Any, ours: str, theirs: str | None, before: Any, after: Any) -> None:
+def test_the_outdated_taint_is_set(a: Any, ours: str, theirs: str | None, before: Any, after: Any) -> None:
     more = [machine_set(a, ours, deployment=theirs is not None), *([deployment(a, theirs)] if theirs else [])]
     owned = {"cluster.x-k8s.io/owner-kind": "MachineSet", "cluster.x-k8s.io/owner-name": "ms1"}
     node = a.node(metadata={"annotations": owned}, spec={"taints": before})
@@ -355,7 +355,7 @@ def test_one_bad_node_condition_decides_although_others_are_unknown(a: Any) -> N
         ),
     ],
 )
-def test_connection_lost(a: Any, success: str, initialized: str, had: bool, expected: Any) -> None:
+def test_a_lost_connection_makes_node_conditions_unknown(a: Any, success: str, initialized: str, had: bool, expected: Any) -> None:
     def since(text: str) -> str:
         unit, _, count = text.partition("=")
         return str(a.ago(**{unit: int(count)}))
@@ -376,7 +376,7 @@ def test_connection_lost(a: Any, success: str, initialized: str, had: bool, expe
         pytest.param("2026-05-01T11:00:00Z", "2026-05-01T11:00:00Z", "True", id="22-passed-and-set-is-as-old"),
     ],
 )
-def test_rollout_after(a: Any, after: str, created: str, expected: str) -> None:
+def test_rollout_after_replaces_older_machines(a: Any, after: str, created: str, expected: str) -> None:
     more = [machine_set(a, "1", metadata={"creationTimestamp": created}), deployment(a, "1", spec={"rollout": {"after": after}})]
     answer = a.Build(machine=owned_by_set(a), more=more).decide()
 
@@ -434,7 +434,7 @@ def gated(a: Any, *gates: tuple[str, str], polarity: str = "Positive") -> Any:
         pytest.param([("Bad", "m")], "Negative", "* Bad: m", id="23-negative-polarity"),
     ],
 )
-def test_readiness_gates(a: Any, gates: Any, polarity: str, expected: str) -> None:
+def test_readiness_gates_count_for_ready(a: Any, gates: Any, polarity: str, expected: str) -> None:
     answer = a.Build(machine=gated(a, *gates, polarity=polarity)).decide()
 
     assert answer.condition("Ready") == ("False", "NotReady", expected)
@@ -457,7 +457,7 @@ def test_a_gate_on_ready_itself_is_an_internal_error(a: Any) -> None:
         pytest.param(60, ("True", "Available", ""), None, id="24-long-enough"),
     ],
 )
-def test_min_ready_seconds(a: Any, ready_for: int, expected: Any, requeue: float | None) -> None:
+def test_min_ready_seconds_delay_availability(a: Any, ready_for: int, expected: Any, requeue: float | None) -> None:
     machine = a.machine(spec={"minReadySeconds": 60})
     machine["status"]["conditions"][1] = a.condition("Ready", since=a.ago(seconds=ready_for))
     answer = a.Build(machine=machine).decide()
@@ -518,7 +518,7 @@ async def test_the_start_of_a_wait_for_hooks_is_written_down_once(a: Any, hook: 
         pytest.param(600, None, True, id="27-counted-from-the-recorded-start-only"),
     ],
 )
-def test_drain_timeout(a: Any, seconds: int, started: str | None, drains: bool) -> None:
+def test_the_drain_timeout_ends_the_drain(a: Any, seconds: int, started: str | None, drains: bool) -> None:
     unit, _, count = (started or "").partition("=")
     status = {"deletion": {"nodeDrainStartTime": a.ago(**{unit: int(count)})}} if started else {}
     machine = a.deleted(at=a.ago(days=2), spec={"deletion": {"nodeDrainTimeoutSeconds": seconds}}, status=status)
@@ -800,7 +800,7 @@ def test_a_node_that_cannot_be_deleted(a: Any, limit: int, since: int, fails: bo
         ),
     ],
 )
-def test_contract_versions(a: Any, labels: Any, version: str, flag: Any) -> None:
+def test_both_contract_versions_are_read(a: Any, labels: Any, version: str, flag: Any) -> None:
     group = "infrastructure.cluster.x-k8s.io"
     infra = a.infra(apiVersion=f"{group}/{version}", status={"initialization": None, "ready": None, **flag})
     crds = [a.crd("GenericBootstrapConfig", "bootstrap.cluster.x-k8s.io"), a.crd("GenericInfrastructureMachine", group, labels=labels)]

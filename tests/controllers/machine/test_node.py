@@ -231,7 +231,7 @@ def revision(kind: Any, text: str | None) -> Any:
 @pytest.mark.parametrize(
     ("ours", "theirs", "outdated"), [("1", "2", True), ("9", "10", True), ("2", "2", False), (None, "1", True), ("3", "2", False)]
 )
-def test_outdated_revisions(ours: str | None, theirs: str | None, outdated: bool) -> None:
+def test_outdated_revisions_are_detected(ours: str | None, theirs: str | None, outdated: bool) -> None:
     assert node.is_outdated(revision(MachineSet, ours), revision(MachineDeployment, theirs)) is outdated
 
 

@@ -9,7 +9,7 @@ import pytest
 from clusterwright.api.core import ContractVersionedObjectReference, Machine, MachineSpec
 from clusterwright.api.meta import ObjectMeta, Unstructured
 from clusterwright.controllers.external import AlreadyControlled
-from clusterwright.controllers.machine.plan import adoption
+from clusterwright.controllers.machine.ownership import adoption
 
 CONTROL_PLANE = ContractVersionedObjectReference(api_group="controlplane.cluster.x-k8s.io", kind="KubeadmControlPlane", name="cp")
 LABEL = "cluster.x-k8s.io/cluster-name"

@@ -470,6 +470,21 @@ async def test_workers_wait_for_what_follows_the_control_plane() -> None:
     assert "AfterControlPlaneUpgrade: m" in (await p.condition())[2]
 
 
+async def test_what_must_follow_a_step_is_noted_again_while_the_control_plane_takes_it() -> None:
+    """Cluster API v1.14 notes it only after the control plane is written, and may end between the two."""
+    p = await Hooks.of("AfterControlPlaneUpgrade", workers={"a": 1}, version=OLD, answers={"AfterControlPlaneUpgrade": WAIT}).begin()
+    await p.to()
+    noted = (await p.annotations())[PENDING]
+    await p.patch({"metadata": {"annotations": {PENDING: "AfterClusterUpgrade"}}})
+
+    await p.run()
+
+    assert {"AfterControlPlaneUpgrade", "BeforeWorkersUpgrade", "AfterWorkersUpgrade"} <= set((await p.annotations())[PENDING].split(","))
+    assert set((await p.annotations())[PENDING].split(",")) >= set(noted.split(",")) - {"AfterControlPlaneInitialized"}
+    await p.plane_done()
+    assert "AfterControlPlaneUpgrade: m" in (await p.condition())[2]
+
+
 async def test_hooks_without_handlers_count_as_done() -> None:
     p = await Hooks.of(workers={"a": 0}, version=OLD).begin()
     await (await p.to()).plane_done()

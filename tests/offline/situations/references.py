@@ -104,7 +104,7 @@ SITUATIONS = [
         field="spec.conversion*", who="conversion webhook", next="conversion|bring it back", states=BROKEN,
     ),
     Situation(
-        name="deployment of no Cluster", make=other_cluster, object="Cluster/nowhere", field="spec.clusterName",
+        name="deployment of no Cluster", is_lost=True, make=other_cluster, object="Cluster/nowhere", field="spec.clusterName",
         who="author of MachineDeployment lost", subject="MachineDeployment/default/lost", states=BROKEN,
     ),
     Situation(

@@ -12,13 +12,14 @@ import msgspec
 from clusterwright.api.meta import Json
 from clusterwright.offline.bundle import assemble
 from clusterwright.offline.explain import explain
+from clusterwright.offline.orphans import namespace_bundle
 from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START
 from offline.faulty import BAD, Stage
-from offline.live import SUBJECT, lived, recorded
+from offline.live import NAMESPACE, SUBJECT, lived, recorded
 from support.moments import Moment
 
 Make = Callable[[Plane], Awaitable[None]]
@@ -52,6 +53,10 @@ class Situation:
     leaders: int = 1
     """How many Machines its control plane has; one of three has no workers."""
     stage: Stage = plane
+    is_lost: bool = False
+    """Whether the subject names a Cluster that does not exist."""
+    file: tuple[Json, ...] = ()
+    """The objects of a bundle that somebody else made: nothing is played then."""
 
 
 def faults_of(situation: Situation, verdict: Verdict) -> list[str]:
@@ -73,12 +78,20 @@ def faults_of(situation: Situation, verdict: Verdict) -> list[str]:
 
 def played(situation: Situation, settled: Moment[Plane], three: Moment[Plane]) -> tuple[Verdict, Verdict]:
     """Return the verdicts on a situation: of the live plane, and of the file that `record` makes of it."""
+    if situation.file:
+        told = explain(assemble(list(situation.file)), situation.subject).verdict
+        return told, told
+
+    async def seen(p: Plane, *, keep_secrets: bool) -> list[Json]:
+        if situation.is_lost:  # as the command line does it
+            return await namespace_bundle(p.client, NAMESPACE, p.clock.now(), keep_secrets=keep_secrets)
+        return await recorded(p, keep_secrets=keep_secrets)
 
     async def play(p: Plane) -> tuple[Verdict, Verdict]:
         await situation.make(p)
         await p.clock.sleep(situation.after)
-        live = explain(assemble(await recorded(p, keep_secrets=True)), situation.subject).verdict
-        saved: list[Json] = msgspec.json.decode(msgspec.json.encode(await recorded(p, keep_secrets=False)))
+        live = explain(assemble(await seen(p, keep_secrets=True)), situation.subject).verdict
+        saved: list[Json] = msgspec.json.decode(msgspec.json.encode(await seen(p, keep_secrets=False)))
         return live, explain(assemble(saved), situation.subject).verdict
 
     async def all_of_it() -> tuple[Verdict, Verdict]:

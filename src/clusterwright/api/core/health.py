@@ -98,7 +98,7 @@ class MachineDrainRuleSpec(Struct):
 
 
 class MachineDrainRule(Object):
-    """How Pods are treated when the Node of a Machine is drained."""
+    """The treatment of Pods when the Node of a Machine is drained."""
 
     constraints: ClassVar[tuple[object, ...]] = (METADATA_REQUIRED,)
 

@@ -36,7 +36,6 @@ class Form:
     render: str = ""
     group: str = ""
     version: str = ""
-    streamed: bool = False
 
     @property
     def content_type(self) -> str:
@@ -91,7 +90,7 @@ def accepted(header: str, *, custom: bool, discovery: bool = False, collection: 
             return Form(chosen, render, group, version)
         if custom and chosen == PROTOBUF:
             continue  # nor have custom resources, but their metadata has
-        return Form(chosen, streamed=parameters.get("stream") == "watch")
+        return Form(chosen)
     raise not_acceptable("only the following media types are accepted: " + ", ".join(OFFERED))
 
 

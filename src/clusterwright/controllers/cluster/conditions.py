@@ -209,7 +209,7 @@ CONTROL_PLANE_AVAILABLE: Table[Snapshot] = Table(
     Row("deleted-with-cluster",  control_plane_missing & deleting & initialized,   false(OBJECT_DELETED, control_plane_deleted)),
     Row("deleted-before-cluster", control_plane_missing & ~deleting & initialized, false(OBJECT_DELETED, control_plane_deleted_early)),
     Row("missing",               control_plane_missing & ~initialized,             false(DOES_NOT_EXIST, control_plane_does_not_exist)),
-    about="Mirrors `Available` of the object that `spec.controlPlaneRef` names; without one, the control-plane Machines decide.",
+    about="Mirrors `Available` of the object that `spec.controlPlaneRef` names; without one, it depends on the control-plane Machines.",
     exactly_one=[CONTROL_PLANE],
     assuming=[~control_plane_conditions_garbled | control_plane_found, ~control_plane_reports_available | control_plane_found, descendants_listed | ~any_machine_available],
 )
@@ -260,7 +260,7 @@ CONTROL_PLANE_MACHINES_READY = aggregate_table(
 )  # fmt: skip
 WORKER_MACHINES_READY = aggregate_table(
     "WorkerMachinesReady", "Ready", aggregates.worker_machines, Reasons("NotReady", "ReadyUnknown", "Ready"),
-    who=("workerMachines", "worker Machine"), nobody=true("NoReplicas"), about="Aggregates `Ready` of the worker Machines; a MachinePool speaks for its own.",
+    who=("workerMachines", "worker Machine"), nobody=true("NoReplicas"), about="Aggregates `Ready` of the worker Machines; a MachinePool reports its own.",
 )  # fmt: skip
 # Seed 003. Its six rows end `aggregate_table`; docs/tables/cluster.md has them in the words of this condition.
 CONTROL_PLANE_MACHINES_UP_TO_DATE = aggregate_table(
@@ -339,7 +339,7 @@ REMOTE_CONNECTION_PROBE: Table[Snapshot] = Table(
     Row("never-succeeded",       never_connected & ~few_failures,                  false("ProbeFailed", "Remote connection probe failed")),
     Row("lost",                  ~never_connected & probe_stale,                   false("ProbeFailed", last_success)),
     Row("connected",             ~never_connected & ~probe_stale,                  true("ProbeSucceeded")),
-    about="Health of the connection to the workload cluster. Kept across restarts of this process, which knows nothing at first.",
+    about="Health of the connection to the workload cluster. The condition is kept across restarts of this process.",
     assuming=[~(never_connected & probe_stale)],
 )
 # fmt: on
@@ -414,7 +414,7 @@ DELETING: Table[ClusterDone] = Table(
     Row("not-deleting",          ~deleting,                                        false("NotDeleting")),
     Row("delete-failed",         deleting & delete_failed,                         true("InternalError", CHECK_LOGS)),
     Row("deleting",              deleting,                                         computed(_deleting, status="True", reason="<deletingReason>", message="<deletingMessage>")),
-    about="Reason and message are those of the row of `reconcileDelete` that fired, unless a delete that it asked for failed.",
+    about="Reason and message are those of the row of `reconcileDelete` that fired, unless a requested deletion failed.",
 )
 # fmt: on
 
@@ -474,7 +474,7 @@ AVAILABLE: Table[Snapshot] = Table(
     Row("unknowns",              any_unknown,                                      unknown("AvailableUnknown", available_message)),
     Row("available",             OTHERWISE,                                        true("Available", available_message)),
     about="Summary of Deleting, RemoteConnectionProbe, InfrastructureReady, ControlPlaneAvailable, WorkersAvailable, TopologyReconciled and the availability gates. "
-          "While deleting, objects that are gone are no issue; a topology that is merely behind is none either.",
+          "While deleting, objects that are gone do not count; a topology that is merely behind does not either.",
     assuming=[~(summary_failed & any_issue), ~(summary_failed & any_unknown), ~(any_issue & any_unknown)],
 )
 # fmt: on

@@ -194,7 +194,7 @@ def authority_error(v: KubeconfigView) -> str:
 
 
 class Make(Enum):
-    """What to make."""
+    """The kubeconfig Secret to create or renew."""
 
     WHOLE = "generate Kubeconfig secret"
     CERTIFICATE = "renew its client certificate"

@@ -1,4 +1,4 @@
-"""How the ClusterResourceSetBinding controller is wired."""
+"""Wire the ClusterResourceSetBinding controller."""
 
 from __future__ import annotations
 

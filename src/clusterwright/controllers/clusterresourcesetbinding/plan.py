@@ -15,7 +15,7 @@ from clusterwright.tables import KEEP, OTHERWISE, Row, Table, guard
 
 
 class Fate(Enum):
-    """What to do with a binding."""
+    """The action on a binding."""
 
     STAYS = "nothing"
     GOES = "delete the binding"

@@ -1,4 +1,4 @@
-"""How the ExtensionConfig controller is wired: what it watches, and which configs each change starts a pass for."""
+"""Wire the ExtensionConfig controller: its watches, and the configs that each change reconciles."""
 
 from __future__ import annotations
 

@@ -28,5 +28,5 @@ REGISTRY: Table[Registry] = Table(
     "Registry",
     Row("cold", ~ready, KEEP, requeue=COLD, act=Begin.WAIT),
     Row("ready", OTHERWISE, KEEP, act=Begin.GO_ON),
-    about="Asked before the pass begins: a registry that is not ready can neither add nor remove handlers.",
+    about="Evaluated before the pass begins: a registry that is not ready can neither add nor remove handlers.",
 )

@@ -80,7 +80,7 @@ def node_starting(p: Progress) -> bool:
     return p.node_left is not None
 
 
-@guard("booting failed in a way that a retry can mend")
+@guard("booting failed in a way that a retry can fix")
 def boot_waiting(p: Progress) -> bool:
     return bool(p.boot_failure) and p.boot_is_waiting
 

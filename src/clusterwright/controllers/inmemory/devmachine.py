@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
 
 from clusterwright import conditions
 from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine, MachinePool
 from clusterwright.api.infrastructure import InfraMachine
-from clusterwright.api.kubernetes import ConfigMap, DaemonSet, Lease, Node, Pod, Secret
+from clusterwright.api.kubernetes import DaemonSet, Lease, Node, Pod
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, DEV_MACHINE_FINALIZER
 from clusterwright.controllers.inmemory.breaking import show_faults
 from clusterwright.controllers.inmemory.conditions import Progress
+from clusterwright.controllers.inmemory.control_plane import ControlPlane
 from clusterwright.controllers.inmemory.facts import ClusterFacts, MachineFacts, Owners, PoolFacts
 from clusterwright.controllers.inmemory.kinds import Family, Simulated
 from clusterwright.controllers.inmemory.kubelet import follow_machine
@@ -30,10 +30,10 @@ from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.kit.snapshots import Snapshot
 from clusterwright.controllers.wiring import Dependencies
-from clusterwright.inmemory import boot, bootstrap, etcd, faults, objects, ports, stages
+from clusterwright.inmemory import boot, bootstrap, faults, objects, stages
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.cluster import SimulatedCluster
-from clusterwright.kubeadm.certificates import CertificateError, KeyPair, Purpose, secret_name
+from clusterwright.kubeadm.certificates import CertificateError, Purpose
 from clusterwright.runtime.errors import ApiError, ConnectionFailed, Terminal
 from clusterwright.runtime.finalizers import with_finalizer, without_finalizer
 from clusterwright.runtime.reconcile import Reconciler
@@ -95,7 +95,7 @@ class DevMachines(Kind[InfraMachine, Owners, View, MachineDone]):
     def __init__(self, deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> None:
         self._client = deps.client
         self._clock = deps.clock
-        self._random = deps.random
+        self._processes = ControlPlane(deps.client, deps.random)
         self._events = deps.events
         self._enqueue = deps.enqueue
         self._cloud = cloud
@@ -161,7 +161,7 @@ class DevMachines(Kind[InfraMachine, Owners, View, MachineDone]):
             await self._tear_down(run)
             return
         if scene.machine.metadata.deletion_timestamp is not None:
-            await self._keep_running(scene)
+            await self._processes.keep_running(scene)
             return
         under_way = _Run(scene, arrived(scene.obj, scene.machine), self._gates(scene))
         error: Exception | None = None
@@ -271,19 +271,12 @@ class DevMachines(Kind[InfraMachine, Owners, View, MachineDone]):
             return
         await self._register(run, booted)
 
-    async def _user_data(self, scene: Scene) -> bootstrap.BootstrapData:
-        name = scene.data_secret_name or ""
-        secret = await self._client.find(Secret, ObjectKey(scene.obj.metadata.namespace, name))
-        if secret is None or "value" not in secret.data:
-            raise bootstrap.BootFailure(f"user data: Secret {name} has no value")
-        return bootstrap.parse(secret.data["value"], secret.data.get("format", b"").decode("utf-8", "replace"), scene.name)
-
     async def _boot(self, scene: Scene) -> boot.Boot:
         if faults.BOOTSTRAP_FAILS in scene.faults:
             raise bootstrap.BootFailure("kubeadm: the fault bootstrap-fails is set")
-        data = await self._user_data(scene)
+        data = await self._processes.user_data(scene)
         if has_booted(arrived(scene.obj, scene.machine)):
-            return await refounded(self._client, scene, boot.reboot(data), await self._authority(scene, Purpose.CA))
+            return await refounded(self._client, scene, boot.reboot(data), await self._processes.authority(scene, Purpose.CA))
         simulated = scene.simulated
         seen = boot.Neighbourhood(
             endpoint=simulated.endpoint,
@@ -324,7 +317,7 @@ class DevMachines(Kind[InfraMachine, Owners, View, MachineDone]):
         run.stage = "EtcdProvisioned"
         etcd_left = stages.remaining(since, scene.delay("etcd"), scene.now)
         if etcd_left is None:
-            await self._start_etcd(scene)
+            await self._processes.start_etcd(scene)
         run.stage = "APIServerProvisioned"
         left = max((t for t in (etcd_left, stages.remaining(since, scene.delay("api_server"), scene.now)) if t), default=None)
         is_dead = faults.NODE_DIES in scene.faults
@@ -336,52 +329,8 @@ class DevMachines(Kind[InfraMachine, Owners, View, MachineDone]):
             api_server_stopped=is_dead or faults.API_SERVER_STOPS in scene.faults,
         )
         if left is None:
-            await self._start_api_server(scene)
+            await self._processes.start_api_server(scene)
         return etcd_left or left
-
-    async def _start_etcd(self, scene: Scene) -> None:
-        authority = await self._authority(scene, Purpose.ETCD_CA)
-        if authority is None or not authority.key:
-            return  # etcd is external
-        simulated = scene.simulated
-        await simulated.add_etcd_certificate(scene.name, authority)
-        if not simulated.has("v1", "Pod", "kube-system", f"etcd-{scene.name}"):
-            annotations = etcd.new_member(simulated.members(), self._random, scene.now)
-            annotations |= {mark: "" for fault, mark in _BORN_WITH.items() if fault in scene.faults}
-            simulated.ensure(objects.static_pod("etcd", scene.name, version=scene.version, now=scene.now, annotations=annotations))
-            await simulated.settle()
-
-    async def _start_api_server(self, scene: Scene) -> None:
-        authority = await self._authority(scene, Purpose.CA)
-        if authority is None:
-            raise CertificateError(f"Secret {secret_name(scene.cluster.name, Purpose.CA)} does not exist")
-        if not scene.simulated.has("v1", "Pod", "kube-system", f"kube-apiserver-{scene.name}"):
-            try:
-                port = boot.api_server_port(await self._user_data(scene))
-            except bootstrap.BootFailure:  # it has booted, long ago perhaps, with data that are gone
-                port = ports.API_SERVER_PORT
-            where = {objects.ADVERTISED: f"{scene.simulated.address_of(scene.name)}:{port}"}
-            scene.simulated.ensure(
-                objects.static_pod("kube-apiserver", scene.name, version=scene.version, now=scene.now, annotations=where)
-            )
-        for component in ("kube-scheduler", "kube-controller-manager"):
-            scene.simulated.ensure(objects.static_pod(component, scene.name, version=scene.version, now=scene.now, annotations={}))
-        if not scene.faults & {faults.NODE_DIES, faults.API_SERVER_STOPS}:
-            names = await _certificate_names(scene.simulated)
-            await scene.simulated.start_api_server(scene.name, authority, names, version=scene.version)
-
-    async def _keep_running(self, scene: Scene) -> None:
-        """Keep a deleted machine running, also after a restart of ours, but start nothing new."""
-        if scene.is_control_plane and scene.simulated.has("v1", "Pod", "kube-system", f"kube-apiserver-{scene.name}"):
-            await self._start_etcd(scene)
-            await self._start_api_server(scene)
-
-    async def _authority(self, scene: Scene, purpose: Purpose) -> KeyPair | None:
-        key = ObjectKey(scene.cluster.namespace, secret_name(scene.cluster.name, purpose))
-        secret = await self._client.find(Secret, key)
-        if secret is None:
-            return None
-        return KeyPair(secret.data.get("tls.crt", b""), secret.data.get("tls.key", b""))
 
     # ---------------------------------------------------------------------------------------------------- end
 
@@ -398,14 +347,6 @@ class DevMachines(Kind[InfraMachine, Owners, View, MachineDone]):
         run.become(without_finalizer(run.object, DEV_MACHINE_FINALIZER))
 
 
-_BORN_WITH: Final = {
-    faults.ETCD_UNNAMED: etcd.UNNAMED,
-    faults.ETCD_LEARNER: etcd.LEARNER,
-    faults.ETCD_STOPS: etcd.STOPPED,
-}
-"""Faults that a member shows from its first moment."""
-
-
 async def _remove_machine(simulated: SimulatedCluster, name: str) -> None:
     await simulated.stop_api_server(name)
     await simulated.remove(Node, "", name)
@@ -416,11 +357,3 @@ async def _remove_machine(simulated: SimulatedCluster, name: str) -> None:
     simulated.drop_etcd_certificate(name)
     simulated.release_address(name)
     await simulated.settle()
-
-
-async def _certificate_names(simulated: SimulatedCluster) -> tuple[str, ...]:
-    """Return further names for the API server's certificate, from what `kubeadm init` left in the cluster; read on demand."""
-    if simulated.serving is not None:
-        return ()
-    found = await simulated.client.find(ConfigMap, ObjectKey("kube-system", "kubeadm-config"))
-    return boot.certificate_names(found.data.get("ClusterConfiguration", "")) if found is not None else ()

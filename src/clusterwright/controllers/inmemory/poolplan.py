@@ -1,4 +1,4 @@
-"""How many machines a pool has, which are made and which go: pure choices, and the tables that make them.
+"""Decide how many machines a pool has, which are created and which are deleted: pure functions and tables.
 
 The machines are DevMachines or DockerMachines, for each of which the MachinePool makes a Machine; to remove a machine, delete its Machine,
 so that its Node is drained first.
@@ -164,7 +164,7 @@ def so_many_up(s: PoolScene) -> str:
 
 
 class Act(Enum):
-    """What to do about the machines of a pool."""
+    """The action on the machines of a pool."""
 
     CREATE = "create the machines that are missing"
     REMOVE = "delete the Machines that are too many"

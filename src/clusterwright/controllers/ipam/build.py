@@ -1,4 +1,4 @@
-"""How the IPAM provider is wired: what wakes claims and pools."""
+"""Wire the IPAM provider: the changes that reconcile claims and pools."""
 
 from __future__ import annotations
 

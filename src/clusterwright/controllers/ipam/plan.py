@@ -1,4 +1,4 @@
-"""How a claim is answered, and whether a pool may go. Pure."""
+"""The answer to a claim, and whether a pool may be deleted. Pure."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _KEY_PAIR: Final = frozenset({"tls.crt", "tls.key"})
 def why_foreign(secret: Secret, config: KubeadmConfig, cluster: ClusterFacts) -> str:
     """Return why the Secret must not be owned, replaced or deleted for the config; empty if it is the config's bootstrap data.
 
-    The name of a config is a user's choice. Without this check, whoever may create a KubeadmConfig and a Machine, but no Secret,
+    The name of a config is a user's choice. Without this check, a user who may create a KubeadmConfig and a Machine, but no Secret,
     could replace and then delete any Secret of the namespace.
     """
     keys = frozenset(secret.data)

@@ -89,7 +89,7 @@ class Locking(Enum):
 
 
 class Joining(Enum):
-    """What a joining node still needs."""
+    """The missing prerequisite of a joining node."""
 
     GENERATE = "generate data for kubeadm join"
     CREATE_TOKEN = "create a bootstrap token, then generate data for kubeadm join"  # noqa: S105
@@ -97,7 +97,7 @@ class Joining(Enum):
 
 
 class Keeping(Enum):
-    """What to do about a bootstrap token."""
+    """The action on a bootstrap token."""
 
     KEEP = "nothing, or generate the data again if it has another token"
     PROLONG = "extend the expiration of the token; generate the data again if it has another token"
@@ -128,7 +128,7 @@ PRESENCE: Table[Presence] = Table(
     Row("no-cluster", no_cluster, KEEP, act=Begin.AWAIT_CLUSTER),
     Row("deleting",   deleting,   KEEP, act=Begin.LEAVE),
     Row("present",    OTHERWISE,  KEEP, act=Begin.GO_ON),
-    about="Whether a pass has anything to do. The deletion is asked about after the pause.",
+    about="Whether a pass has anything to do. The deletion is checked after the pause.",
 )
 STEP: Table[ConfigSnapshot] = Table(
     "Step",
@@ -141,7 +141,7 @@ STEP: Table[ConfigSnapshot] = Table(
     Row("await-control-plane",            ~control_plane_initialized,                          KEEP, requeue=CONTROL_PLANE_POLL, act=Step.AWAIT_CONTROL_PLANE),
     Row("join-control-plane",             control_plane_machine,                               KEEP, act=Step.JOIN),
     Row("join-worker",                    OTHERWISE,                                           KEEP, act=Step.JOIN),
-    about="Which step a pass takes; rows in the order of the seed's flowchart.",
+    about="The step of a pass; rows in the order of the seed's flowchart.",
 )
 LOCK: Table[Attempt] = Table(
     "InitLock",
@@ -162,7 +162,7 @@ DISCOVERY: Table[Filled] = Table(
     Row("file",              by_file,           KEEP, requeue=_join_check, act=Joining.GENERATE),
     Row("token-missing",     token_missing,     KEEP, requeue=_join_check, act=Joining.CREATE_TOKEN),
     Row("complete",          OTHERWISE,         KEEP, requeue=_join_check, act=Joining.GENERATE),
-    about="What a joining node still needs to find its cluster, after the spec was filled in.",
+    about="The missing facts about its cluster that a joining node needs, after the spec was filled in.",
     at_most_one=[(control_plane_set, endpoint_missing), (control_plane_set, by_file), (control_plane_set, token_missing), (by_file, token_missing)],
 )
 TOKEN: Table[TokenFound] = Table(
@@ -175,7 +175,7 @@ TOKEN: Table[TokenFound] = Table(
     Row("gone-and-unused", token_gone & ~token_used & ~join_impossible,    KEEP, requeue=_check, act=Keeping.REPLACE),
     Row("unreadable",      token_unreadable,                               KEEP, error=token_error),
     Row("not-created",     token_not_created,                              KEEP, error=token_error),
-    about="What becomes of the bootstrap token on the workload cluster.",
+    about="The action on the bootstrap token of the workload cluster.",
     exactly_one=[(token_good, token_near_its_end, token_past_half, token_gone, token_unreadable, token_not_created)],
 )
 # fmt: on

@@ -91,7 +91,7 @@ CERTIFICATES: Table[CertificateFacts] = Table(
     Row("missing",   missing_certificates, false("NotAvailable", missing_text),      v1beta1=false("CertificatesGenerationFailed", missing_text, "Error")),
     Row("unowned",   unowned_certificates, unknown("InternalError", CHECK_LOGS),     v1beta1=KEEP, error=ownership_failure),
     Row("available", OTHERWISE,            true("Available"),                        v1beta1=true("")),
-    about="the cluster's certificates: made before the first Machine, never made anew after that",
+    about="the cluster's certificates: created before the first Machine, never again after that",
     at_most_one=[(unknown_certificates, missing_certificates, unowned_certificates)],
 )
 # fmt: on

@@ -273,7 +273,7 @@ ROLLING_OUT: Table[Snapshot] = Table(
     "RollingOut",
     Row("not-rolling-out", ~any_outdated, false("NotRollingOut")),
     Row("rolling-out",     OTHERWISE,     true("RollingOut", rolling_out)),
-    about="Machines that are not what the spec asks for",
+    about="Machines that differ from the spec",
 )
 # fmt: on
 
@@ -367,7 +367,7 @@ DELETING: Table[ControlPlaneDone] = Table(
     Row("completed",    no_machines,                                true("DeletionCompleted", "Deletion completed")),
     Row("workers",      workers_left,                               true("WaitingForWorkersDeletion", descendants_text)),
     Row("machines",     OTHERWISE,                                  true("WaitingForMachineDeletion", machines_text)),
-    about="how far the deletion is",
+    about="the progress of the deletion",
     at_most_one=[(descendants_unlisted, workers_left, deletion_failed)],
     assuming=[~(no_machines & (descendants_unlisted | workers_left | deletion_failed))],
 )

@@ -59,7 +59,7 @@ MACHINES_CREATED: Table[Snapshot] = Table(
     Row("deleting", deleting,  KEEP),
     Row("too-few",  ~enough,   KEEP),
     Row("created",  OTHERWISE, true("")),
-    about="that all Machines were created; a failure is said when it happens",
+    about="that all Machines were created; a failure is reported when it happens",
     v1beta1="MachinesCreated",
 )
 # fmt: on
@@ -108,7 +108,7 @@ def _health(type: str, reason: str, note: str, unlisted: str | Message[HealthFac
         Row("infos", any_info, false(f"{reason}Unhealthy", _text(note, "Info", "info"), "Info")),
         Row("unknown", any_unknown & ~any_true, unknown(f"{reason}Unknown", _text(f"unknown {note}", "Unknown", "status"))),
         Row("healthy", OTHERWISE, true("")),
-        about="put together from the deprecated conditions of the Machines: the worst counts",
+        about="the deprecated conditions of the Machines, merged: the worst counts",
         v1beta1=type,
     )
 

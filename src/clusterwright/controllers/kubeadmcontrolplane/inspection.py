@@ -46,7 +46,7 @@ _FAILURES_UNTIL_DOWN = 5
 
 
 class Look(Enum):
-    """What to do about the health conditions of the control plane and its Machines."""
+    """The action on the health conditions of the control plane and its Machines."""
 
     NOT_YET = "say that health is unknown, and go on"
     KEEP = "say that health is unknown where nothing was said before, and end"
@@ -114,7 +114,7 @@ INSPECT: Table[ConnectionFacts] = Table(
     Row("disconnected",    ~connected,   unknown("ConnectionDown", last_probe),                                            act=Look.KEEP),
     Row("unusable",        unusable,     unknown("InspectionFailed", CHECK_LOGS),                                          act=Look.FORGET, error=unusable_text),
     Row("inspect",         OTHERWISE,    KEEP,                                                                             act=Look.INSPECT),
-    about="Whether the workload cluster is looked at; if not, what EtcdClusterHealthy, ControlPlaneComponentsHealthy and the health conditions of the Machines become. A connection that comes wakes us.",
+    about="Whether the workload cluster is inspected; if not, the content of EtcdClusterHealthy, ControlPlaneComponentsHealthy and the health conditions of the Machines. A new connection starts a pass.",
     assuming=[~unusable | connected],
 )
 # fmt: on

@@ -38,7 +38,7 @@ from clusterwright.tables import KEEP, OTHERWISE, Row, Table, message, unknown
 
 
 class Preparation(Enum):
-    """What can be prepared before Machines are inspected."""
+    """The preparations before Machines are inspected."""
 
     NOTHING = "say that nothing can be looked at, and end"
     CERTIFICATES = "look after certificates; say that nothing can be looked at, and end"
@@ -47,14 +47,14 @@ class Preparation(Enum):
 
 @message("<Kind> <namespace/name> does not exist")
 def no_template(c: Snapshot) -> str:
-    """Without it no Machine can be made."""
+    """Return the error of a missing infrastructure template."""
     reference = c.object.spec.machine_template.spec.infrastructure_ref
     return f"{reference.kind} {c.key.namespace}/{reference.name} does not exist"
 
 
 @message("<why the template cannot be used>")
 def template_error(c: Snapshot) -> str:
-    """Why."""
+    """Return why the template cannot be read."""
     return c.template.error if isinstance(c.template, Unreadable) else ""
 
 
@@ -66,7 +66,7 @@ PREPARE: Table[Snapshot] = Table(
     Row("infrastructure",      ~infrastructure_provisioned, unknown("InspectionFailed", "Waiting for Cluster status.infrastructureReady to be true"), act=Preparation.NOTHING),
     Row("endpoint",            ~has_endpoint,               unknown("InspectionFailed", "Waiting for Cluster spec.controlPlaneEndpoint to be set"),    act=Preparation.CERTIFICATES),
     Row("ready",               OTHERWISE,                   KEEP, act=Preparation.ALL),
-    about="What must be there before Machines are looked at. What is waited for is said in EtcdClusterHealthy and ControlPlaneComponentsHealthy.",
+    about="The prerequisites of looking at Machines. EtcdClusterHealthy and ControlPlaneComponentsHealthy report what is missing.",
     at_most_one=[(template_unreadable, template_missing)],
 )
 # fmt: on
@@ -76,7 +76,7 @@ PREPARE: Table[Snapshot] = Table(
 
 
 class MemberRemoval(Enum):
-    """What to do about members and Machines that leave; the pass ends with it."""
+    """The action on members and Machines that leave; the pass ends with it."""
 
     REMOVE_MEMBER = "remove the etcd member, if those that stay and answer are a quorum"
     WAIT = "wait"
@@ -88,7 +88,7 @@ class MemberRemoval(Enum):
     "etcd member <name> does not have a corresponding Machine, it must be removed from the cluster but this operation can lead to quorum loss"
 )
 def stray_error(c: ControlPlaneDone) -> str:
-    """Somebody has to look."""
+    """Return the error about a member without a Machine."""
     stray = stray_member(c)
     return (
         f"etcd member {stray.name if stray else ''} does not have a corresponding Machine, it must be removed from the cluster but this "
@@ -98,7 +98,7 @@ def stray_error(c: ControlPlaneDone) -> str:
 
 @message("failed to parse Kubernetes version <version>")
 def version_error(c: Snapshot) -> str:
-    """Without the version it is not known who comes first."""
+    """Return the error of an unreadable version, without which the order of hooks is unknown."""
     return f"failed to parse Kubernetes version {c.object.spec.version!r}"
 
 
@@ -113,7 +113,7 @@ LEAVE: Table[ControlPlaneDone] = Table(
     Row("leaving",            any_leaving,                    KEEP, act=MemberRemoval.WAIT,           requeue=names.DELETE_WAIT),
     Row("update-begun",       any_begun,                      KEEP, act=MemberRemoval.FINISH_UPDATES),
     Row("nobody",             OTHERWISE,                      KEEP),
-    about="Who leaves goes first: etcd members of no Machine, then one deleting Machine at a time; then updates in place that an interrupted pass began. If there is nothing of that kind, the pass goes on.",
+    about="Removals come first: etcd members without a Machine, then one deleting Machine at a time; then interrupted in-place updates. If there are none, the pass continues.",
     assuming=[~stray_is_needed | any_stray, ~(any_released | may_leave) | any_leaving],
 )
 # fmt: on
@@ -147,7 +147,7 @@ SCALE: Table[Snapshot] = Table(
     Row("create",         ~enough,                           KEEP, act=Scale.CREATE),
     Row("delete",         ~not_too_many,                     KEEP, act=Scale.DELETE),
     Row("steady",         OTHERWISE,                         KEEP, act=Scale.TEND),
-    about="What is done about the Machines, one at a time, once nobody leaves and nobody is remediated. Machines are added and taken away only if the preflight checks pass.",
+    about="The actions on the Machines, one at a time, once no removal and no remediation is left. Machines are added and removed only if the preflight checks pass.",
     assuming=[enough | not_too_many, ~(no_machines & (any_updating | any_to_roll_out | ~not_too_many)), replicas_set | enough, enough | below_surge],
 )
 # fmt: on
@@ -166,7 +166,7 @@ class Deletion(Enum):
 
 @message("failed to list descendants: <error>")
 def descendants_error(c: Snapshot) -> str:
-    """Nothing is deleted that somebody may still need."""
+    """Return the error of unknown descendants, without which nothing is deleted."""
     return f"failed to list descendants: {c.descendants.error if isinstance(c.descendants, Unreadable) else ''}"
 
 

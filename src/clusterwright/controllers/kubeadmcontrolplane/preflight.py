@@ -119,12 +119,12 @@ def _who(f: PreflightFacts) -> tuple[Subject, ...]:
 no_machines: Guard[PreflightFacts] = Guard("there are no Machines", lambda f: not f.machines)
 
 
-@guard("the topology wants another version than spec.version, and it is no step of an upgrade")
+@guard("the topology wants another version than spec.version, and it is not a step of an upgrade")
 def waits_for_topology(f: PreflightFacts) -> bool:
     return f.waits_for_topology_version
 
 
-@guard("a Machine shall be added")
+@guard("a Machine is to be added")
 def adding(f: PreflightFacts) -> bool:
     return f.adding
 
@@ -177,7 +177,7 @@ PREFLIGHT: Table[PreflightFacts] = Table(
     Row("danger",         adding & replacing & dangerous,             false(_UNHEALTHY, dangers),  act=Blocker.ROOM,   requeue=names.PREFLIGHT_WAIT),
     Row("room",           adding & replacing,                         KEEP),
     Row("ailing",         OTHERWISE,                                  false(_UNHEALTHY, problems), act=Blocker.HEALTH, requeue=names.PREFLIGHT_WAIT),
-    about="Whether a Machine may be added or taken away. A replacement may join a control plane that is not wholly healthy if that cannot make it worse.",
+    about="Whether a Machine may be added or removed. A replacement may join a control plane that is not wholly healthy if that cannot make it worse.",
     assuming=[~no_machines | ~(any_deleting | any_ailing)],
 )
 # fmt: on

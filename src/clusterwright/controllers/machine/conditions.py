@@ -283,7 +283,7 @@ DELETING: Table[MachineDone] = Table(
     Row("not-deleting", ~deleting,          false("NotDeleting")),
     Row("stage",        deletion_worked_on, computed(_deletion_stage, status="True", reason="the stage", message="as the tables NodeHandling, NodeShutdown and HostDeletion have it")),
     Row("resting",      OTHERWISE,          KEEP),
-    about="A deletion that rests between two looks at the drain keeps what it said.",
+    about="While a deletion waits between two checks of the drain, the condition keeps its content.",
 )
 # fmt: on
 

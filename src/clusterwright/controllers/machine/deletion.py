@@ -19,11 +19,11 @@ from clusterwright.controllers.kit.lookup import Found, Lookup, Missing, NotRefe
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.machine import drain, host_deletion, node_access, node_shutdown, remote, volumes
 from clusterwright.controllers.machine.host_deletion import Removal
+from clusterwright.controllers.machine.infrastructure import reported_provider_id
 from clusterwright.controllers.machine.node import is_unreachable
 from clusterwright.controllers.machine.node_access import Access
 from clusterwright.controllers.machine.node_shutdown import Shutdown
 from clusterwright.controllers.machine.node_watches import NodeWatches
-from clusterwright.controllers.machine.plan import reported_provider_id
 from clusterwright.controllers.machine.snapshot import ClusterFacts, MachineDone, MachineSnapshot, NodeFound, Stage
 from clusterwright.controllers.machine.status import with_status, with_v1beta1_ready
 from clusterwright.controllers.wiring import Dependencies

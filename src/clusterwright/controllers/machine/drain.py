@@ -46,7 +46,7 @@ class DrainError(Exception):
 
 
 class Behavior(StrEnum):
-    """What to do with a Pod while its Node is drained."""
+    """The treatment of a Pod while its Node is drained."""
 
     DRAIN = "Drain"
     SKIP = "Skip"
@@ -217,7 +217,7 @@ def judge_all(
 
 @dataclass(frozen=True, slots=True)
 class DrainPlan:
-    """What one pass does with the Pods of a Node."""
+    """The actions of one pass on the Pods of a Node."""
 
     evict: tuple[Verdict, ...] = ()
     evict_later: tuple[ObjectKey, ...] = ()

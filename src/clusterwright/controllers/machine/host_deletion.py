@@ -152,6 +152,6 @@ HOST_DELETION: Table[HostSnapshot] = Table(
     Row("node-undeletable",           node_failed & ~node_time_over,    true("DeletingNode", NODE_ERROR), error=node_error, act=Removal.TRY_AGAIN),
     Row("completed",                  OTHERWISE,                        _COMPLETED, act=Removal.REMOVE_FINALIZER),
     exactly_one=[tuple(INFRASTRUCTURE.values()), tuple(BOOTSTRAP.values()), (node_untried, node_failed, node_deleted)],
-    about="The order in which the machine goes: what runs on it before what it was made from, its Node last.",
+    about="The order in which the parts of the machine are removed: first what runs on it, then its origins, the Node last.",
 )
 # fmt: on

@@ -224,7 +224,7 @@ def _revision(owner: OwnerFacts) -> int:
     try:
         return atoi(owner.revision)
     except ValueError:
-        raise NodeSyncError(f"{owner.described}: annotation {REVISION_ANNOTATION} is no number: {owner.revision!r}") from None
+        raise NodeSyncError(f"{owner.described}: annotation {REVISION_ANNOTATION} is not a number: {owner.revision!r}") from None
 
 
 # -------------------------------------------------------------------------------------------------------- health

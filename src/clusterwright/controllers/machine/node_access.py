@@ -70,7 +70,7 @@ def volume_wait_is_allowed(machine: Machine, host: Lookup, now: datetime) -> boo
 
 
 def is_over(started: datetime | None, limit_seconds: int | None, now: datetime) -> bool:
-    """Return whether a wait has exceeded its limit; 0 or None is no limit, and the clock runs from the recorded start."""
+    """Return whether a wait has exceeded its limit; 0 or None means no limit, and the clock runs from the recorded start."""
     return started is not None and bool(limit_seconds) and now - started >= timedelta(seconds=limit_seconds or 0)
 
 

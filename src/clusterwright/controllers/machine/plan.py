@@ -10,23 +10,11 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any, assert_never
 
-from clusterwright.api.contract import CONTRACTS
 from clusterwright.api.copying import replace
-from clusterwright.api.core import Machine, MachineAddress, MachineNodeReference
-from clusterwright.api.meta import Json, OwnerReference, Unstructured
-from clusterwright.api.wellknown import (
-    CLUSTER_NAME_LABEL,
-    CONTROL_PLANE_NAME_LABEL,
-    CORE_GROUP,
-    MACHINE_POOL_NAME_LABEL,
-    MACHINE_SET_NAME_LABEL,
-)
-from clusterwright.controllers.external import Reference
-from clusterwright.controllers.kit.adopt import owned_metadata, owner_reference
+from clusterwright.api.core import Machine, MachineNodeReference
 from clusterwright.controllers.kit.contract import (
     data_secret_created,
     data_secret_name,
-    field_of,
     mirrored_ready,
     read_error,
     read_or_none,
@@ -52,15 +40,14 @@ from clusterwright.controllers.machine.guards import (
     the_config,
     the_infrastructure,
 )
+from clusterwright.controllers.machine.infrastructure import addresses_of, failure_domains, infrastructure_provisioned, reported_provider_id
 from clusterwright.controllers.machine.node import node_health_v1beta1
 from clusterwright.controllers.machine.snapshot import MachineDone, MachineSnapshot, NodeFound, NodeOutOfReach, NodeUnreadable
-from clusterwright.controllers.machine.status import failed, initialized, is_control_plane, with_spec, with_status
+from clusterwright.controllers.machine.status import failed, initialized, with_spec, with_status
 from clusterwright.tables import KEEP, OTHERWISE, Outcome, Row, Table, Transition, computed, false, guard, message, true, unknown
 
 EXTERNAL_RETRY = timedelta(seconds=30)
 """The interval of looking for a missing referenced object: its owner cannot watch anything yet."""
-
-_ADOPTED_LABELS = (MACHINE_SET_NAME_LABEL, MACHINE_POOL_NAME_LABEL, CONTROL_PLANE_NAME_LABEL)
 
 
 class Copy(Enum):
@@ -71,81 +58,6 @@ class Copy(Enum):
     INFRASTRUCTURE = "addresses, failure domains, spec.providerID, infrastructureProvisioned"
     FAILURE = "status.deprecated.v1beta1.failureReason and failureMessage"
     NODE = "status.nodeRef, if it is empty; status.nodeInfo"
-
-
-# ----------------------------------------------------------------------------------------------------- owner and labels
-
-
-def with_owner_and_label(s: MachineSnapshot) -> Machine:
-    """Return the Machine with the label of its Cluster; the Cluster owns a stand-alone one, so that both are deleted together."""
-    machine = s.machine
-    metadata = machine.metadata
-    labels = {**metadata.labels, CLUSTER_NAME_LABEL: machine.spec.cluster_name}
-    owners = metadata.owner_references
-    if is_stand_alone(machine) and not any(o.kind == "Cluster" and _group(o) == CORE_GROUP for o in owners):
-        owners = (*owners, s.cluster.reference)
-    if labels == metadata.labels and owners == metadata.owner_references:
-        return machine
-    return replace(machine, metadata=replace(metadata, labels=labels, owner_references=owners))
-
-
-def is_stand_alone(machine: Machine) -> bool:
-    """Return whether the Machine has no controller, and no label that announces one."""
-    controlled = any(o.controller for o in machine.metadata.owner_references)
-    return not controlled and not any(label in machine.metadata.labels for label in _ADOPTED_LABELS)
-
-
-def _group(owner: OwnerReference) -> str:
-    return owner.api_version.rpartition("/")[0]
-
-
-def adoption(machine: Machine, control_plane: Reference | None, obj: Unstructured) -> Json | None:
-    """Return a merge patch that makes the Machine the controller of the object; None if it is. Raises AlreadyControlled.
-
-    References to owners from before the Machine existed are dropped.
-    """
-
-    def made_it(reference: OwnerReference) -> bool:
-        named = (_group(reference), reference.kind)
-        if named == (CORE_GROUP, "MachineSet"):
-            return True
-        return is_control_plane(machine) and control_plane is not None and named == (control_plane.api_group, control_plane.kind)
-
-    labels = {CLUSTER_NAME_LABEL: machine.spec.cluster_name}
-    return owned_metadata(obj, owner_reference(machine, controller=True), labels, drops=made_it)
-
-
-# -------------------------------------------------------------------------------------------------- reading by contract
-
-
-_FAILURE_DOMAIN = CONTRACTS["v1beta2"].infra_machine.failure_domain
-"""The field of the failure domain, in every contract."""
-
-
-def infrastructure_provisioned(infra: Found) -> bool:
-    """Return whether the infrastructure machine reports that it is provisioned. Raises MalformedField."""
-    return field_of(infra, CONTRACTS[infra.contract].infra_machine.provisioned) is True
-
-
-def reported_provider_id(infra: Found) -> str:
-    """Return the provider ID; empty if it is not reported. Raises MalformedField."""
-    return field_of(infra, CONTRACTS[infra.contract].infra_machine.provider_id) or ""
-
-
-def failure_domains(infra: Found) -> tuple[str, str]:
-    """Return the wanted and the actual failure domain; empty if not reported. Raises MalformedField."""
-    requested = CONTRACTS[infra.contract].infra_machine.older_failure_domain
-    return field_of(infra, requested) or "", field_of(infra, _FAILURE_DOMAIN) or ""
-
-
-def addresses_of(infra: Found) -> tuple[MachineAddress, ...] | None:
-    """Return the addresses of an infrastructure machine; None if not reported. Raises MalformedField."""
-    return field_of(infra, CONTRACTS[infra.contract].infra_machine.addresses)
-
-
-def is_interruptible(lookup: Lookup) -> bool:
-    """Return whether the infrastructure may interrupt the machine at any time. Raises MalformedField."""
-    return isinstance(lookup, Found) and field_of(lookup, CONTRACTS[lookup.contract].infra_machine.interruptible) is True
 
 
 def with_failure(machine: Machine, lookup: Lookup) -> Machine:
@@ -249,7 +161,7 @@ BOOTSTRAP: Table[MachineSnapshot] = Table(
     Row("created",          OTHERWISE,                                     _MIRROR_CONFIG, act=Copy.BOOTSTRAP_DATA),
     v1beta1="BootstrapReady",
     exactly_one=[(no_config_ref, config_found, config_unreadable, config_missing)],
-    about="The first secret name that the bootstrap config reports is taken over for good.",
+    about="The first secret name that the bootstrap config reports is kept permanently.",
 )
 # fmt: on
 
@@ -349,7 +261,7 @@ INFRASTRUCTURE: Table[MachineSnapshot] = Table(
     Row("provisioned",      OTHERWISE,                                 _MIRROR_INFRA, act=Copy.INFRASTRUCTURE),
     v1beta1="InfrastructureReady",
     exactly_one=[(infra_found, infra_unreadable, infra_missing)],
-    about="What is taken over is refreshed forever; that the Machine was provisioned is never taken back.",
+    about="Copied values are refreshed forever; a provisioned Machine stays provisioned.",
 )
 # fmt: on
 

@@ -19,7 +19,7 @@ from clusterwright.controllers.kit.adopt import Providers
 from clusterwright.controllers.kit.conditions import decided
 from clusterwright.controllers.kit.lookup import Found, Unreadable
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
-from clusterwright.controllers.machine import inplace, plan, remote
+from clusterwright.controllers.machine import inplace, ownership, plan, remote
 from clusterwright.controllers.machine.conditions import AVAILABLE, OF_THE_NODE, OWNED, OWNED_V1BETA1, STAGES, STATES
 from clusterwright.controllers.machine.deletion import Deletion, MachinePass
 from clusterwright.controllers.machine.inplace import Update
@@ -84,7 +84,7 @@ class Machines(Kind[Machine, ClusterFacts, MachineSnapshot, MachineDone]):
         machine_set, deployment = await self._owners(obj)
 
         def adoption(found: Unstructured) -> Json | None:
-            return plan.adoption(obj, owner.control_plane_ref, found)
+            return ownership.adoption(obj, owner.control_plane_ref, found)
 
         return MachineSnapshot(
             now=self._deps.clock.now(),
@@ -115,7 +115,7 @@ class Machines(Kind[Machine, ClusterFacts, MachineSnapshot, MachineDone]):
     async def act(self, run: MachinePass) -> None:
         """Copy values from the objects and the Node; then continue a deletion or an in-place update."""
         config, infra = run.seen.bootstrap, run.seen.infrastructure
-        run.become(plan.with_owner_and_label(run.done))
+        run.become(ownership.with_owner_and_label(run.done))
         run.become(plan.with_failure(plan.with_failure(run.object, config), infra))
         _advance(run, plan.BOOTSTRAP, config.cause if isinstance(config, Unreadable) else None)
         _advance(run, plan.INFRASTRUCTURE, infra.cause if isinstance(infra, Unreadable) else None)

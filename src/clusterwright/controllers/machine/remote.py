@@ -16,9 +16,9 @@ from clusterwright.api.kubernetes import DaemonSet, Namespace, Node, PersistentV
 from clusterwright.api.meta import ObjectKey
 from clusterwright.controllers.machine import drain, node, volumes
 from clusterwright.controllers.machine.guards import control_plane_initialized
+from clusterwright.controllers.machine.infrastructure import is_interruptible
 from clusterwright.controllers.machine.node_access import NODE_DELETION_PAUSE, NODE_DELETION_TRIES
 from clusterwright.controllers.machine.node_watches import NodeWatches
-from clusterwright.controllers.machine.plan import is_interruptible
 from clusterwright.controllers.machine.snapshot import (
     ClusterFacts,
     MachineSnapshot,

@@ -90,7 +90,7 @@ PHASE: Table[MachineSnapshot] = Table(
     Row("provisioning", _bootstrapped & ~_provisioned,  Phase("Provisioning")),
     Row("pending",      _no_phase,                      Phase("Pending")),
     Row("unchanged",    OTHERWISE,                      KEEP),
-    about="The furthest stage that the Machine has reached; a stage once reached is not left for Pending.",
+    about="The furthest stage that the Machine has reached; the phase never goes back to Pending.",
 )
 # fmt: on
 

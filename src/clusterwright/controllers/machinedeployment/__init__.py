@@ -6,5 +6,5 @@
     plan, conditions, status, guards  tables, counters and phase (pure)
 
 It watches its MachineSets, orphans that match its selector, the Machines below, its Cluster, and its templates. Names of MachineSets
-follow from the template, so that who repeats a creation meets what it made; and none is created beside one that a cache does not show.
+are derived from the template, so that a repeated creation finds the first; none is created next to one that a cache does not show.
 """

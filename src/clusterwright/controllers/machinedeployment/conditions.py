@@ -57,7 +57,7 @@ AVAILABLE: Table[Snapshot] = Table(
     Row("available",         enough_available,                                       true("Available")),
     Row("deleting",          deleting,                                               false("NotAvailable", "Deletion in progress")),
     Row("not-available",     OTHERWISE,                                              false("NotAvailable", too_few_available)),
-    about="As many Machines are available as must be: all that are wanted, but for those that a rollout may make unavailable.",
+    about="Enough Machines are available: all wanted ones, except those that a rollout may make unavailable.",
 )
 # fmt: on
 
@@ -86,7 +86,7 @@ ROLLING_OUT: Table[Snapshot] = Table(
     "RollingOut",
     Row("rolling-out",       any_outdated,                                           true("RollingOut", rolling_out)),
     Row("not-rolling-out",   OTHERWISE,                                              false("NotRollingOut")),
-    about="Machines that are not what the template asks for.",
+    about="Machines that differ from the template.",
 )
 # fmt: on
 
@@ -124,7 +124,7 @@ SCALING_UP: Table[Done] = Table(
     Row("scaling-up",        too_few,                                                true("ScalingUp", scaling_up)),
     Row("would-be-blocked",  missing_templates & ~deleting,                          false("NotScalingUp", would_be_blocked)),
     Row("not-scaling-up",    OTHERWISE,                                              false("NotScalingUp")),
-    about="Fewer Machines than wanted, and what is in the way of more.",
+    about="Fewer Machines than wanted, and the blocker, if any.",
     assuming=[~(too_few & (deleting | unlisted | replicas_unset))],
 )
 SCALING_DOWN: Table[Snapshot] = Table(

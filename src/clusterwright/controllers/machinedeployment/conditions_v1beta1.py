@@ -66,7 +66,7 @@ AVAILABLE: Table[Done] = Table(
     Row("unsettled",         unsettled,                                              KEEP),
     Row("available",         enough_available,                                       true("")),
     Row("not-available",     OTHERWISE,                                              false("WaitingForAvailableMachines", too_few_available, "Warning")),
-    about="As many Nodes are available as must be.",
+    about="Enough Nodes are available.",
     v1beta1="Available",
 )
 MACHINE_SET_READY: Table[Done] = Table(

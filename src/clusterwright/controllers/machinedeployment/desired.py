@@ -68,7 +68,7 @@ class Maker:
         return dict((self._template.get("metadata") or {}).get("annotations") or {})
 
     def annotations(self, revision: Revision, *, may_create: bool) -> dict[str, str]:
-        """The annotations of a MachineSet."""
+        """Return the annotations of a MachineSet."""
         replicas = int(self.spec.get("replicas") or 0)
         return {
             **{name: value for name, value in self.metadata.annotations.items() if name not in _OURS_ALONE},

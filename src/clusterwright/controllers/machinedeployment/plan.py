@@ -30,19 +30,19 @@ class Step(Enum):
 
 @message("spec.replicas of MachineDeployment <namespace/name> is not set")
 def no_replicas(c: Snapshot) -> str:
-    """Admission sets it; without it nothing can be decided."""
+    """Return the error of unset replicas, which admission normally sets."""
     return f"spec.replicas of MachineDeployment {c.object.key} is not set"
 
 
 @message("unexpected deployment strategy type: <type>")
 def no_strategy(c: Snapshot) -> str:
-    """Admission sets it."""
+    """Return the error of an unset strategy, which admission normally sets."""
     return f"unexpected deployment strategy type: {c.strategy}"
 
 
 @message("<which value is wrong>")
 def limits_error(c: Snapshot) -> str:
-    """Why the limits cannot be understood."""
+    """Return why the limits are invalid."""
     try:
         limits(c.object)
     except ValueError as error:
@@ -59,7 +59,7 @@ STEPS: Table[Snapshot] = Table(
     Row("rolling",           rolling,                                                KEEP, act=Step.ROLL),
     Row("on-delete",         on_delete,                                              KEEP, act=Step.REPLACE),
     Row("no-strategy",       OTHERWISE,                                              KEEP, error=no_strategy),
-    about="How a MachineDeployment whose MachineSets are known goes on.",
+    about="The next step of a MachineDeployment whose MachineSets are known.",
     assuming=[~(rolling & on_delete), ~limits_garbled | rolling],
 )
 # fmt: on
@@ -78,7 +78,7 @@ DELETE: Table[Snapshot] = Table(
     Row("delete",            any_undeleted,                                          KEEP, act=Deletion.DELETE),
     Row("wait",              machine_sets_left,                                      KEEP),
     Row("release",           OTHERWISE,                                              KEEP, act=Deletion.RELEASE),
-    about="Deleting a MachineDeployment, once its MachineSets are listed: they go first. Each of them wakes it when it goes.",
+    about="Deleting a MachineDeployment, once its MachineSets are listed: they go first. The deletion of each starts a new pass.",
     assuming=[~any_undeleted | machine_sets_left],
 )
 # fmt: on

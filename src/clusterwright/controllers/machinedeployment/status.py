@@ -89,7 +89,7 @@ PHASE: Final[Table[Snapshot]] = Table(
     Row("scaling-up",        _fewer,                     Phase("ScalingUp")),
     Row("scaling-down",      _more,                      Phase("ScalingDown")),
     Row("running",           OTHERWISE,                  Phase("Running")),
-    about="What people read; nothing is decided by it.",
+    about="For people; no code depends on it.",
     assuming=[~(_fewer & _more)],
 )
 # fmt: on

@@ -41,7 +41,7 @@ HEALTH_CHECK_SUCCEEDED: Table[TargetSnapshot] = Table(
         ~g.has_node | ~(g.node_deleted | g.startup_timed_out),      # a Node that was read is not gone, nor late
         g.has_node | ~g.node_condition_broken,
     ],
-    about="Of a Machine. All rules that are broken are told; the reason is that of the first row that holds. A Machine that cannot be "
+    about="Set on a Machine. All violated rules are reported; the reason is that of the first row that holds. A Machine that cannot be "
     "judged yet because its Cluster is not up, although its Node could be read, counts as healthy.",
 )
 
@@ -53,7 +53,7 @@ OWNER_REMEDIATED: Table[TargetSnapshot] = Table(
     Row("deleting",             g.deleting,                 KEEP),
     Row("at-work",              g.owner_at_work,            KEEP),
     Row("hand-over",            OTHERWISE,                  false("WaitingForRemediation", "Waiting for remediation")),
-    about="Of a Machine: asks its owner for remediation. What the owner writes there while it is at work is left alone.",
+    about="Set on a Machine: requests remediation by its owner. Values that the owner writes during remediation are left alone.",
 )
 
 OWNER_REMEDIATED_V1BETA1: Table[TargetSnapshot] = Table(
@@ -75,7 +75,7 @@ EXTERNALLY_REMEDIATED: Table[TargetSnapshot] = Table(
     Row("requested",            g.request_created,          false("WaitingForRemediation")),
     Row("as-it-is",             OTHERWISE,                  KEEP),
     at_most_one=[(g.template_missing, g.request_refused, g.request_created)],
-    about="Of a Machine, where a remediation template is given: whoever remediates takes the condition on from there.",
+    about="Set on a Machine if there is a remediation template: the remediating controller updates the condition from there.",
 )
 
 REMEDIATION_ALLOWED: Table[HealthCheckDone] = Table(

@@ -42,6 +42,6 @@ UP_TO_DATE: Table[MachineFacts] = Table(
     "UpToDate",
     Row("deleting",  machine_deleting, false("NotUpToDate", "Machine is being deleted")),
     Row("up-to-date", OTHERWISE,       true("UpToDate")),
-    about="Of a Machine of the pool: the infrastructure keeps its machines up to date, or replaces them.",
+    about="Set on a Machine of the pool: the infrastructure keeps its machines up to date, or replaces them.",
 )
 # fmt: on

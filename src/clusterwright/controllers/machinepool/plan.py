@@ -36,11 +36,11 @@ class Copy(Enum):
     SECRET = "dataSecretName of the config, status.initialization.bootstrapDataSecretCreated is true"  # noqa: S105
     LOST = "status.deprecated.v1beta1.failureReason and failureMessage"
     PROVISIONED = "status.initialization.infrastructureProvisioned as the infrastructure says it"
-    PROVIDER_IDS = "spec.providerIDList; the deprecated counters begin anew"
+    PROVIDER_IDS = "spec.providerIDList; the deprecated counters start again"
 
 
 class Refs(Enum):
-    """What to do about the Nodes."""
+    """The action on the Nodes."""
 
     KEEP = "the references are right"
     LOOK = "delete retired Nodes, find and mark those of spec.providerIDList"
@@ -113,7 +113,7 @@ BOOTSTRAP: Table[PoolSnapshot] = Table(
     v1beta1="BootstrapReady",
     exactly_one=[(g.no_config_ref, g.config_found, g.config_unreadable, g.config_missing)],
     assuming=_CONFIG_FACTS,
-    about="The name of the secret is taken over whenever it changes; a config that is not ready any more is told.",
+    about="The name of the secret is copied whenever it changes; a config that is no longer ready is reported.",
 )
 
 INFRASTRUCTURE: Table[PoolSnapshot] = Table(
@@ -128,7 +128,7 @@ INFRASTRUCTURE: Table[PoolSnapshot] = Table(
     v1beta1="InfrastructureReady",
     exactly_one=[(g.infra_found, g.infra_unreadable, g.infra_missing)],
     assuming=_INFRA_FACTS,
-    about="The flag follows the infrastructure, there and back.",
+    about="The flag follows the infrastructure, in both directions.",
 )
 
 SIZE: Table[PoolSnapshot] = Table(
@@ -137,7 +137,7 @@ SIZE: Table[PoolSnapshot] = Table(
     Row("not-listed-yet",   ~g.infra_lists_ids & g.infra_has_machines,  KEEP),
     Row("listed",           OTHERWISE,                                  KEEP,     act=Copy.PROVIDER_IDS),
     assuming=[~g.infra_lists_ids | g.infra_size_valid],
-    about="Of an infrastructure pool that is provisioned.",
+    about="For an infrastructure pool that is provisioned.",
 )
 
 NODE_REFS: Table[PoolDone] = Table(
@@ -153,7 +153,7 @@ REPLICAS_READY: Table[PoolSnapshot] = Table(
     Row("waiting",          ~g.all_ready,                               false("WaitingForReplicasReady", "", "Info"), requeue=REPLICAS_RETRY),
     Row("ready",            OTHERWISE,                                  _TRUE),
     v1beta1="ReplicasReady",
-    about="Decided when Nodes were found, or nothing had to be looked for.",
+    about="Evaluated after the Nodes were found, or if there are none to find.",
 )
 
 DELETION: Table[PoolSnapshot] = Table(

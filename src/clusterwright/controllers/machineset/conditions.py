@@ -71,7 +71,7 @@ SCALING_UP: Table[Done] = Table(
     Row("scaling-up",        too_few,                                                true("ScalingUp", scaling_up)),
     Row("would-be-blocked",  missing_templates & ~deleting,                          false("NotScalingUp", would_be_blocked)),
     Row("not-scaling-up",    OTHERWISE,                                              false("NotScalingUp")),
-    about="Fewer Machines than wanted, and what is in the way of more.",
+    about="Fewer Machines than wanted, and the blocker, if any.",
     assuming=[~(too_few & deleting), ~(unlisted & too_few) | ~replicas_unset, ~(replicas_unset & too_few)],
 )
 # fmt: on

@@ -81,7 +81,7 @@ MACHINES_CREATED: Table[Done] = Table(
     Row("unlisted",          unlisted | replicas_unset,                              KEEP),
     Row("scaling-up",        fewer,                                                  KEEP),
     Row("created",           OTHERWISE,                                              true("")),
-    about="Whether all Machines that were wanted could be created.",
+    about="Whether all wanted Machines could be created.",
     v1beta1="MachinesCreated",
 )
 RESIZED: Table[Snapshot] = Table(

@@ -31,7 +31,7 @@ from clusterwright.controllers.owned_machines import (
 
 
 class Fate(Enum):
-    """What to do with a Machine of a MachineSet that gives Machines away."""
+    """The action on a Machine of a MachineSet that gives Machines away."""
 
     DELETED = "deleted: it would have to be replaced anyway"
     GONE = "goes already"

@@ -38,13 +38,13 @@ class Scale(Enum):
 
 @message("spec.replicas of MachineSet <namespace/name> is not set")
 def no_replicas(c: Snapshot) -> str:
-    """Admission sets it; without it nothing can be decided."""
+    """Return the error of unset replicas, which admission normally sets."""
     return f"spec.replicas of MachineSet {c.object.key} is not set"
 
 
 @message("<error of the preflight checks>")
 def preflight_error(c: Done) -> str:
-    """Why it is not known whether a Machine could join."""
+    """Return why the preflight checks failed to run."""
     return c.preflight.error
 
 
@@ -61,7 +61,7 @@ SCALE: Table[Done] = Table(
     Row("move",              surplus & moves,                                        KEEP, act=Scale.MOVE),
     Row("delete",            surplus,                                                KEEP, act=Scale.DELETE),
     Row("steady",            OTHERWISE,                                              KEEP),
-    about="What is done about the number of Machines, once they are listed. None is created for a number that only a cache shows: the API server is asked before, also for all Machines of the MachineDeployment.",
+    about="The actions on the number of Machines, once they are listed. Before one is created, the API server itself is asked for all Machines, also those of the MachineDeployment.",
     assuming=[~(too_few & surplus), ~(preflight_unknown & preflight_fails), ~(replicas_unset & (too_few | surplus))],
 )
 # fmt: on
@@ -80,7 +80,7 @@ DELETE: Table[Snapshot] = Table(
     Row("delete",            any_undeleted,                                          KEEP, act=Deletion.DELETE),
     Row("wait",              machines_left,                                          KEEP),
     Row("release",           OTHERWISE,                                              KEEP, act=Deletion.RELEASE),
-    about="Deleting a MachineSet, once its Machines are listed: they go first. Each of them wakes it when it goes.",
+    about="Deleting a MachineSet, once its Machines are listed: they go first. The deletion of each starts a new pass.",
     assuming=[~any_undeleted | machines_left],
 )
 # fmt: on

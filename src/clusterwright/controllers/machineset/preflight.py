@@ -137,7 +137,7 @@ def status_parsable(p: Preflight) -> bool:
     return not _cp(p).status_version or _parsed(_cp(p).status_version) is not None
 
 
-@guard("the topology asks for another version than the control plane's, and it is no step of an upgrade")
+@guard("the topology asks for another version than the control plane's, and it is not a step of an upgrade")
 def upgrade_pending(p: Preflight) -> bool:
     version = _cp(p).version
     return p.topology_version is not None and version is not None and version not in {p.topology_version, p.upgrade_step}
@@ -280,7 +280,7 @@ PREFLIGHT_CHECKS: Table[Preflight] = Table(
     Row("no-status-version",  asks_stable & ~upgrade_pending & ~status_parsable,     KEEP, error=why_control_plane),
     Row("no-machine-version", ~machine_version_parsable,                             KEEP, error=why_machine_set),
     Row("asked",              OTHERWISE,                                             KEEP, act=Checks.MAKE),
-    about="Whether the checks can be made: without a control plane that has a version there is nothing to compare with.",
+    about="Whether the checks can be made: they need a control plane with a version.",
     assuming=[has_control_plane | ~(unreadable | versioned), ~unreadable | ~versioned, versioned | version_parsable, versioned | ~upgrade_pending],
 )
 PREFLIGHT: Table[Preflight] = Table(
@@ -296,7 +296,7 @@ PREFLIGHT: Table[Preflight] = Table(
         bullet="",
     ),
     Row("passed",             OTHERWISE,                                             true("PreflightCheckPassed")),
-    about="Whether a new Machine could join: the control plane is neither being made nor upgraded, and the versions fit. All checks that fail are told.",
+    about="Whether a new Machine could join: the control plane is neither being made nor upgraded, and the versions fit. All failed checks are reported.",
     assuming=[~(provisioning & upgrading), ~(too_new & too_old), ~(too_new | too_old) | other_minor],
 )
 # fmt: on

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from datetime import timedelta
-from enum import Enum
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, Final, assert_never
 from weakref import WeakValueDictionary
 
 import msgspec
 
-from clusterwright.api.codec import convert
 from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine, MachineSet
-from clusterwright.api.core.shared import MachineDeletionSpec
-from clusterwright.api.meta import Condition, Json, ObjectKey, Unstructured, V1Beta1Condition
+from clusterwright.api.meta import Condition, Json, ObjectKey, V1Beta1Condition
 from clusterwright.api.selectors import as_labels, parsed
 from clusterwright.api.wellknown import (
     MACHINE_DEPLOYMENT_NAME_LABEL,
@@ -24,8 +20,7 @@ from clusterwright.api.wellknown import (
     MAX_REPLICAS_ANNOTATION,
 )
 from clusterwright.conditions import delete_condition, get, v1beta1
-from clusterwright.controllers.applying import Applied, Applier
-from clusterwright.controllers.external import ContractUnknown, get_external
+from clusterwright.controllers.applying import Applier
 from clusterwright.controllers.intstr import count
 from clusterwright.controllers.kit.adopt import Providers
 from clusterwright.controllers.kit.conditions import with_condition, with_v1beta1, with_v1beta1_status
@@ -36,7 +31,7 @@ from clusterwright.controllers.machineset.conditions import OWNED, TABLES
 from clusterwright.controllers.machineset.conditions_v1beta1 import OWNED_V1BETA1, V1BETA1_TABLES
 from clusterwright.controllers.machineset.creation import REFUSED, CreationFailed, Creator
 from clusterwright.controllers.machineset.deletion_order import UnknownOrder, in_order
-from clusterwright.controllers.machineset.desired import FIELD_MANAGER, METADATA_MANAGER, Maker
+from clusterwright.controllers.machineset.desired import Maker
 from clusterwright.controllers.machineset.guards import moves, surplus
 from clusterwright.controllers.machineset.inplace import InPlace
 from clusterwright.controllers.machineset.machine_writer import MachineWriter, Run
@@ -46,6 +41,7 @@ from clusterwright.controllers.machineset.preflight import Verdict, verdict
 from clusterwright.controllers.machineset.remediation import OWNER_REMEDIATED, REMEDIATE, Remediation, Remedy
 from clusterwright.controllers.machineset.snapshot import ClusterFacts, MachineSetDone, MachineSetSnapshot, Refusal
 from clusterwright.controllers.machineset.status import counted, look_again, v1beta1_counters
+from clusterwright.controllers.machineset.sync import Sync, Syncer
 from clusterwright.controllers.owned_machines import CREATION_WAIT, creation_budget, is_deleting
 from clusterwright.controllers.unconfirmed import Unconfirmed
 from clusterwright.controllers.wiring import Dependencies
@@ -55,15 +51,6 @@ from clusterwright.runtime.finalizers import without_finalizer
 from clusterwright.runtime.reconcile import Reconciler
 
 SHAPE: Final = Shape(kind=MachineSet, done=MachineSetDone, finalizer=MACHINE_SET_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
-_SOON: Final = timedelta(seconds=1)
-
-
-class Sync(Enum):
-    """The progress of syncing Machines with the template."""
-
-    DONE = "all are"
-    REPAIRED = "who owns which field had to be repaired before"
-    FAILED = "one could not be brought in step"
 
 
 class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetDone]):
@@ -75,6 +62,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
         self._in_place = InPlace(deps, self._writer)
         self._providers = Providers(deps)
         self._applier = Applier(deps.client)
+        self._syncer = Syncer(deps, self._writer, self._applier)
         self._observer = Observer(deps, self._providers)
         self._unconfirmed = Unconfirmed()
         self._creating: WeakValueDictionary[ObjectKey, asyncio.Lock] = WeakValueDictionary()
@@ -109,7 +97,7 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
             await self._remediate(run)
         except ApiError as error:
             run.fail(error)
-        synced = await self._sync(run, maker)
+        synced = await self._syncer.sync(run, maker)
         goes_on = synced is Sync.FAILED and run.seen.features.get("InPlaceUpdates")  # others are updated all the same
         if synced is Sync.DONE or goes_on:
             await self._in_place.trigger(run, maker)
@@ -212,83 +200,6 @@ class MachineSets(Kind[MachineSet, ClusterFacts, MachineSetSnapshot, MachineSetD
         await self._writer.patch(run, machine.key, change)
 
     # --------------------------------------------------------------------------------------------------- sync
-
-    async def _sync(self, run: Run, maker: Maker) -> Sync:
-        """Apply the template to every Machine and its dependent objects. Unless that succeeds, no Machine is added or deleted."""
-        key, repaired, uids, kept = run.object.key, False, set[str](), set[str]()
-        try:
-            for machine in run.done.machines or ():
-                await asyncio.sleep(0)  # there may be thousands of them, and none may need a request
-                uids.add(machine.metadata.uid)
-                if is_deleting(machine):
-                    await self._sync_deleting(run, machine)
-                    continue
-                applied = await self._sync_machine(run, maker, machine)
-                if applied is None:
-                    continue
-                repaired |= applied.repaired
-                kept.add(machine.metadata.name)
-                async for neighbour in self._neighbours(machine):
-                    uids.add(neighbour.metadata.uid)
-                    intent = desired.metadata_intent(maker, neighbour)
-                    repaired |= (
-                        await self._applier.ensure(key, neighbour, intent, METADATA_MANAGER, previous_manager=FIELD_MANAGER)
-                    ).repaired
-        except (ApiError, ContractUnknown) as error:
-            run.fail(f"failed to keep Machines in step: {error}", error)
-            return Sync.FAILED
-        finally:
-            run.done = replace(run.done, kept=frozenset(kept))
-        self._applier.keep_only(key, uids)
-        if repaired:
-            run.vote(_SOON)
-            return Sync.REPAIRED
-        return Sync.DONE
-
-    async def _sync_machine(self, run: Run, maker: Maker, machine: Machine) -> Applied | None:
-        """Sync one Machine; return None if it is gone."""
-        original = await self._deps.client.read(Machine, machine.key)
-        if original is None or original.object.metadata.uid != machine.metadata.uid:
-            return None
-        if original.object.metadata.resource_version != machine.metadata.resource_version:
-            self._writer.replace_machine(run, original.object)  # it may just have been deleted, to be replaced
-        known = Unstructured(msgspec.json.decode(original.raw))
-        intent = desired.updated_machine(maker, known.json)
-        applied = await self._applier.ensure(run.object.key, known, intent, FIELD_MANAGER)
-        if applied.object is not None:
-            self._writer.replace_machine(run, convert(applied.object.json, Machine))
-        if any(r.kind == "Cluster" and not r.controller for r in machine.metadata.owner_references):
-            await self._writer.patch(run, machine.key, _without_cluster)
-        return applied
-
-    async def _neighbours(self, machine: Machine) -> AsyncIterator[Unstructured]:
-        """Yield the InfraMachine and the BootstrapConfig of a Machine. Raises NotFound if one is missing."""
-        for reference in (machine.spec.infrastructure_ref, machine.spec.bootstrap.config_ref):
-            if reference is not None and reference.name:
-                obj = (await get_external(self._deps.client, reference, machine.metadata.namespace)).object
-                await self._deps.dynamic.ensure(obj.gvk)
-                yield obj
-
-    async def _sync_deleting(self, run: Run, machine: Machine) -> None:
-        """Sync only the fields that matter to a Machine under deletion."""
-        template = run.object.spec.template.spec
-        wanted = template.deletion or MachineDeletionSpec()
-        seconds = wanted.node_deletion_timeout_seconds
-        deletion = replace(wanted, node_deletion_timeout_seconds=desired.NODE_DELETION_TIMEOUT if seconds is None else seconds)
-        await self._writer.patch(
-            run,
-            machine.key,
-            lambda m: replace(
-                m,
-                spec=replace(
-                    m.spec,
-                    deletion=deletion,
-                    readiness_gates=template.readiness_gates,
-                    min_ready_seconds=template.min_ready_seconds,
-                    taints=template.taints,
-                ),
-            ),
-        )
 
     # -------------------------------------------------------------------------------------------------- scale
 
@@ -411,12 +322,6 @@ def _since(machine_set: MachineSet) -> str:
     """Return when ScalingUp last changed. Without it, a replacement would get the deleted Machine's name."""
     told = get(machine_set.status.conditions, "ScalingUp")
     return told.last_transition_time.isoformat() if told is not None and told.last_transition_time else ""
-
-
-def _without_cluster(machine: Machine) -> Machine:
-    """Return a Machine without the Cluster's owner reference, because it has a MachineSet."""
-    kept = tuple(r for r in machine.metadata.owner_references if r.kind != "Cluster" or r.controller)
-    return replace(machine, metadata=replace(machine.metadata, owner_references=kept))
 
 
 def _maker(run: Run) -> Maker:

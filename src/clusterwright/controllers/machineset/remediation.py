@@ -112,7 +112,7 @@ def _urgency(machine: Machine) -> tuple[bool, float, str]:
 
 
 class Remedy(Enum):
-    """What to do about the chosen Machines."""
+    """The action on the chosen Machines."""
 
     DECLINE = "say that they go with the rollout"
     DEFER = "say that others come first"
@@ -152,13 +152,13 @@ def preflight_fails(r: Remediation) -> bool:
 
 @message("<error>")
 def limit_error(r: Remediation) -> str:
-    """Why the number cannot be understood."""
+    """Return why the limit is invalid."""
     return r.error
 
 
 @message("<error of the preflight checks>")
 def preflight_error(r: Remediation) -> str:
-    """Why it is not known whether another could join."""
+    """Return why the preflight checks failed to run."""
     return r.preflight.error
 
 
@@ -172,7 +172,7 @@ REMEDIATE: Table[Remediation] = Table(
     Row("preflight-unknown", preflight_unknown,                                      KEEP, act=Remedy.POSTPONE, error=preflight_error),
     Row("preflight-fails",   preflight_fails,                                        KEEP, act=Remedy.POSTPONE, requeue=_RETRY),
     Row("remediate",         OTHERWISE,                                              KEEP, act=Remedy.REPLACE),
-    about="What is done about Machines that a health check handed over. Those beyond the limit wait in every case.",
+    about="The actions on Machines that a health check marked for remediation. Those beyond the limit wait in every case.",
     assuming=[~(preflight_unknown & preflight_fails)],
 )
 # fmt: on
@@ -182,20 +182,20 @@ REMEDIATE: Table[Remediation] = Table(
 
 
 def declined() -> Condition:
-    """It goes anyway."""
+    """Return the condition of a Machine that is being deleted anyway."""
     text = "Machine won't be remediated because it is pending removal due to rollout"
     return Condition(type=OWNER_REMEDIATED, status="False", reason="CannotBeRemediated", message=text)
 
 
 def deferred(remediation: Remediation) -> Condition:
-    """Others come first."""
+    """Return the condition of a Machine that waits for others."""
     limit = f"(spec.strategy.remediation.maxInFlight is {remediation.limit_text})"
     text = f"Waiting because there are already too many remediations in progress {limit}"
     return Condition(type=OWNER_REMEDIATED, status="False", reason="RemediationDeferred", message=text)
 
 
 def postponed(preflight: Verdict) -> tuple[Condition, V1Beta1Condition]:
-    """Another could not join now."""
+    """Return the condition of a Machine whose replacement could not join now."""
     reasons = [*preflight.messages, *([preflight.error] if preflight.error else [])]
     text = "\n".join(f"* {r}" for r in reasons)
     return (
@@ -205,7 +205,7 @@ def postponed(preflight: Verdict) -> tuple[Condition, V1Beta1Condition]:
 
 
 def replaced() -> tuple[Condition, V1Beta1Condition]:
-    """It is being deleted. Said before it is, so that it counts as in flight from the start."""
+    """Return the condition of a Machine to delete. It is set first, so that the Machine counts as in flight from the start."""
     return (
         Condition(type=OWNER_REMEDIATED, status="False", reason=MACHINE_DELETING, message="Machine is deleting"),
         v1beta1.true(OWNER_REMEDIATED),

@@ -37,16 +37,18 @@ const frame = {
 function route() {
   end();
   // a token stands alone in the address; everything else is #/namespace/name, perhaps with a tab
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
   let parts;
   try {
-    parts = location.hash.replace(/^#\/?/, "").split("/").filter(Boolean).map(decodeURIComponent);
+    parts = path.split("/").filter(Boolean).map(decodeURIComponent);
   } catch {
     end = () => {};
     const list = el("a", { href: "#/" }, "Open the list of clusters");
     show(main, el("section", { class: "card", role: "alert" }, el("h2", {}, "Invalid address"), el("p", {}, "The address has a broken % sequence. ", list)));
     return;
   }
-  const view = parts.length >= 2 ? clusterView(main, frame, parts) : fleetView(main, frame);
+  const chosen = Object.fromEntries(new URLSearchParams(query ?? ""));
+  const view = parts.length >= 2 ? clusterView(main, frame, parts, chosen) : fleetView(main, frame, chosen);
   end = view;
 }
 

@@ -1,16 +1,16 @@
 // One cluster: its verdict, its objects as a tree with their conditions and the tables behind them, what happened, and how long it took.
-import { STATES, badge, el, follow, show, since, span, statusOf } from "./elements.js";
+import { STATES, address, badge, copyable, el, follow, show, since, span, statusOf, summaryOf } from "./elements.js";
 
 const TABS = { objects: "Objects", timeline: "Timeline", waterfall: "Provisioning" };
 const SORTS = { created: "+", deleting: "−", condition: "◆", event: "·", warning: "!", decision: "▸", verdict: "●" };
 
-export function clusterView(main, frame, [namespace, name, tab]) {
+export function clusterView(main, frame, [namespace, name, tab], { object = "" }) {
   document.title = `${name} – Clusterwright`;
-  const base = `#/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
   const path = `clusters/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
   let values = new Map();
   let shown = tab in TABS ? tab : "objects";
-  let selected = `Cluster/${namespace}/${name}`;
+  const self = `Cluster/${namespace}/${name}`;
+  let selected = object || self;
   let state = "";
   const closed = new Set();
   const verdict = el("section", { id: "verdict", class: "card", "aria-label": "Verdict" });
@@ -32,9 +32,24 @@ export function clusterView(main, frame, [namespace, name, tab]) {
 
   function choose(key) {
     shown = key;
-    history.replaceState(null, "", key === "objects" ? base : `${base}/${key}`);
+    remember();
     draw();
   }
+
+  /** Keeps what is chosen in the address, so that it can be shared. */
+  function remember() {
+    const path = shown === "objects" ? [namespace, name] : [namespace, name, shown];
+    history.replaceState(null, "", address(path, { object: selected === self ? "" : selected }));
+  }
+
+  /** The name of an object, which leads to it in the tree if it is there. */
+  function objectLink(id) {
+    const short = id.split("/").filter((_, n) => n !== 1).join("/");
+    if (!get(id)) return el("code", {}, short);
+    const there = address([namespace, name], { object: id });
+    return el("a", { href: there, onclick: (event) => { event.preventDefault(); choose("objects"); select(id, true); } }, el("code", {}, short));
+  }
+
   tabs.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
@@ -50,8 +65,8 @@ export function clusterView(main, frame, [namespace, name, tab]) {
       show(verdict, el("h2", {}, values.get("known")?.isThere === false ? "Cluster not found: it may have been deleted" : "Loading…"));
       return;
     }
-    const facts = [["What", v.object ? el("span", {}, el("code", {}, v.object), ` ${v.what}`) : v.what], ["Field", v.field && el("code", {}, v.field)], ["For", v.since && since(v.since)],
-      ["Who", v.who], ["Next", v.next], ["Command", v.command && el("code", {}, v.command)]].filter(([, value]) => value);
+    const facts = [["What", v.object ? el("span", {}, objectLink(v.object), ` ${v.what}`) : v.what], ["Field", v.field && el("code", {}, v.field)], ["For", v.since && since(v.since)],
+      ["Who", v.who], ["Next", v.next], ["Command", v.command && copyable(v.command)]].filter(([, value]) => value);
     show(verdict, el("h2", {}, badge(v.state)), el("dl", {}, facts.flatMap(([term, value]) => [el("dt", {}, term), el("dd", {}, value)])),
       v.evidence.length > 1 && el("details", {}, el("summary", {}, "How it gets there"), el("ol", {}, v.evidence.map((line) => el("li", {}, line)))));
     if (state && state !== v.state) frame.announce(`${name} is ${STATES[v.state]?.word ?? v.state} now: ${v.what}`);
@@ -75,7 +90,7 @@ export function clusterView(main, frame, [namespace, name, tab]) {
         role: "treeitem", "data-id": object.id, "aria-level": level, "aria-expanded": children.length ? String(open) : undefined,
         "aria-selected": String(object.id === selected), tabindex: object.id === selected ? "0" : "-1",
       }, el("span", { class: "twist", "aria-hidden": "true" }, children.length ? (open ? "▾" : "▸") : ""), el("span", { class: "quiet" }, `${object.kind}/`), object.name, " ",
-        object.summary && statusOf(object.summary), " ", el("span", { class: "quiet" }, facts)));
+        object.summary && summaryOf(object.summary), " ", el("span", { class: "quiet" }, facts)));
       items.at(-1).style.paddingInlineStart = `${level * 1.1 - 0.6}rem`;
       if (open) for (const child of children) add(child, level + 1);
     };
@@ -88,6 +103,7 @@ export function clusterView(main, frame, [namespace, name, tab]) {
   function select(id, focus) {
     selected = id;
     why.hidden = true;
+    remember();
     draw();
     if (focus) tree.querySelector('[aria-selected="true"]')?.focus();
   }
@@ -129,7 +145,7 @@ export function clusterView(main, frame, [namespace, name, tab]) {
   function drawDetail() {
     const object = get(selected);
     if (!object) {
-      show(detail, el("p", {}, "Nothing is chosen."));
+      show(detail, el("p", {}, "Select an object to see its conditions."));
       return;
     }
     const had = document.activeElement?.dataset?.condition;
@@ -166,8 +182,9 @@ export function clusterView(main, frame, [namespace, name, tab]) {
 
   function drawTimeline() {
     const all = of("moment ").filter((m) => withDecisions.checked || m.sort !== "decision").sort((a, b) => b.at.localeCompare(a.at) || a.object.localeCompare(b.object));
-    show(moments, all.map((m) => el("li", { class: m.sort }, el("span", { class: "at", title: m.at }, m.at.slice(11, 19)), el("span", { "aria-hidden": "true" }, SORTS[m.sort] ?? "·"),
-      el("span", { class: "unseen" }, `${m.sort}: `), el("span", {}, el("code", {}, m.object.split("/").filter((_, n) => n !== 1).join("/")), " ", m.about && el("strong", {}, m.about), " ", m.text))));
+    const day = (m) => m.at.slice(0, 10);
+    show(moments, all.flatMap((m, n) => [(n === 0 || day(all[n - 1]) !== day(m)) && el("li", { class: "day quiet" }, `${day(m)} UTC`), el("li", { class: m.sort }, el("span", { class: "at", title: m.at }, m.at.slice(11, 19)), el("span", { "aria-hidden": "true" }, SORTS[m.sort] ?? "·"),
+      el("span", { class: "unseen" }, `${m.sort}: `), el("span", {}, objectLink(m.object), " ", m.about && el("strong", {}, m.about), " ", m.text))]).filter(Boolean));
   }
 
   function drawWaterfall() {

@@ -44,6 +44,30 @@ export function statusOf(condition) {
   return el("span", { class: `badge ${tone}` }, el("span", { "aria-hidden": "true" }, MARKS[tone]), " ", condition.status);
 }
 
+/** The condition that sums an object up, as a word: Ready, or Not ready. */
+export function summaryOf(condition) {
+  const calm = condition.status === "True";
+  const word = calm ? condition.type : condition.status === "Unknown" ? `${condition.type}: unknown` : `Not ${condition.type.toLowerCase()}`;
+  const tone = calm ? "fine" : condition.status === "Unknown" ? "could-not-see" : "broken";
+  return el("span", { class: `badge ${tone}` }, el("span", { "aria-hidden": "true" }, MARKS[tone]), " ", word);
+}
+
+/** A text that can be taken along: shown as code, with a button that copies it. */
+export function copyable(text) {
+  const button = el("button", { type: "button", class: "copy", "aria-label": "Copy the command", onclick: async () => {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  } }, "Copy");
+  return el("span", {}, el("code", {}, text), " ", button);
+}
+
+/** The address of a view: a path, and what is chosen in it. */
+export function address(path, chosen) {
+  const query = new URLSearchParams(Object.entries(chosen).filter(([, value]) => value)).toString();
+  return `#/${path.map(encodeURIComponent).join("/")}${query && `?${query}`}`;
+}
+
 /** A span of time as people say it. */
 export function span(milliseconds) {
   const seconds = Math.max(0, Math.round(milliseconds / 1000));

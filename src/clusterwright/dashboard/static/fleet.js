@@ -1,30 +1,58 @@
 // All clusters: only the rows in sight are in the document, so that a thousand cost what thirty do.
-import { STATES, badge, el, follow, show, since } from "./elements.js";
+import { STATES, address, badge, el, follow, show, since } from "./elements.js";
 
 const ROW = 34; // pixels; style.css has the same height
 const BEYOND = 8; // rows kept above and below what is in sight
-const COLUMNS = ["Cluster", "Verdict", "What", "Control plane", "Workers", "Since"];
 
 const order = new Intl.Collator(undefined, { numeric: true }).compare;
 const counts = (value) => (value ? `${value.ready}/${value.wanted}` : "–");
 const what = (verdict) => [verdict.object, verdict.what.split("\n")[0]].filter(Boolean).join(" ");
-const href = (row) => `#/${encodeURIComponent(row.namespace)}/${encodeURIComponent(row.name)}`;
+const href = (row) => address([row.namespace, row.name], {});
+const rank = (row) => STATES[row.verdict.state]?.rank ?? 9;
+const byName = (a, b) => order(a.namespace, b.namespace) || order(a.name, b.name);
+const share = (value) => (value?.wanted ? value.ready / value.wanted : 1);
+const time = (row) => row.verdict.since ?? row.created ?? "";
+const COLUMNS = {
+  cluster: ["Cluster", byName],
+  verdict: ["Verdict", (a, b) => rank(a) - rank(b)],
+  what: ["What", (a, b) => order(what(a.verdict), what(b.verdict))],
+  version: ["Version", (a, b) => order(a.version, b.version)],
+  class: ["Class", (a, b) => order(a.class, b.class)],
+  control: ["Control plane", (a, b) => share(a.controlPlane) - share(b.controlPlane)],
+  workers: ["Workers", (a, b) => share(a.workers) - share(b.workers)],
+  since: ["Since", (a, b) => order(time(b), time(a))],
+};
+// words of a filter that name a field: namespace:team-a
+const FIELDS = { namespace: (r) => r.namespace, class: (r) => r.class, version: (r) => r.version };
 
-export function fleetView(main, frame) {
+/** Whether a row has a word of the filter. */
+function fits(row, word) {
+  const [field, value] = word.split(/:(.*)/);
+  if (field in FIELDS && value !== undefined) return FIELDS[field](row).toLowerCase().startsWith(value);
+  return `${row.namespace}/${row.name} ${what(row.verdict)}`.toLowerCase().includes(word);
+}
+
+export function fleetView(main, frame, { q = "", verdict = "", sort = "", down = "" }) {
   document.title = "Clusterwright";
   let rows = [];
   let listed = [];
-  let chosen = "";
+  let isKnown = false;
+  let chosen = verdict in STATES ? verdict : "";
+  let sorted = sort in COLUMNS ? sort : "verdict";
+  let isDown = Boolean(down);
   let focused = 0;
-  const filter = el("input", { type: "search", id: "filter", placeholder: "name, namespace or word", autocomplete: "off", spellcheck: "false" });
+  const filter = el("input", { type: "search", id: "filter", placeholder: "words, namespace:, class:, version:", autocomplete: "off", spellcheck: "false" });
+  filter.value = q;
   const chips = el("div", { class: "chips", role: "group", "aria-label": "Show only" });
   const count = el("p", { id: "count", role: "status" });
-  const head = el("div", { role: "row", class: "row head", "aria-rowindex": "1" }, COLUMNS.map((c) => el("span", { role: "columnheader" }, c)));
+  const head = el("div", { role: "row", class: "row head", "aria-rowindex": "1" }, Object.entries(COLUMNS).map(([key, [title]]) =>
+    el("span", { role: "columnheader", "data-sort": key }, el("button", { type: "button", class: "sort", onclick: () => sortBy(key) }, title))));
+  const empty = el("p", { id: "empty", class: "quiet", hidden: true });
   const spacer = el("div", { class: "spacer", role: "presentation" });
   const body = el("div", { class: "body", role: "rowgroup" }, spacer);
-  const grid = el("div", { role: "grid", id: "fleet", "aria-label": "Clusters", "aria-colcount": String(COLUMNS.length) }, el("div", { role: "rowgroup" }, head), body);
+  const grid = el("div", { role: "grid", id: "fleet", "aria-label": "Clusters", "aria-colcount": String(Object.keys(COLUMNS).length) }, el("div", { role: "rowgroup" }, head), body);
   show(main, el("section", { "aria-labelledby": "title" },
-    el("div", { class: "bar" }, el("h2", { id: "title" }, "Clusters"), count, el("label", { for: "filter" }, "Filter"), filter), chips, grid));
+    el("div", { class: "bar" }, el("h2", { id: "title" }, "Clusters"), count, el("label", { for: "filter" }, "Filter"), filter), chips, empty, grid));
   const made = new Map(); // row elements by key
 
   function element(row, index) {
@@ -33,7 +61,7 @@ export function fleetView(main, frame) {
     if (!found || found.row !== row) {
       const cells = [
         el("a", { href: href(row), tabindex: "-1" }, el("span", { class: "quiet" }, `${row.namespace}/`), row.name),
-        badge(row.verdict.state), what(row.verdict), counts(row.controlPlane), counts(row.workers), since(row.verdict.since ?? row.created),
+        badge(row.verdict.state), what(row.verdict), row.version || "–", row.class || "–", counts(row.controlPlane), counts(row.workers), since(row.verdict.since ?? row.created),
       ];
       const fresh = el("div", { role: "row", class: "row", "data-key": key }, cells.map((c) => el("span", { role: "gridcell", title: typeof c === "string" ? c : undefined }, c)));
       if (found) found.element.replaceWith(fresh);
@@ -67,10 +95,15 @@ export function fleetView(main, frame) {
 
   function arrange() {
     const words = filter.value.trim().toLowerCase().split(/\s+/).filter(Boolean);
-    const matching = rows.filter((r) => words.every((w) => `${r.namespace}/${r.name} ${what(r.verdict)}`.toLowerCase().includes(w)));
+    const matching = rows.filter((r) => words.every((w) => fits(r, w)));
     listed = matching.filter((r) => !chosen || r.verdict.state === chosen);
-    const rank = (r) => STATES[r.verdict.state]?.rank ?? 9;
-    listed.sort((a, b) => rank(a) - rank(b) || order(a.namespace, b.namespace) || order(a.name, b.name));
+    const [, compare] = COLUMNS[sorted];
+    listed.sort((a, b) => (isDown ? -1 : 1) * compare(a, b) || byName(a, b));
+    for (const cell of head.children) {
+      cell.setAttribute("aria-sort", cell.dataset.sort !== sorted ? "none" : isDown ? "descending" : "ascending");
+    }
+    remember();
+    tellEmpty();
     const text = listed.length === rows.length ? `${rows.length}` : `${listed.length} of ${rows.length}`;
     if (count.textContent !== text) count.textContent = text;
     grid.setAttribute("aria-rowcount", String(listed.length + 1));
@@ -78,6 +111,26 @@ export function fleetView(main, frame) {
     focused = Math.min(focused, Math.max(0, listed.length - 1));
     chipsOf(matching);
     draw();
+  }
+
+  function sortBy(key) {
+    isDown = key === sorted && !isDown;
+    sorted = key;
+    arrange();
+  }
+
+  /** Keeps what is chosen in the address, so that it can be shared. */
+  function remember() {
+    const now = address([], { q: filter.value.trim(), verdict: chosen, sort: sorted === "verdict" ? "" : sorted, down: isDown ? "1" : "" });
+    if (location.hash !== now && (location.hash || now !== "#/")) history.replaceState(null, "", now);
+  }
+
+  function tellEmpty() {
+    empty.hidden = !isKnown || listed.length > 0;
+    if (empty.hidden) return;
+    if (rows.length) {
+      show(empty, "No cluster fits the filter. ", el("button", { type: "button", onclick: () => { filter.value = ""; chosen = ""; arrange(); } }, "Show all"));
+    } else show(empty, "There are no clusters yet. Create one: ", el("code", {}, "clusterwright create cluster NAME"));
   }
 
   function chipsOf(matching) {
@@ -134,6 +187,7 @@ export function fleetView(main, frame) {
         else states.delete(key);
       }
       rows = [...values.values()];
+      isKnown = true;
       arrange();
     },
   });

@@ -7,12 +7,16 @@ from typing import Final
 from clusterwright.offline.detectors.addresses import addresses
 from clusterwright.offline.detectors.bootstrap_data import bootstrap_data
 from clusterwright.offline.detectors.certificate_authorities import certificate_authorities
+from clusterwright.offline.detectors.certificate_expiry import certificate_expiry
 from clusterwright.offline.detectors.class_patches import class_patches
 from clusterwright.offline.detectors.drains import drains
+from clusterwright.offline.detectors.lost_clusters import lost_clusters
+from clusterwright.offline.detectors.machine_pools import machine_pools
 from clusterwright.offline.detectors.machines import machines
 from clusterwright.offline.detectors.passes import queues
 from clusterwright.offline.detectors.provider_ids import provider_ids
 from clusterwright.offline.detectors.references_gone_wrong import references_gone_wrong
+from clusterwright.offline.detectors.replacements import replacements
 from clusterwright.offline.detectors.replica_writers import replica_writers
 from clusterwright.offline.detectors.resource_sets import resource_sets
 from clusterwright.offline.detectors.workload_objects import workload_objects
@@ -22,8 +26,12 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     drains,
     bootstrap_data,
     certificate_authorities,
+    certificate_expiry,
     provider_ids,
+    lost_clusters,
+    machine_pools,
     machines,
+    replacements,
     workload_objects,
     references_gone_wrong,
     class_patches,

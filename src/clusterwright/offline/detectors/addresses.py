@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from typing import Final
 
 from clusterwright.api.contract import crd_name
 from clusterwright.offline.complaints import Tier, with_cause
 from clusterwright.offline.known import Found, Known
-
-_EXHAUSTED: Final = re.compile(
-    r"exhaust|no (?:free|more|available) addresses|no addresses (?:left|available)|pool is (?:full|empty)", re.IGNORECASE
-)
-"""Example: `IP pool vlan-12 has no free addresses`."""
+from clusterwright.offline.words import EXHAUSTED
 
 
 def addresses(known: Known) -> Iterator[Found]:
@@ -21,7 +15,7 @@ def addresses(known: Known) -> Iterator[Found]:
     for name, claim in known.of_kind("IPAddressClaim"):
         reference = claim.at("spec", "poolRef")
         for complaint in known.complaints.get(name, ()):
-            if not isinstance(reference, dict) or not _EXHAUSTED.search(complaint.raw):
+            if not isinstance(reference, dict) or not EXHAUSTED.said_in(complaint.raw):
                 continue
             kind, pool = str(reference.get("kind")), str(reference.get("name"))
             resource = f"{crd_name(str(reference.get('apiGroup')), kind).partition('.')[0]}/{pool}"

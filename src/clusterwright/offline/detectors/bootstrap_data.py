@@ -13,12 +13,11 @@ from clusterwright.api.meta import Unstructured
 from clusterwright.offline.complaints import Complaint, Tier, with_cause
 from clusterwright.offline.kinship import name_of
 from clusterwright.offline.known import Found, Known
+from clusterwright.offline.words import TOKEN
 
 _FORMAT: Final = re.compile(r"unknown format '([^']*)'")
 """Example: `user data has the unknown format 'powershell'`."""
 _HASHES: Final = "caCertHashes"
-_TOKEN: Final = re.compile(r"bootstrap-token-\S+ not found|token ID \S+ is unknown|invalid bearer token")
-"""Example: `secrets "bootstrap-token-abcdef" not found`."""
 
 
 def bootstrap_data(known: Known) -> Iterator[Found]:
@@ -28,6 +27,7 @@ def bootstrap_data(known: Known) -> Iterator[Found]:
         if machine.metadata.deletion_timestamp is not None:
             continue
         infrastructure = known.named(machine, "infrastructureRef")
+        yield from _keys(known, machine, infrastructure)
         for source in (infrastructure, known.named(machine, "configRef")):
             for complaint in known.complaints.get(source, ()):
                 yield from _of_words(known, machine, source, complaint)
@@ -58,6 +58,20 @@ def _lock(known: Known) -> Iterator[Found]:
     yield Found(object=name, complaint=complaint, explains=dict.fromkeys(waiting, "needs the lock"))
 
 
+def _keys(known: Known, machine: Unstructured, infrastructure: str) -> Iterator[Found]:
+    """Yield a Secret with bootstrap data under another key than the one that providers read."""
+    name = str(machine.at("spec", "bootstrap", "dataSecretName") or "")
+    secret = known.objects.get(name_of("Secret", machine.key.namespace, name))
+    keys = sorted(secret.at("data") or {}) if secret is not None else []
+    if secret is None or "value" in keys or machine.at("status", "nodeRef"):
+        return
+    text = f"has no key value, from which machines boot, but {', '.join(keys) or 'nothing'}"
+    facts = {"namespace": machine.key.namespace, "secret": name}
+    since = str(machine.at("metadata", "creationTimestamp") or "")
+    complaint = Complaint(Tier.ERROR, text, since, path="data.value", cause="data.key", facts=facts)
+    yield Found(object=name_of("Secret", *secret.key), complaint=complaint, explains={infrastructure: "boots from it"}, is_all=True)
+
+
 def _of_words(known: Known, machine: Unstructured, infrastructure: str, complaint: Complaint) -> Iterator[Found]:
     namespace = machine.key.namespace
     if found := _FORMAT.search(complaint.raw):
@@ -75,7 +89,7 @@ def _of_words(known: Known, machine: Unstructured, infrastructure: str, complain
         resource = f"{crd_name(template.gvk.group, template.kind).partition('.')[0]}/{template.key.name}"
         facts = {"namespace": namespace, "template": f"{template.kind} {template.key.name}", "resource": resource}
         yield Found(object=infrastructure, complaint=with_cause(complaint, "data.hashes", facts, tier=Tier.ERROR), is_all=True)
-    elif _TOKEN.search(complaint.raw):
+    elif TOKEN.said_in(complaint.raw):
         facts = {"namespace": namespace, "machine": machine.key.name}
         yield Found(object=infrastructure, complaint=with_cause(complaint, "machine.unbootable", facts, tier=Tier.ERROR), is_all=True)
 

@@ -51,9 +51,12 @@ def _cause(known: Known, pod: str, why: str) -> tuple[str, dict[str, str]]:
     """Return what kind of cause keeps a Pod, and who has it."""
     namespace, _, bare = pod.rpartition("/")
     there = known.workload.get(name_of("Pod", namespace, bare))
+    if "more than one PodDisruptionBudget" in why:
+        names = [str(o.key) for o in known.workload.values() if _covers(o, there)]
+        return "drain.budgets", {"budgets": " and ".join(sorted(names)) or f"that cover Pod {pod}"}
     if "budget" in why:
         budgets = [o for o in known.workload.values() if o.kind == "PodDisruptionBudget" and o.key.namespace == namespace]
-        fitting = [o for o in budgets if there is not None and selects(o.at("spec", "selector"), there)]
+        fitting = [o for o in budgets if _covers(o, there)]
         named = [o for o in budgets if f" {o.key.name} " in f"{why} "]
         found = next(iter((*named, *fitting)), None)
         return "drain.budget", {"budget": str(found.key) if found is not None else f"that covers Pod {pod}"}
@@ -63,6 +66,11 @@ def _cause(known: Known, pod: str, why: str) -> tuple[str, dict[str, str]]:
         finalizers = there.metadata.finalizers if there is not None else ()
         return ("drain.finalizer", {"finalizers": ", ".join(finalizers)}) if finalizers else ("drain.termination", {})
     return "drain.eviction", {}
+
+
+def _covers(budget: Unstructured, pod: Unstructured | None) -> bool:
+    is_near = budget.kind == "PodDisruptionBudget" and pod is not None and budget.key.namespace == pod.key.namespace
+    return is_near and pod is not None and selects(budget.at("spec", "selector"), pod)
 
 
 def _volume(known: Known, machine: Unstructured, message: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from clusterwright.api.meta import Unstructured
-from clusterwright.api.wellknown import CONTROL_PLANE_LABEL, PAUSED_ANNOTATION
+from clusterwright.api.wellknown import CONTROL_PLANE_LABEL, PAUSED_ANNOTATION, SKIP_REMEDIATION_ANNOTATION
 from clusterwright.offline.complaints import Complaint, Tier, condition_path, since, with_cause
 from clusterwright.offline.kinship import resources, selects
 from clusterwright.offline.known import Found, Known
@@ -114,13 +114,15 @@ def _unhealthy(known: Known, name: str, machine: Unstructured) -> Complaint | No
             facts["control_plane"] = f"KubeadmControlPlane {owner.key.name}"
             return with_cause(first, "check.single", facts)
     for check in checks:
-        if why := _refusal(known, check):
+        if why := _refusal(known, check, machine):
             return with_cause(first, "check.refuses", {**facts, "check": check.key.name, "why": why})
     return None
 
 
-def _refusal(known: Known, check: Unstructured) -> str:
-    """Return why a MachineHealthCheck has nothing replaced; empty if it does."""
+def _refusal(known: Known, check: Unstructured, machine: Unstructured) -> str:
+    """Return why a MachineHealthCheck does not have a Machine replaced; empty if it does."""
+    if SKIP_REMEDIATION_ANNOTATION in machine.metadata.annotations:
+        return f"the Machine has the annotation {SKIP_REMEDIATION_ANNOTATION}"
     if PAUSED_ANNOTATION in check.metadata.annotations:
         return f"it is paused by the annotation {PAUSED_ANNOTATION}"
     said = known.said(f"{check.kind}/{check.key}", "RemediationAllowed")

@@ -23,6 +23,8 @@ BUSY: Final = 5.0
 """Seconds that the oldest object of a queue has waited if the controller does not keep up."""
 _REPORTED: Final = frozenset({"clustercache"})
 """Controllers that report every failure as a condition of its own kind: RemoteConnectionProbe."""
+_FORBIDDEN: Final = " is forbidden: User "
+"""In errors about rights, for which there is advice of its own."""
 _SAYS_NOTHING: Final = frozenset({Tier.UNRECONCILED, Tier.SILENT, Tier.WAITING, Tier.UNKNOWN})
 
 
@@ -45,7 +47,7 @@ def failing_passes(known: Known) -> Iterator[Found]:
             yield Found(object=failing.object, complaint=told)
         else:
             # what an object says of itself comes before what the process says of it
-            own = min((c.tier for c in complaints), default=Tier.ERROR)
+            own = min((c.tier for c in complaints), default=Tier.ERROR) if obj.at("status") else Tier.ERROR
             yield Found(object=failing.object, complaint=replace(complaint, tier=max(own, Tier.ERROR), secondary=bool(complaints)))
 
 
@@ -55,7 +57,14 @@ def _failure(failing: Failing, obj: Unstructured) -> Complaint:
     often = f"controller {failing.controller}: {failing.passes} passes in a row failed since {since}, {again}"
     facts = {"object": f"{obj.kind} {obj.key.name}", "controller": failing.controller, "namespace": obj.key.namespace}
     facts["resource"] = f"{crd_name(obj.gvk.group, obj.kind)}/{obj.key.name}"
-    return Complaint(Tier.ERROR, f"its passes fail: {failing.error}\n{often}", since, raw=failing.error, cause=FAILS, facts=facts)
+    return Complaint(
+        Tier.ERROR,
+        f"its passes fail: {failing.error}\n{often}",
+        since,
+        raw=failing.error,
+        cause="" if _FORBIDDEN in failing.error else FAILS,
+        facts=facts,
+    )
 
 
 def queues(known: Known) -> Iterator[Found]:

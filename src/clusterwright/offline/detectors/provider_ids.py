@@ -41,8 +41,13 @@ def provider_ids(known: Known) -> Iterator[Found]:
             complaint = Complaint(Tier.ERROR, text, path=_PATH, cause="provider.duplicate", facts=facts)
             yield Found(object=names[0], complaint=complaint, explains={behind[n]: "its providerID is not its own" for n in names})
         elif not machine.at("status", "nodeRef") and provider_id not in taken:
-            found = nodes.get(machine.key.name) or nodes.get(obj.key.name)
-            if found:
+            node = next((n for n in (machine.key.name, obj.key.name) if n in nodes), "")
+            found = nodes.get(node)
+            if node and not found:
+                text = f"waits for a Node with the providerID {provider_id}, but its Node {node} has none"
+                complaint = Complaint(Tier.ERROR, text, path="spec.providerID", cause="node.uninitialized", facts={**facts, "node": node})
+                yield Found(object=behind[names[0]], complaint=complaint, is_all=True)
+            elif found:
                 text = f"reports the providerID {provider_id}, but its Node {machine.key.name} has {found}"
                 complaint = Complaint(Tier.ERROR, text, path=_PATH, cause="provider.other-node", facts=facts)
                 yield Found(object=names[0], complaint=complaint, explains={behind[names[0]]: "its Node cannot be found by it"})

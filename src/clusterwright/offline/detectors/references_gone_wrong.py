@@ -8,7 +8,7 @@ from typing import Final
 
 from clusterwright.api.contract import crd_name
 from clusterwright.api.scheme import CUSTOM
-from clusterwright.offline.complaints import Complaint, Tier, references
+from clusterwright.offline.complaints import Complaint, Tier, references, with_cause
 from clusterwright.offline.kinship import name_of
 from clusterwright.offline.known import Found, Known
 
@@ -17,6 +17,10 @@ _SHAPE: Final = re.compile(r"^([A-Z]\w+) (?:([a-z0-9.-]+)/)?([a-z0-9.-]+): ((?:s
 """Example: `AcmeMachine default/m1: status.addresses: Expected object, got str`."""
 _CONVERSION: Final = re.compile(r"conversion webhook for ([\w.-]+)/\w+, Kind=(\w+) failed: ([^\n]*)")
 """Example: `conversion webhook for infrastructure.acme.io/v1alpha1, Kind=AcmeMachine failed: Post "https://...": connection refused`."""
+
+
+_TAKEN: Final = re.compile(r"the owner of (\w+) (\S+): already owned by another ([^\n]+?)\.?$", re.MULTILINE)
+"""Example: `failed to set the owner of DevMachine default/m1: already owned by another Machine controller m0`."""
 
 
 def references_gone_wrong(known: Known) -> Iterator[Found]:
@@ -36,12 +40,25 @@ def references_gone_wrong(known: Known) -> Iterator[Found]:
                 text = words.partition(": ")[2]
                 told = Complaint(Tier.ERROR, text, complaint.since, path=found[4], cause="provider.shape", facts=facts)
                 yield Found(object=target, complaint=told, explains={name: "cannot read it"})
+            if found := _TAKEN.search(words):
+                yield from _taken(known, name, complaint, f"{found[1]} {found[2]}", found[2], found[3])
             if found := _CONVERSION.search(words):
                 crd = crd_name(found[1], found[2])
                 text = f"its conversion webhook does not answer: {found[3]}"
                 facts = {"kind": found[2], "name": crd}
                 told = Complaint(Tier.ERROR, text, complaint.since, path="spec.conversion.webhook", cause="conversion.down", facts=facts)
                 yield Found(object=f"CustomResourceDefinition/{crd}", complaint=told, explains={name: "cannot read it"}, is_all=True)
+
+
+def _taken(known: Known, name: str, complaint: Complaint, what: str, target: str, owner: str) -> Iterator[Found]:
+    """Yield the object that names what another one has already."""
+    obj = known.objects[name]
+    bare = target.rpartition("/")[2]
+    path = next((r.path for r in references(obj.at("spec"), home=obj.key.namespace) if r.name == bare), "spec")
+    resource = f"{crd_name(obj.gvk.group, obj.kind).partition('.')[0]}/{obj.key.name}"
+    facts = {"object": f"{obj.kind} {obj.key.name}", "path": path, "what": what, "owner": owner}
+    facts |= {"namespace": obj.key.namespace, "resource": resource}
+    yield Found(object=name, complaint=with_cause(complaint, "reference.taken", facts, tier=Tier.ERROR, path=path), is_all=True)
 
 
 def _group(known: Known, name: str) -> Iterator[Found]:

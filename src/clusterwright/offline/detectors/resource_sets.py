@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from clusterwright.offline.complaints import Complaint, Tier
+from clusterwright.api.meta import Unstructured
+from clusterwright.offline.complaints import Complaint, Reference, Tier
 from clusterwright.offline.kinship import name_of, resources
 from clusterwright.offline.known import Found, Known
 
@@ -31,11 +32,33 @@ def resource_sets(known: Known) -> Iterator[Found]:
                 text = f"has the type {there.at('type')}, so that ClusterResourceSet {obj.key.name} leaves it out: the type must be {_TYPE}"
                 yield _found(source, name, Complaint(Tier.ERROR, text, told[0].since, path="type", cause="addon.type", facts=facts))
                 continue
-            unserved = _UNSERVED.search(told[0].raw)
+            said = _said(obj) or told[0].raw
+            unserved = _UNSERVED.search(said)
+            if unserved is None and said and _is_alone(known, obj, reference):
+                text = f"could not be applied by ClusterResourceSet {obj.key.name}: {said}"
+                more = {**facts, "said": said.partition("\n")[0]}
+                yield _found(source, name, Complaint(Tier.ERROR, text, told[0].since, path="data", cause="addon.refused", facts=more))
             if unserved is not None:
-                text = f"could not be applied by ClusterResourceSet {obj.key.name}: {told[0].text}"
+                text = f"could not be applied by ClusterResourceSet {obj.key.name}: {said}"
                 more = {**facts, "kind": unserved[1] or unserved[2]}
                 yield _found(source, name, Complaint(Tier.ERROR, text, told[0].since, path="data", cause="addon.kind", facts=more))
+
+
+def _said(obj: Unstructured) -> str:
+    """Return the reason that a ClusterResourceSet gives in its condition of the old form, which says more."""
+    listed = obj.at("status", "deprecated", "v1beta1", "conditions")
+    told = [c for c in listed if isinstance(c, dict) and c.get("type") == _APPLIED] if isinstance(listed, list) else []
+    return str(told[0].get("message") or "") if told and told[0].get("status") == "False" else ""
+
+
+def _is_alone(known: Known, obj: Unstructured, reference: Reference) -> bool:
+    """Return whether a source is the only one that was not applied, so that the reason is about it."""
+    for _, binding in known.of_kind("ClusterResourceSetBinding"):
+        for one in binding.at("spec", "bindings") or ():
+            if one.get("clusterResourceSetName") == obj.key.name:
+                failed = [(r.get("kind"), r.get("name")) for r in one.get("resources") or () if r.get("applied") is not True]
+                return failed == [(reference.kind, reference.name)]
+    return sum(1 for _ in resources(obj)) == 1
 
 
 def _found(source: str, name: str, complaint: Complaint) -> Found:

@@ -127,7 +127,7 @@ class Between:
                 await close()
 
     async def forward(self, request: Request, port: int) -> Duplex:
-        """Passed on."""
+        """Pass the request on."""
         return await self._inner.forward(request, port)
 
     async def close(self) -> None:

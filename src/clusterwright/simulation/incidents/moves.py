@@ -7,8 +7,8 @@ from typing import Final
 from clusterwright.api.core import Machine
 from clusterwright.api.infrastructure import DevMachine
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.offline.moving import CannotMove
-from clusterwright.offline.transfer import move
+from clusterwright.moving.plan import CannotMove
+from clusterwright.moving.transfer import move
 from clusterwright.runtime.rest import RestClient
 from clusterwright.simulation.incidents.incident import Incident
 from clusterwright.simulation.incidents.scene import Scene

@@ -36,7 +36,7 @@ class Replay:
 
 @asynccontextmanager
 async def begun(stage: Stage, seed: int) -> AsyncIterator[Scene]:
-    """A scene at its stage; the controllers end with the context."""
+    """Yield a scene at its stage; the controllers end with the context."""
     world = World(seed, NO_FAULTS)
     extension = stage.extension() if stage.extension is not None else None
     scene = Scene(world, features=stage.features, extension=extension)

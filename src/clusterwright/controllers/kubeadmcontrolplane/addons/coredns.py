@@ -28,7 +28,7 @@ _DEFAULT_REPOSITORIES = ("k8s.gcr.io", "registry.k8s.io")
 
 @dataclass(frozen=True, slots=True)
 class CorednsUpgrade:
-    """What an upgrade of CoreDNS changes: the image, and the versions for the Corefile."""
+    """The changes of a CoreDNS upgrade: the image, and the versions for the Corefile."""
 
     image: str
     from_version: Version

@@ -28,7 +28,7 @@ class Image:
         """Parse a reference; raises ValueError."""
         match = _REFERENCE.fullmatch(text)
         if match is None:
-            raise ValueError(f"couldn't parse image name: {text!r} is no reference")
+            raise ValueError(f"couldn't parse image name: {text!r} is not a reference")
         repository, _, name = match["name"].rpartition("/")
         return Image(repository, name, match["tag"] or "", match["digest"] or "")
 

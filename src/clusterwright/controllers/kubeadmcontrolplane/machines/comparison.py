@@ -94,7 +94,7 @@ UP_TO_DATE: Table[ControlPlaneMachine] = Table(
     Row("updating",   updating,  false("Updating", updating_text)),
     Row("kubelet",    other_kubelet, false("Updating", kubelet_text)),
     Row("up-to-date", OTHERWISE, true("UpToDate")),
-    about="whether a Machine is what the spec asks for; set on the Machine",
+    about="whether a Machine matches the spec; set on the Machine",
 )
 # fmt: on
 

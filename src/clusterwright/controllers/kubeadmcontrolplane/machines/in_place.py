@@ -98,7 +98,7 @@ IN_PLACE: Table[InPlaceFacts] = Table(
     Row("ailing",   ~passed & passed_without, KEEP, act=Rollout.REPLACE),
     Row("blocked",  ~passed,                  KEEP, act=Rollout.WAIT),
     Row("ask",      OTHERWISE,                KEEP, act=Rollout.ASK),
-    about="Whether the Machine that a rollout has chosen is updated where it is. One that alone keeps the preflight checks from passing is better replaced.",
+    about="Whether the Machine chosen by a rollout is updated in place. A Machine that alone makes the preflight checks fail is replaced instead.",
 )
 # fmt: on
 

@@ -18,8 +18,8 @@ _LEARNER = "Waiting for learner etcd member to be promoted"
 class EtcdFacts:
     """The answers of etcd, in the order of the requests; the first failure ends them.
 
-    `members` is None if the list was not got, or if none of its members leads: such a list is not trusted. `asked` is False where no Node
-    could be asked.
+    `members` is None if the list is unknown, or if none of its members leads: such a list is not trusted. `asked` is False if there was no
+    Node to ask.
     """
 
     asked: bool = False

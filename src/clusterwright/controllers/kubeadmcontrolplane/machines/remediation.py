@@ -120,7 +120,7 @@ def choose(machines: Sequence[ControlPlaneMachine], *, managed_etcd: bool) -> Co
 
 
 class Remedy(Enum):
-    """What to do about the chosen Machine."""
+    """The action on the chosen Machine."""
 
     DELETE = "delete the Machine, and lock"
     FORWARD_AND_DELETE = "move the etcd leadership to another Machine, then delete the Machine, and lock"
@@ -214,7 +214,7 @@ def in_progress(f: RemediationFacts) -> bool:
     return f.in_progress
 
 
-@guard("the topology wants another version than spec.version, and it is no step of an upgrade")
+@guard("the topology wants another version than spec.version, and it is not a step of an upgrade")
 def upgrade_pending(f: RemediationFacts) -> bool:
     return bool(f.pending_topology_version)
 
@@ -357,7 +357,7 @@ REMEDIATE: Table[RemediationFacts] = Table(
     Row("no-leader",    leader_unknown,               _cannot(names.LEADER_UNKNOWN),                       v1beta1=_failed(names.LEADER_UNKNOWN), error=names.LEADER_UNKNOWN),
     Row("no-candidate", nobody_to_lead,               _cannot(names.NO_CANDIDATE),                         v1beta1=_failed(names.NO_CANDIDATE),   error=names.NO_CANDIDATE),
     Row("delete",       OTHERWISE,                    KEEP,                                                act=Remedy.FORWARD_AND_DELETE),
-    about="Whether the unhealthy Machine that was chosen may be deleted, so that another takes its place; what speaks against it is set on the Machine.",
+    about="Whether the chosen unhealthy Machine may be deleted to be replaced; the objections are set on the Machine.",
     at_most_one=[(nobody, garbled), (nobody, too_soon), (nobody, too_often), (leader_unknown, nobody_to_lead)],
     assuming=[~(garbled & (too_soon | too_often))],
 )

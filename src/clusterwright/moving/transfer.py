@@ -9,8 +9,8 @@ from functools import partial
 
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.api.wellknown import BLOCK_MOVE_ANNOTATION, CLUSTERCTL_LABEL
-from clusterwright.offline import moving
-from clusterwright.offline.moving import CannotMove, Moved, MovedKind
+from clusterwright.moving import plan as moving
+from clusterwright.moving.plan import CannotMove, Moved, MovedKind
 from clusterwright.runtime.errors import AlreadyExists, ApiError, NotFound
 from clusterwright.runtime.following import until_all
 from clusterwright.runtime.rest import RestClient

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from clusterwright.api.meta import GroupVersionKind
-from clusterwright.offline.moving import Moved, MovedKind, arriving, in_order, kinds, unready
+from clusterwright.moving.plan import Moved, MovedKind, arriving, in_order, kinds, unready
 
 CORE = "cluster.x-k8s.io"
 

@@ -1,0 +1,120 @@
+"""Finds what the report of a provider is about: a quota, credentials, a connection, a name. Foreign words, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from clusterwright.api.contract import crd_name
+from clusterwright.api.meta import Unstructured
+from clusterwright.offline.complaints import Complaint, Tier, with_cause
+
+_ROLES: Final[Mapping[str, str]] = {
+    "infrastructure": "infrastructure",
+    "bootstrap": "bootstrap",
+    "controlplane": "control plane",
+    "ipam": "IPAM",
+}
+"""By the first word of the API group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The subject of reports, by words that they use; the first that fits counts."""
+
+    cause: str
+    words: tuple[str, ...]
+    example: str
+
+
+SUBJECTS: Final = (
+    Subject(
+        "cloud.rate",
+        ("429", "requestlimitexceeded", "throttl", "rate limit", "ratelimit", "too many requests"),
+        "RequestLimitExceeded: 429 Too Many Requests",
+    ),
+    Subject(
+        "cloud.certificate",
+        ("x509", "certificate has expired", "certificate signed by unknown", "not yet valid"),
+        "x509: certificate has expired or is not yet valid",
+    ),
+    Subject(
+        "cloud.credentials",
+        ("credential", "unauthorized", "authfailure", "authentication", "401", "accessdenied", "access denied", "not authorized",
+         "is not allowed to", "permission denied", "invalid token", "login", "api key", "apikey"),
+        "AuthFailure: AWS was not able to validate the provided access credentials",
+    ),
+    Subject(
+        "cloud.unreachable",
+        ("i/o timeout", "connection refused", "no such host", "dial tcp", "no route to host", "service unavailable", "answers 503",
+         "bad gateway", "tls handshake timeout", "deadline exceeded"),
+        "dial tcp 10.1.0.1:443: i/o timeout",
+    ),
+    Subject(
+        "cloud.capacity",
+        ("quota", "limitexceeded", "limit exceeded", "insufficient", "maximum number", "no room", "no available", "out of capacity",
+         "no host is compatible", "has been exceeded", "exhausted", "no free", "is full", "left in", "than the limit", "outofcapacity"),
+        "VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 64 allows",
+    ),
+    Subject(
+        "cloud.boot",
+        ("kubeadm", "cloud-init", "bootstrap failed", "bootstrapfailed", "bootstrapping failed", "vmbootstrapfailed", "ignition failed"),
+        "BootstrapFailed: cloud-init exited with status 1",
+    ),
+    Subject(
+        "cloud.name",
+        ("not found", "notfound", "does not exist", "no such", "unknown", "not available in", "not supported in", "unsupported", "invalid"),
+        "image capi-ubuntu-2404 was not found in project infra",
+    ),
+)  # fmt: skip
+"""The last has the vaguest words."""
+
+
+def subject_of(words: str) -> str:
+    """Return the cause that a provider's words tell of; those of a plain report, if nothing more is known."""
+    lower = words.lower()
+    return next((s.cause for s in SUBJECTS if any(word in lower for word in s.words)), "provider.reports")
+
+
+def role_of(obj: Unstructured) -> str:
+    """Return what a provider is called that has objects of this API group; empty if providers do not have it."""
+    return _ROLES.get(obj.gvk.group.partition(".")[0], "")
+
+
+def told(obj: Unstructured, complaint: Complaint) -> Complaint:
+    """Return a provider's complaint with its cause, unless it has one."""
+    role = role_of(obj)
+    is_report = (
+        bool(complaint.raw)
+        and (not complaint.path or complaint.path.startswith("status"))
+        and not any(word in complaint.raw for word in _ANSWERED)
+    )
+    if not role or not is_report or complaint.cause or complaint.tier in _OTHERWISE:
+        return complaint
+    said = (complaint.text or complaint.raw).partition("\n")[0].rstrip(" .")
+    facts = {
+        "provider": f"{role} provider that reconciles {obj.kind}",
+        "object": f"{obj.kind} {obj.key.name}",
+        "namespace": obj.key.namespace,
+        "resource": f"{crd_name(obj.gvk.group, obj.kind).partition('.')[0]}/{obj.key.name}",
+        "said": said.partition(": ")[2] or said,
+        "machine": next((r.name for r in obj.metadata.owner_references if r.kind == "Machine"), obj.key.name),
+    }
+    is_error = complaint.tier <= Tier.UNHEALTHY
+    cause = subject_of(complaint.raw or complaint.text) if is_error or complaint.tier is Tier.UNKNOWN else "provider.waits"
+    if cause == "provider.reports" and not is_error:
+        cause = "provider.waits"
+    return with_cause(complaint, cause, facts, secondary=complaint.secondary)
+
+
+_ANSWERED: Final = (
+    'User "',
+    "webhook",
+    "ValidatingAdmissionPolicy",
+    "feature gate",
+    "alarm",
+)
+"""In reports of what the API server or etcd answered: they have advice of their own."""
+_OTHERWISE: Final = frozenset({Tier.MISSING, Tier.PAUSED, Tier.DELETING, Tier.HELD, Tier.UNRECONCILED, Tier.PROGRESS})
+"""Complaints with the same advice for objects of every kind."""
