@@ -124,6 +124,10 @@ def _cluster(rule: str, name: str, contract: ContractVersion = "v1beta2") -> Bro
     return Broken("InfraCluster", rule, name, switch=name, contract=contract)
 
 
+def _config(rule: str, name: str, contract: ContractVersion = "v1beta2") -> Broken:
+    return Broken("BootstrapConfig", rule, name, switch=name, contract=contract)
+
+
 MACHINES_STATIC: Final = (
     *_shared("InfraMachine", "IM"),
     Broken("InfraMachine", "IM-1", "template-scope-cluster", _spec("template", scope="Cluster")),
@@ -222,6 +226,41 @@ CLUSTERS: Final = (
     _cluster("PB-8", "gives-up-when-refused"),
     _cluster("PB-10", "observed-generation-ahead"),
     _cluster("PB-11", "unowned-not-deletable"),
+)
+
+CONFIGS_STATIC: Final = (
+    *_shared("BootstrapConfig", "BC"),
+    Broken("BootstrapConfig", "BC-5", "schema-without-secret-name", _put("kind", "status", "dataSecretName", None)),
+    Broken("BootstrapConfig", "BC-6", "schema-without-flag", _put("kind", "status", "initialization", None)),
+    Broken("BootstrapConfig", "BC-6", "schema-v1beta1-ready-string", _put("kind", "status", "ready", TEXT), contract="v1beta1"),
+    Broken("BootstrapConfig", "BC-10", "template-without-body", _no_body),
+)
+
+CONFIGS: Final = (
+    _config("BC-5", "secret-never"),
+    _config("BC-5", "secret-without-label"),
+    _config("BC-5", "secret-without-owner"),
+    _config("BC-5", "secret-without-value"),
+    _config("BC-5", "flag-before-name"),
+    _config("BC-5", "name-changes"),
+    _config("BC-6", "provisioned-never"),
+    _config("BC-6", "provisioned-flips-back"),
+    _config("BC-6", "provisioned-never", "v1beta1"),
+    _config("BC-7", "condition-status-yes"),
+    _config("BC-8", "failure-while-well"),
+    _config("BC-9", "reverts-metadata"),
+    _config("BC-11", "dry-run-refused"),
+    _config("BC-16", "ignores-paused-annotation"),
+    _config("BC-16", "ignores-paused-cluster"),
+    _config("BC-16", "never-resumes"),
+    _config("PB-1", "acts-without-owner"),
+    _config("PB-4", "finalizer-stays"),
+    _config("PB-5", "drops-labels"),
+    _config("PB-6", "writes-heartbeat"),
+    _config("PB-7", "restart-loses-machines"),
+    _config("PB-8", "gives-up-when-refused"),
+    _config("PB-10", "observed-generation-ahead"),
+    _config("PB-11", "unowned-not-deletable"),
 )
 
 STATIC: Final = (*MACHINES_STATIC, *CLUSTERS_STATIC)

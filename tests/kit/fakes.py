@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from clusterwright.api.contract import CONTRACTS, ContractVersion
@@ -14,11 +15,12 @@ from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.runtime.client import Client
-from clusterwright.runtime.errors import ApiError
+from clusterwright.runtime.errors import AlreadyExists, ApiError
 
 POLL = 2.0
 _PAUSED = "cluster.x-k8s.io/paused"
 _MANAGED = "cluster.x-k8s.io/managed-by"
+_CLUSTER = "cluster.x-k8s.io/cluster-name"
 
 
 class Fake:
@@ -27,7 +29,12 @@ class Fake:
     def __init__(self, client: Client, gvk: GroupVersionKind, role: str, contract: ContractVersion, switch: str, cloud: dict[str, str]):
         self.client, self.gvk, self.role, self.switch, self.cloud = client, gvk, role, switch, cloud
         self.finalizer = f"{gvk.kind.lower()}.{gvk.group}"
-        self.paths = CONTRACTS[contract].infra_machine if role == "InfraMachine" else CONTRACTS[contract].infra_cluster
+        fields = CONTRACTS[contract]
+        self.latch = {
+            "InfraMachine": fields.infra_machine.provisioned,
+            "InfraCluster": fields.infra_cluster.provisioned,
+            "BootstrapConfig": fields.bootstrap_config.data_secret_created,
+        }[role]
         self.contract = contract
         self.is_restarted = False
         self.seen: dict[str, int] = {}
@@ -142,7 +149,7 @@ class Fake:
         else:
             uid_now = self.cloud.get(uid, uid)
         self.cloud[uid] = uid_now
-        if self.has("provider-id-changes", "endpoint-changes") and looks > 6:
+        if self.has("provider-id-changes", "endpoint-changes", "name-changes") and looks > 6:
             uid_now = f"{uid}-{looks}"
         metadata = self._metadata(obj)
         if metadata:
@@ -172,7 +179,7 @@ class Fake:
     async def _state(self, obj: Json, machine: Machine | None, identity: str, looks: int) -> tuple[Json, Json]:
         is_up = not (self.has("provisioned-flips-back") and looks > 6)
         conditions = self._conditions(obj, looks)
-        status: dict[str, Any] = {} if self.has("provisioned-never") else dict(self.paths.provisioned.json(is_up)["status"])
+        status: dict[str, Any] = {} if self.has("provisioned-never") else dict(self.latch.json(is_up)["status"])
         if self.has("ready-before-provisioned") and looks < 6:
             status = {}
         status["conditions"] = conditions
@@ -182,6 +189,8 @@ class Fake:
             status["failureMessage"] = f"look {looks}"
         if self.role == "InfraCluster":
             return self._cluster_state(obj, identity, status)
+        if self.role == "BootstrapConfig":
+            return {}, await self._config_status(obj, identity, status)
         data = await self._data(machine)
         if self.has("secret-in-status"):
             status["failureMessage"] = f"booted with {data}"
@@ -209,6 +218,31 @@ class Fake:
         else:
             status["failureDomains"] = [{"name": name, "controlPlane": True} for name in names]
         return {"controlPlaneEndpoint": endpoint}, status
+
+    async def _config_status(self, obj: Json, identity: str, status: dict[str, Any]) -> dict[str, Any]:
+        """Return the status of a bootstrap config, after its Secret was made."""
+        meta = obj["metadata"]
+        name = f"{meta['name']}-{identity[-6:]}" if self.has("name-changes", "restart-loses-machines") else f"{meta['name']}-data"
+        labels = {} if self.has("secret-without-label") else {_CLUSTER: (meta.get("labels") or {}).get(_CLUSTER, "")}
+        owner = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": meta["name"], "uid": meta["uid"], "controller": True}
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": "cluster.x-k8s.io/secret",
+            "metadata": {
+                "name": name,
+                "namespace": meta["namespace"],
+                "labels": labels,
+                "ownerReferences": [] if self.has("secret-without-owner") else [owner],
+            },
+            "stringData": {"data" if self.has("secret-without-value") else "value": "#cloud-config\n"},
+        }
+        if not self.has("secret-never"):
+            with suppress(AlreadyExists):
+                await self.client.create(secret)
+        if self.has("flag-before-name") and not (obj.get("status") or {}):
+            return status
+        return {**status, "dataSecretName": name}
 
     def _conditions(self, obj: Json, looks: int) -> list[Json]:
         generation = obj["metadata"].get("generation", 1)

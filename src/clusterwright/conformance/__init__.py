@@ -6,7 +6,7 @@ assert judgement.conforms, as_text([judgement])
 
 from __future__ import annotations
 
-from clusterwright.conformance.evidence import Role, Write
+from clusterwright.conformance.evidence import ROLES, Role, Write
 from clusterwright.conformance.judge import Options, UnknownKind, judge
 from clusterwright.conformance.report import as_json, as_junit, as_text
 from clusterwright.conformance.rules import RULES
@@ -14,6 +14,7 @@ from clusterwright.conformance.scenario import Pace
 from clusterwright.conformance.verdict import Judgement, Outcome, decide, evidence
 
 __all__ = [
+    "ROLES",
     "RULES",
     "Judgement",
     "Options",
