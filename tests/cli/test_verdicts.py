@@ -47,7 +47,7 @@ async def told(p: Plane, shown: ObjectKey | None = None) -> AsyncIterator[tuple[
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await judge.households.close()
+        await judge.objects_by_cluster.close()
 
 
 def words(lines: list[str]) -> list[str]:

@@ -11,7 +11,7 @@ from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.inmemory.faults import FAULT
 from clusterwright.offline.glance import Fleet, read
 from clusterwright.offline.listing import everything
-from clusterwright.offline.testimony import Sight
+from clusterwright.offline.reported import Sight
 from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.rest import RestClient
@@ -76,7 +76,7 @@ def test_every_cluster_of_a_namespace_has_its_own_verdict() -> None:
     assert found["c"].subject == SUBJECT
     assert found["d"].object == "KubeadmControlPlane/default/d"
     assert found["e"].object == "Cluster/default/e"
-    assert not any(name.endswith("/d") for name in fleet.household(key("c")))
+    assert not any(name.endswith("/d") for name in fleet.names_of(key("c")))
 
 
 def test_what_was_not_listed_is_not_called_absent() -> None:
