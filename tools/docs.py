@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clusterwright.admission.rendering import as_markdown as admission_page
+from clusterwright.conformance.rendering import as_markdown as kit_page
 from clusterwright.offline.catalogue import catalogue
 from clusterwright.offline.cause_ids import as_markdown as causes_page
 from clusterwright.simulation.incidents.rendering import as_markdown as incidents_page
@@ -18,6 +19,7 @@ FOLDER = Path("docs") / "tables"
 ARCHITECTURE = Path("docs") / "architecture.md"
 COMMANDS = Path("docs") / "commands.md"
 INCIDENTS = Path("docs") / "incidents.md"
+KIT = Path("docs") / "conformance-kit.md"
 
 
 def pages() -> dict[str, str]:
@@ -46,6 +48,7 @@ def _single_pages() -> dict[Path, str]:
         ARCHITECTURE: packages.replaced(ARCHITECTURE.read_text()),
         COMMANDS: reference.as_markdown(),
         INCIDENTS: incidents_page(),
+        KIT: kit_page(),
     }
 
 

@@ -11,12 +11,12 @@ import msgspec
 
 from clusterwright.api.core import Cluster
 from clusterwright.api.meta import Json, ObjectKey
-from clusterwright.cli import samples
 from clusterwright.dashboard.feed import Feed
 from clusterwright.dashboard.fleet import Fleet, newest
 from clusterwright.offline.timeline import Moment, Sort
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.traces import Decision
+from clusterwright.simulation import samples
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START

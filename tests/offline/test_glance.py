@@ -8,7 +8,6 @@ from random import Random
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.cli import samples
 from clusterwright.inmemory.faults import FAULT
 from clusterwright.offline.glance import Fleet, read
 from clusterwright.offline.listing import everything
@@ -16,6 +15,7 @@ from clusterwright.offline.testimony import Sight
 from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.rest import RestClient
+from clusterwright.simulation import samples
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import management_server, plane
 from clusterwright.simulation.world import START

@@ -8,10 +8,10 @@ from clusterwright.api.core import Cluster, MachineDeployment, MachineSet
 from clusterwright.api.infrastructure import DevMachine
 from clusterwright.api.meta import Json
 from clusterwright.api.wellknown import SKIP_PREFLIGHT_CHECKS_ANNOTATION
-from clusterwright.cli import samples
 from clusterwright.conditions import is_true
 from clusterwright.inmemory import faults
 from clusterwright.runtime.errors import ApiError
+from clusterwright.simulation import samples
 from clusterwright.simulation.plane import Plane
 from clusterwright.testing import virtual_plane
 from clusterwright.topology.pinning import GATE

@@ -11,10 +11,10 @@ import pytest
 
 from clusterwright.api.core import Cluster
 from clusterwright.api.meta import ObjectKey
-from clusterwright.cli import samples
 from clusterwright.offline import glance
 from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.clock import LoopClock
+from clusterwright.simulation import samples
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START

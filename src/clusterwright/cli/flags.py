@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from clusterwright.cli import upflags
-from clusterwright.cli.defaults import KUBERNETES_VERSION, LOCAL, WAIT_SECONDS
+from clusterwright.cli.defaults import LOCAL, WAIT_SECONDS
 from clusterwright.inmemory.faults import DESCRIPTIONS
+from clusterwright.simulation.defaults import KUBERNETES_VERSION
 
 _CLUSTER = {"nargs": "+", "metavar": "cluster/NAME", "help": "or cluster NAME, or NAME"}
 FLAVORS = {
@@ -330,6 +331,39 @@ def load_flags(parser: ArgumentParser) -> None:
         "--engine", default="auto", metavar="NAME", help="auto, docker, podman, or unix:///PATH of its socket; default: %(default)s"
     )
     add_connection(image)
+
+
+def conformance_flags(parser: ArgumentParser) -> None:
+    """Add the flags of `conformance`."""
+    for role, text in (("cluster", "InfraCluster; also used for the Machines' Cluster"), ("machine", "InfraMachine")):
+        parser.add_argument(
+            f"--infrastructure-{role}-template", metavar="FILE", help=f"a template (or an object) of the {text}, with what it needs"
+        )
+    parser.add_argument(
+        "--restart-command", default="", metavar="COMMAND", help="a command that restarts the provider; without it, restarts are not judged"
+    )
+    parser.add_argument("--audit-log", type=Path, metavar="FILE", help="the plane's audit log, to count writes that change nothing")
+    parser.add_argument("--failure-domain", default="", metavar="NAME", help="what Machines ask for; default: the Cluster's first one")
+    parser.add_argument("--bootstrap-data", metavar="FILE", help="what machines boot; default: a cloud-config that does nothing")
+    parser.add_argument(
+        "--definitions-only", action="store_true", help="judge only the CustomResourceDefinitions; the provider need not run"
+    )
+    parser.add_argument(
+        "--settle",
+        type=upflags.seconds,
+        default=2.0,
+        metavar="DURATION",
+        help="how long nothing may happen before it counts as not happening; default: 2s",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=upflags.seconds,
+        default=120.0,
+        metavar="DURATION",
+        help="how long an object may take to be made or to go; default: 2m",
+    )
+    parser.add_argument("-o", "--output", choices=("text", "json", "junit"), default="text")
+    add_connection(parser)
 
 
 def tables_flags(parser: ArgumentParser) -> None:

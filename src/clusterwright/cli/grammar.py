@@ -140,6 +140,13 @@ COMMANDS: dict[str, Command] = {
     "store": Command("store", "check, repair, back up or restore the data directory of a plane", flags.store_flags),
     "engine": Command("engine", "list or remove containers that planes have on a container engine", flags.engine_flags),
     "load": Command("load", "copy images from the container engine into the nodes of a cluster", flags.load_flags),
+    "conformance": Command(
+        "conformance",
+        "judge a running provider by the rules of the contract",
+        flags.conformance_flags,
+        "Judge a provider that runs against the API server of the kubeconfig, in any language: create, pause, change and delete objects\n"
+        "of its kinds, and compare what happens with every rule of the contract. Exits 3 where a rule is broken.",
+    ),
     "tables": Command("tables", "print the decision tables", flags.tables_flags, "Print the decision tables: every row by name."),
     "crds": Command("crds", "print the CustomResourceDefinitions", flags.crds_flags),
     "convert": Command(

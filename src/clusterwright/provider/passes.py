@@ -11,6 +11,7 @@ from clusterwright.api.copying import replace
 from clusterwright.api.core import APIEndpoint, Cluster, Machine
 from clusterwright.api.infrastructure import DevInitializationStatus
 from clusterwright.api.meta import ObjectKey
+from clusterwright.api.wellknown import MANAGED_BY_ANNOTATION
 from clusterwright.controllers.kit.owners import find_owner
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind
@@ -169,6 +170,10 @@ class ClusterSteps(_Steps[Site]):
     def __init__(self, clusters: InfraClusters[Any], clock: Clock) -> None:
         super().__init__(clusters, clock)
         self._clusters = clusters
+
+    def concerns(self, obj: Any) -> bool:
+        """Return whether the object is this provider's; somebody else writes those that are managed externally."""
+        return MANAGED_BY_ANNOTATION not in obj.metadata.annotations and super().concerns(obj)
 
     async def owner(self, obj: Any) -> Belonging | None:
         """Return the Cluster, waiting for it, unless the object is deleted."""

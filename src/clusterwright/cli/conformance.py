@@ -1,0 +1,130 @@
+"""`clusterwright conformance --ROLE-template FILE`: judge a running provider by the rules of the contract."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import secrets
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
+from clusterwright.cli import connect
+from clusterwright.cli.errors import Failed, Usage
+from clusterwright.cli.files import read_text
+from clusterwright.conformance import Judgement, Options, Pace, Role, UnknownKind, Write, as_json, as_junit, as_text, judge
+from clusterwright.conformance.audit import writes
+from clusterwright.runtime.errors import AlreadyExists, NotFound
+from clusterwright.runtime.rest import RestClient
+
+_ROLES: Final[tuple[tuple[str, Role], ...]] = (
+    ("infrastructure_cluster_template", "InfraCluster"),
+    ("infrastructure_machine_template", "InfraMachine"),
+)
+_BROKEN: Final = 3
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Judge every kind that is given. 3: a rule is broken."""
+    given = {role: _read(getattr(arguments, flag)) for flag, role in _ROLES if getattr(arguments, flag)}
+    if not given:
+        raise Usage("a template is required, for example --infrastructure-machine-template FILE")
+    data = read_text(arguments.bootstrap_data) if arguments.bootstrap_data else ""
+    log = _AuditLog(arguments.audit_log) if arguments.audit_log else None
+    judgements = asyncio.run(_run(arguments, given, data, log))
+    if arguments.output == "json":
+        print(json.dumps(as_json(judgements), indent=2))
+    else:
+        print(as_text(judgements) if arguments.output == "text" else as_junit(judgements))
+    return 0 if all(judgement.conforms for judgement in judgements) else _BROKEN
+
+
+async def _run(
+    arguments: argparse.Namespace, given: dict[Role, tuple[Json, list[Json]]], data: str, log: _AuditLog | None
+) -> list[Judgement]:
+    connection = connect.resolve(arguments)
+    namespace = arguments.namespace or connection.namespace
+    pace = Pace(settle=arguments.settle, steady=arguments.settle * 5, within=arguments.timeout)
+    judgements: list[Judgement] = []
+    async with connect.connected(connection) as client:
+        made: list[Json] = []
+        try:
+            for role, (template, others) in given.items():
+                made += await _create(client, namespace, others)
+                options = Options(
+                    namespace=namespace,
+                    prefix=f"conformance-{secrets.token_hex(2)}",
+                    secret=secrets.token_hex(16),
+                    pace=pace,
+                    failure_domain=arguments.failure_domain,
+                    data=data,
+                    restart=(lambda: _restart(arguments.restart_command)) if arguments.restart_command else None,
+                    writes=log.writes if log is not None else None,
+                    cluster_template=given["InfraCluster"][0] if "InfraCluster" in given else None,
+                    definitions_only=arguments.definitions_only,
+                )
+                print(f"judging {template['kind']} ...", file=sys.stderr)
+                judgements.append(await judge(client, role, template, options))
+        except (UnknownKind, TimeoutError) as error:
+            raise Failed(str(error)) from None
+        finally:
+            for obj in reversed(made):
+                meta = obj["metadata"]
+                with suppress(NotFound):
+                    kind = GroupVersionKind.of(obj["apiVersion"], obj["kind"])
+                    await client.delete(kind, ObjectKey(meta.get("namespace", ""), meta["name"]))
+    return judgements
+
+
+def _read(source: str) -> tuple[Json, list[Json]]:
+    """Return the template of a file, and its other objects, such as credentials. Raises Failed, OSError."""
+    try:
+        documents: list[Any] = [document for document in yaml.safe_load_all(read_text(source)) if document]
+    except yaml.YAMLError as error:
+        raise Failed(f"{source}: {' '.join(str(error).split())}") from None
+    for document in documents:
+        if not isinstance(document, dict) or not {"apiVersion", "kind", "metadata", "spec"} <= {*document, "spec"}:
+            raise Failed(f"{source}: every document must be an object with apiVersion, kind and metadata")
+    templates = [document for document in documents if document["kind"].endswith("Template")] or documents
+    if len(templates) != 1:
+        raise Failed(f"{source}: exactly one template is expected, found {len(templates)}")
+    if not isinstance(templates[0].get("spec"), dict):
+        raise Failed(f"{source}: {templates[0]['kind']} has no spec")
+    return templates[0], [document for document in documents if document is not templates[0]]
+
+
+async def _create(client: RestClient, namespace: str, objects: Sequence[Json]) -> list[Json]:
+    """Create the objects of a file that do not exist; return them."""
+    made = []
+    for obj in objects:
+        with suppress(AlreadyExists):
+            made.append(dict((await client.create({**obj, "metadata": {"namespace": namespace, **obj["metadata"]}})).json))
+    return made
+
+
+async def _restart(command: str) -> None:
+    """Run the command that restarts the provider. Raises Failed."""
+    process = await asyncio.create_subprocess_exec(*shlex.split(command), stdin=asyncio.subprocess.DEVNULL, stdout=sys.stderr)
+    if await process.wait():
+        raise Failed(f"--restart-command: {command!r} ended with status {process.returncode}")
+
+
+class _AuditLog:
+    """The audit log of the plane, from now on."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._offset = path, path.stat().st_size
+
+    def writes(self) -> list[Write]:
+        """Return the writes since the start."""
+        with self._path.open("rb") as file:
+            file.seek(self._offset)
+            return list(writes(file, time.time() - asyncio.get_running_loop().time()))

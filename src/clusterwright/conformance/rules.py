@@ -1,0 +1,147 @@
+"""Every rule of the contract as a row: its id, what is checked, and what to do when it is broken.
+
+The numbers are the places of the rules in the tables of the upstream contract; `PB` is behaviour that holds for every provider.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from clusterwright.conformance import behaviour, clusters, definitions, machines, objects
+from clusterwright.conformance.evidence import Check, Role, Rule
+
+_MULTI_TENANCY: Final = definitions.invisible("credentials per cluster are a matter of each provider's own fields")
+
+
+def _rules(prefix: str, role: Role, rows: tuple[tuple[str, bool, str, str, Check], ...]) -> tuple[Rule, ...]:
+    return tuple(
+        Rule(f"{prefix}-{number}", title, (role,), mandatory, checked, fix, check)
+        for number, (title, mandatory, checked, fix, check) in enumerate(rows, 1)
+    )
+
+
+_Row = tuple[str, bool, str, str, Check]
+
+
+def _resources(kind: str) -> tuple[_Row, ...]:
+    # fmt: off
+    return (
+        ("scope", True, f"{kind} and its template are namespaced",
+         "set spec.scope of the definition to Namespaced", definitions.scope),
+        ("TypeMeta and ObjectMeta", True, "objects have the standard metadata; names of 63 characters are accepted",
+         "remove the restriction of metadata from the schema", definitions.metadata),
+        ("APIVersion", True, "contract labels name served versions; a ClusterRole gives core controllers rights in a group of your own",
+         "label both definitions, for example cluster.x-k8s.io/v1beta2: v1; label a ClusterRole cluster.x-k8s.io/aggregate-to-manager=true",
+         definitions.versions),
+        ("resource definition", True, "the definition has the computed name, a regular list kind and a status subresource",
+         "name it PLURAL.GROUP with the regular English plural of the kind; add subresources: {status: {}}", definitions.resource),
+    )
+    # fmt: on
+
+
+def _conditions(kind: str) -> _Row:
+    return (
+        "conditions",
+        False,
+        f"status.conditions is a list of unique types with status True, False or Unknown; Ready is not True before {kind} is provisioned",
+        "write conditions as Kubernetes defines them, and set Ready with or after the field that says provisioned",
+        objects.conditions,
+    )
+
+
+_FAILURES: Final[_Row] = (
+    "terminal failures",
+    False,
+    "status.failureReason and status.failureMessage are texts, and absent while the object works",
+    "surface failures as conditions; remove failureReason from objects that work",
+    objects.terminal_failures,
+)
+_CLUSTERCTL: Final[_Row] = (
+    "clusterctl support",
+    False,
+    "definitions have the label cluster.x-k8s.io/provider",
+    "label all definitions, for example cluster.x-k8s.io/provider: infrastructure-NAME",
+    definitions.clusterctl,
+)
+_PAUSING: Final[_Row] = (
+    "pausing",
+    False,
+    "nothing is made or removed while the object has cluster.x-k8s.io/paused or its Cluster has spec.paused; afterwards it continues",
+    "return early from every pass, also from deletion, while either holds; watch the Cluster to continue",
+    objects.pausing,
+)
+_TENANCY: Final[_Row] = ("multi tenancy", False, "nothing: the API does not show it", "see the upstream page", _MULTI_TENANCY)
+
+# fmt: off
+INFRA_MACHINE: Final = _rules("IM", "InfraMachine", (
+    *_resources("the InfraMachine"),
+    ("provider ID", True, "spec.providerID is set no later than the flag of IM-8, has 1 to 512 characters, is unique and never changes",
+     "write spec.providerID, equal to that of the Node, before or together with status; derive it from the machine, not from the pass",
+     machines.provider_id),
+    ("failure domain", False, "the machine is where its Machine's spec.failureDomain says",
+     "place the machine in machine.spec.failureDomain, and report it in status.failureDomain", machines.failure_domain),
+    ("addresses", False, "status.addresses have a known type and a value",
+     "use Hostname, ExternalIP, InternalIP, ExternalDNS or InternalDNS; leave out what is not known", machines.addresses),
+    ("initialization completed", True, "status.initialization.provisioned (v1beta1: status.ready) becomes true and stays true",
+     "set it once when the machine exists; report later trouble in conditions", objects.initialization),
+    _conditions("the InfraMachine"),
+    _FAILURES,
+    ("in-place changes", False, "labels and annotations that are added to a provisioned object are accepted and stay",
+     "accept changes of metadata, and patch only fields of your own", objects.in_place),
+    ("template definition", True, "there is a kind <InfraMachine>Template with spec.template.metadata and spec.template.spec",
+     "add the definition of the template", definitions.template),
+    ("autoscaling from zero", False, "status.capacity and status.nodeInfo of the template are objects, if they exist",
+     "declare status.capacity as a map of quantities and status.nodeInfo as an object", definitions.autoscaling),
+    ("dry run of the template", False, "a server-side dry run of a changed template with topology.cluster.x-k8s.io/dry-run is accepted",
+     "let the immutability check pass when the request is a dry run and the object has the annotation", objects.dry_run),
+    _TENANCY,
+    _CLUSTERCTL,
+    _PAUSING,
+))
+INFRA_CLUSTER: Final = _rules("IC", "InfraCluster", (
+    *_resources("the InfraCluster"),
+    ("control plane endpoint", False, "spec.controlPlaneEndpoint has host and port, comes no later than the flag of IC-7 and never changes",
+     "write spec.controlPlaneEndpoint before or together with status, and never again", clusters.endpoint),
+    ("failure domains", False, "status.failureDomains is a list (v1beta1: a map) with unique names",
+     "write a list of {name, controlPlane, attributes} under v1beta2, a map by name under v1beta1", clusters.failure_domains),
+    ("initialization completed", True, "status.initialization.provisioned (v1beta1: status.ready) becomes true and stays true",
+     "set it once when Machines may be made; report later trouble in conditions", objects.initialization),
+    _conditions("the InfraCluster"),
+    _FAILURES,
+    ("template definition", False, "if there is a kind <InfraCluster>Template, it has spec.template.metadata and spec.template.spec",
+     "correct the definition of the template; without one, ClusterClasses cannot use the provider", definitions.template),
+    ("externally managed infrastructure", False, "an object with the annotation cluster.x-k8s.io/managed-by is not touched",
+     "return from every pass over such objects before anything is written", clusters.externally_managed),
+    _TENANCY,
+    _CLUSTERCTL,
+    _PAUSING,
+))
+
+_BOTH: Final[tuple[Role, ...]] = ("InfraCluster", "InfraMachine")
+BEHAVIOUR: Final = (
+    Rule("PB-1", "waits for the owner", _BOTH, True, "an object without owner reference is not provisioned",
+         "return until core controllers have set the owner reference", behaviour.waits_for_owner),
+    Rule("PB-2", "waits for bootstrap data", ("InfraMachine",), True, "nothing is made before spec.bootstrap.dataSecretName of the Machine",
+         "return until the Machine has it; watch Machines to continue", behaviour.waits_for_data),
+    Rule("PB-3", "finalizer first", _BOTH, True, "a finalizer of the provider is there before anything is reported as made",
+         "add the finalizer in a write of its own before the first call that makes something", behaviour.finalizer_first),
+    Rule("PB-4", "goes away", _BOTH, True, "deleted objects go in time",
+         "remove your finalizer when everything is gone, also when owner or Cluster are gone already", behaviour.goes_away),
+    Rule("PB-5", "leaves others' metadata", _BOTH, True, "labels, annotations, finalizers and owner references of others stay",
+         "write patches of your own fields instead of whole objects", behaviour.leaves_metadata),
+    Rule("PB-6", "stays quiet", _BOTH, True, "nothing is written while nothing changes",
+         "compare before writing; keep clocks and counters out of status", behaviour.stays_quiet),
+    Rule("PB-7", "survives restarts", _BOTH, True, "a restart neither changes what was made nor stops what is being made",
+         "find what was made by a name that follows from the object's; keep no state in the process", behaviour.restarts),
+    Rule("PB-8", "recovers from refused writes", _BOTH, True, "writes of status that are refused are tried again with increasing pauses",
+         "return the error, so that the object is queued again with back-off", behaviour.recovers),
+    Rule("PB-9", "keeps secrets", ("InfraMachine",), True, "bootstrap data appears in no object of the provider and in no Event",
+         "leave data out of messages, also of wrapped errors", behaviour.keeps_secrets),
+    Rule("PB-10", "honest observedGeneration", _BOTH, False, "observedGeneration is never ahead of metadata.generation, and reaches it",
+         "set it to the generation of the object that the pass has read", behaviour.observes_generations),
+    Rule("PB-11", "frees unowned objects", _BOTH, True, "an object that never had an owner can be deleted",
+         "add no finalizer before the owner is there, or remove it also without owner", behaviour.frees_unowned),
+)
+# fmt: on
+
+RULES: Final[tuple[Rule, ...]] = (*INFRA_CLUSTER, *INFRA_MACHINE, *BEHAVIOUR)
