@@ -17,13 +17,13 @@ from admission.admission_cases import (
     of_class,
     plane,
     user,
+    without,
     worker,
 )
 from clusterwright.admission.clusterfacts import Found
 from clusterwright.topology.pinning import GATE
 
 T = "spec.topology"
-ON: Any = {"gates": ALL_GATES | {GATE: True}, "keeps_gates": ALL_GATES | {GATE: True}}
 DEFER = "topology.cluster.x-k8s.io/defer-upgrade"
 HOLD = "topology.cluster.x-k8s.io/hold-upgrade-sequence"
 KINDS = (
@@ -50,16 +50,16 @@ def _rows(field: str, kind: str, base: Json, label: str) -> Iterator[Case]:
     def annotated(change: Json, key: str, value: str = "") -> Json:
         return change | {"metadata": {"annotations": {key: value}}}
 
-    kept: Any = {"old": entry(), "facts": facts(), **ON}
-    off: Any = {"facts": FACTS, "says": GATE}
+    kept: Any = {"old": entry(), "facts": facts()}
+    off: Any = {"facts": FACTS, "says": GATE, "gates": without(GATE), "keeps_gates": without(GATE)}
     yield from case("CL-42", "Cluster", entry("v1.33.4"), at, entry(), **off)
     yield from case("CL-42", "Cluster", entry("v1.33.4"), at, entry("v1.33.3"), old=entry("v1.33.3"), **off)
     yield from case("CL-42", "Cluster", entry(), at, entry("v1.33.3"), old=entry("v1.33.3"), **off)
-    yield from case("CL-43", "Cluster", entry("1.33.4"), at, entry("v1.33.4"), facts=FACTS, says="must start with v", **ON)
-    yield from case("CL-43", "Cluster", entry("v1.33"), at, entry(), facts=FACTS, says="semantic", **ON)
+    yield from case("CL-43", "Cluster", entry("1.33.4"), at, entry("v1.33.4"), facts=FACTS, says="must start with v")
+    yield from case("CL-43", "Cluster", entry("v1.33"), at, entry(), facts=FACTS, says="semantic")
 
     # never newer than the topology, at birth and later, nor than a control plane that is still on its way
-    yield from case("CL-44", "Cluster", entry("v1.33.5"), at, entry("v1.33.4"), facts=FACTS, says="spec.topology.version v1.33.4", **ON)
+    yield from case("CL-44", "Cluster", entry("v1.33.5"), at, entry("v1.33.4"), facts=FACTS, says="spec.topology.version v1.33.4")
     yield from case("CL-44", "Cluster", entry("v1.34.0", "v1.34.0"), at, entry("v1.33.4", "v1.34.0"), says="which runs v1.33.4", **kept)
     on_the_way = plane("v1.33.4", "v1.33.1")
     yield from case(
@@ -72,10 +72,10 @@ def _rows(field: str, kind: str, base: Json, label: str) -> Iterator[Case]:
         **kept | {"facts": facts("v1.33.1", on_the_way)},
     )
     # at most three minor versions older
-    yield from case("CL-45", "Cluster", entry("v1.29.9"), at, entry("v1.30.0"), facts=FACTS, says="3 minor versions older", **ON)
-    yield from case("CL-46", "Cluster", entry("v1.33.3"), at, entry("v1.33.4"), facts=of_class({"kubernetesVersions": ["v1.33.4"]}), **ON)
+    yield from case("CL-45", "Cluster", entry("v1.29.9"), at, entry("v1.30.0"), facts=FACTS, says="3 minor versions older")
+    yield from case("CL-46", "Cluster", entry("v1.33.3"), at, entry("v1.33.4"), facts=of_class({"kubernetesVersions": ["v1.33.4"]}))
     for annotation in (DEFER, HOLD):
-        yield from case("CL-47", "Cluster", entry("v1.33.4", annotation=annotation), at, entry(annotation=annotation), facts=FACTS, **ON)
+        yield from case("CL-47", "Cluster", entry("v1.33.4", annotation=annotation), at, entry(annotation=annotation), facts=FACTS)
     yield from case(
         "CL-47",
         "Cluster",
@@ -113,14 +113,14 @@ def _rows(field: str, kind: str, base: Json, label: str) -> Iterator[Case]:
         entry(),
         old=entry("v1.33.3"),
         facts=FACTS,
-        gates=ON["gates"],
-        keeps_gates=ALL_GATES,
+        gates=ALL_GATES,
+        keeps_gates=without(GATE),
         says="raise it first",
     )
 
     # an upgrade of the topology may not leave pinned workers behind: by their version, or by one that still runs
     up = entry("v1.31.0", "v1.34.0")
-    names: Any = {"says": f'{kind} "{base["name"]}" is pinned to', **ON}
+    names: Any = {"says": f'{kind} "{base["name"]}" is pinned to'}
     behind = facts("v1.30.9")
     stays = entry("v1.30.9", "v1.33.5")
     yield from case("CL-51", "Cluster", entry("v1.30.9", "v1.34.0"), f"{T}.version", stays, old=entry("v1.30.9"), facts=behind, **names)
@@ -141,7 +141,7 @@ def _running() -> Iterator[Case]:
         return of_class(control_plane=plane(), deployments=deployment, machines=(merge(machine, {"spec": {"version": version}}),))
 
     yield from case(
-        "CL-51", "Cluster", up, f"{T}.version", up, old=old, facts=of("v1.30.0"), keeps_facts=of("v1.31.0"), says="runs v1.30.0", **ON
+        "CL-51", "Cluster", up, f"{T}.version", up, old=old, facts=of("v1.30.0"), keeps_facts=of("v1.31.0"), says="runs v1.30.0"
     )
     up = {"spec": {"topology": {"version": "v1.34.0", "workers": {"machinePools": [MP_TOPOLOGY | {"version": "v1.31.0"}]}}}}
     old = merge(up, {"spec": {"topology": {"version": "v1.33.4"}}})
@@ -161,7 +161,6 @@ def _running() -> Iterator[Case]:
         facts=with_node("v1.30.0"),
         keeps_facts=with_node("v1.31.0"),
         says="runs v1.30.0",
-        **ON,
     )
 
 
@@ -174,7 +173,7 @@ def _kept_pools() -> Iterator[Case]:
         free = {"spec": {"topology": {"version": "v1.34.0", "workers": {field: [base]}}}}
         was: Json = merge(change, {"spec": {"topology": {"version": "v1.33.4"}}})
         id = "CL-37" if kind == "MachineDeployment" else "CL-38"
-        yield from case(id, "Cluster", free, f"{T}.version", change, old=was, facts=facts, says=f"still {kind}s completing", **ON)
+        yield from case(id, "Cluster", free, f"{T}.version", change, old=was, facts=facts, says=f"still {kind}s completing")
 
 
 def _of_classes() -> Iterator[Case]:
@@ -190,7 +189,6 @@ def _of_classes() -> Iterator[Case]:
             old=listed,
             facts=pinned,
             says=f"{field}[{base['name']}]",
-            **ON,
         )
 
 

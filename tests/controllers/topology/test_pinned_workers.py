@@ -43,7 +43,7 @@ async def test_an_upgrade_leaves_pinned_workers_where_they_are_and_does_not_wait
     assert await p.deployments() == {"pinned": OLD, "free": NEW}
     _, reason, message = await p.condition()
     assert reason == "ClusterUpgrading"
-    assert "MachineDeployment topology pinned pinned to version v1.33.0" in message
+    assert "MachineDeployment of topology name pinned is pinned to version v1.33.0" in message
     await p.machine("free", NEW)
     await p.run()
 
