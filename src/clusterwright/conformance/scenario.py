@@ -13,16 +13,21 @@ The subjects, by purpose:
 from __future__ import annotations
 
 import asyncio
+import base64
+import gzip
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+from clusterwright.api.contract import Value
 from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.api.scheme import Resource
-from clusterwright.api.wellknown import MANAGED_BY_ANNOTATION, PAUSED_ANNOTATION
+from clusterwright.api.wellknown import CONTROL_PLANE_LABEL, MANAGED_BY_ANNOTATION, PAUSED_ANNOTATION
 from clusterwright.conformance import manifests
+from clusterwright.conformance.configs import SENTINEL
 from clusterwright.conformance.definitions import lookup, schema_of
 from clusterwright.conformance.evidence import IN_PLACE, KEPT_LABEL, Evidence, Run, Subject, Write
 from clusterwright.conformance.objects import is_set, latch
@@ -82,6 +87,7 @@ class Scenario:
         self.recorder = Recorder(client, resource, plan.namespace)
         self.cleaning: list[tuple[Any, ObjectKey]] = []
         self.is_machine = seen.role == "InfraMachine"
+        self.is_config = seen.role == "BootstrapConfig"
 
     # the steps
 
@@ -109,6 +115,7 @@ class Scenario:
         await asyncio.sleep(pace.settle)
         async with self._stage("steady"):
             await asyncio.sleep(pace.steady)
+        await self._read_secrets()
         await self._touch()
         if self.plan.restart is not None:
             async with self._stage("restarted"):
@@ -124,10 +131,10 @@ class Scenario:
         for purpose in ("first", "second"):
             await self._create_subject(purpose, {} if self.is_machine else {PAUSED_ANNOTATION: ""})
             await self._create_owner(purpose, has_data=False)
-        if not self.is_machine:
+        if self.seen.role == "InfraCluster":
             await self._create_subject("managed", {MANAGED_BY_ANNOTATION: "somebody"})
             await self._create_owner("managed", has_data=False)
-        owned = ("first", "second") if self.is_machine else ("first", "second", "managed")
+        owned = [purpose for purpose in ("first", "second", "managed") if purpose in self.run.subjects]
         await self.recorder.until(lambda: all(map(self._is_owned, owned)), self.plan.pace.within)
         if self.is_machine:
             async with self._stage("without-data"):
@@ -144,7 +151,7 @@ class Scenario:
                 for purpose in ("first", "second"):
                     await self._give_data(purpose)
             await asyncio.sleep(self.plan.pace.settle * 2)
-        if not self.is_machine:
+        if "managed" in self.run.subjects:
             self.run.spans["managed"] = (self.run.spans["paused-object"][0], self.run.spans["paused-object"][1])
         await self._pause_cluster(paused=False)
         await self._annotate("first", PAUSED_ANNOTATION, None)
@@ -197,7 +204,7 @@ class Scenario:
         return f"{self.plan.prefix}-{purpose}"
 
     def _cluster_name(self, purpose: str) -> str:
-        """Return the Cluster of a subject: each InfraCluster has its own; Machines share that which is paused."""
+        """Return the Cluster of a subject: each has its own, but InfraMachines share that which is paused."""
         return self._name("cluster") if self.is_machine else self._name(purpose)
 
     def _is_owned(self, purpose: str) -> bool:
@@ -253,14 +260,19 @@ class Scenario:
     async def _create_owner(self, purpose: str, *, has_data: bool) -> None:
         name, namespace = self._name(purpose), self.plan.namespace
         reference = manifests.reference(self.resource, name)
-        if not self.is_machine:
+        if self.seen.role == "InfraCluster":
             await self._create(manifests.cluster(namespace, name, reference), Cluster)
             return
         cluster = self._cluster_name(purpose)
-        domain = self.run.failure_domain
-        await self._create(
-            manifests.machine(namespace, name, cluster, reference, data=name if has_data else "", failure_domain=domain), Machine
-        )
+        if self.is_config:
+            await self._create_cluster(cluster)
+            made = manifests.machine(namespace, name, cluster, manifests.machine_reference(name), reference)
+            made["metadata"]["labels"][CONTROL_PLANE_LABEL] = ""  # a worker would wait for a control plane
+        else:
+            data, domain = name if has_data else "", self.run.failure_domain
+            config = manifests.config_reference(name)
+            made = manifests.machine(namespace, name, cluster, reference, config, data=data, failure_domain=domain)
+        await self._create(made, Machine)
 
     async def _create_whole(self, purpose: str) -> None:
         """Create a subject that has all it waits for."""
@@ -312,7 +324,7 @@ class Scenario:
         await self._remove(self.resource.gvk, ObjectKey(self.plan.namespace, self._name(purpose)))
 
     async def _delete_owner(self, purpose: str) -> None:
-        await self._remove(Machine if self.is_machine else Cluster, ObjectKey(self.plan.namespace, self._name(purpose)))
+        await self._remove(Cluster if self.seen.role == "InfraCluster" else Machine, ObjectKey(self.plan.namespace, self._name(purpose)))
 
     async def _remove(self, kind: Any, key: ObjectKey) -> None:
         with suppress(NotFound):
@@ -368,6 +380,19 @@ class Scenario:
             if (event.json.get("involvedObject") or event.json.get("regarding") or {}).get("name") in names
         ]
 
+    async def _read_secrets(self) -> None:
+        """Read the Secrets that bootstrap configs name; of their data, keep only whether there are some."""
+        path = self.seen.paths.bootstrap_config.data_secret_name
+        for subject in self.run.subjects.values() if self.is_config else ():
+            name = path.read(subject.last) if subject.last is not None else None
+            found = await self.client.find(_SECRET, ObjectKey(self.plan.namespace, name.value)) if isinstance(name, Value) else None
+            if found is None:
+                continue
+            data = found.json.get("data") or {}
+            text = _plain(base64.b64decode(data.get("value") or ""))
+            kept = {"metadata": dict(found.json["metadata"]), "data": {key: bool(value) for key, value in data.items()}}
+            self.run.secrets[subject.name] = {**kept, SENTINEL: SENTINEL.encode() in text}
+
     async def _clean(self) -> None:
         """Delete what is left, newest first; what the provider does not let go loses its finalizers."""
         for kind, key in reversed(self.cleaning):
@@ -380,3 +405,11 @@ class Scenario:
                 with suppress(ApiError):
                     key = ObjectKey(self.plan.namespace, subject.name)
                     await self.client.patch(self.resource.gvk, key, {"metadata": {"finalizers": []}})
+
+
+def _plain(data: bytes) -> bytes:
+    """Return the data, decompressed if they are compressed."""
+    try:
+        return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    except (OSError, EOFError, zlib.error):
+        return data
