@@ -57,6 +57,10 @@ class Subject:
         """Return the state just before a moment."""
         return next((state.object for state in reversed(self.states) if state.at < moment), None)
 
+    def by(self, moment: float) -> Json | None:
+        """Return the state at a moment, with what happened in it."""
+        return next((state.object for state in reversed(self.states) if state.at <= moment), None)
+
     def during(self, span: Span) -> list[State]:
         """Return the states of a span of time: that of its beginning, and all later ones."""
         begin, end = span
