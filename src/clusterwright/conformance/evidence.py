@@ -9,7 +9,7 @@ from typing import Final, Literal
 from clusterwright.api.contract import CONTRACTS, Contract, ContractVersion
 from clusterwright.api.meta import Json
 
-Role = Literal["InfraCluster", "InfraMachine", "BootstrapConfig"]
+Role = Literal["InfraCluster", "InfraMachine", "BootstrapConfig", "ControlPlane"]
 ROLES: Final[tuple[Role, ...]] = ("InfraCluster", "InfraMachine", "BootstrapConfig")
 
 KEPT_LABEL: Final = "conformance.clusterwright.example.com/kept"
