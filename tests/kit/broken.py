@@ -263,5 +263,41 @@ CONFIGS: Final = (
     _config("PB-11", "unowned-not-deletable"),
 )
 
-STATIC: Final = (*MACHINES_STATIC, *CLUSTERS_STATIC)
-RUNNING: Final = (*MACHINES, *CLUSTERS)
+PLANES_STATIC: Final = (
+    *_shared("ControlPlane", "CP"),
+    Broken("ControlPlane", "CP-5", "schema-endpoint-string", _put("kind", "spec", "controlPlaneEndpoint", TEXT)),
+    Broken("ControlPlane", "CP-6", "schema-replicas-string", _put("kind", "status", "readyReplicas", TEXT)),
+    Broken("ControlPlane", "CP-6", "schema-v1beta1-counter-string", _put("kind", "status", "updatedReplicas", TEXT), contract="v1beta1"),
+    Broken("ControlPlane", "CP-7", "schema-version-number", _put("kind", "status", "version", NUMBER)),
+    Broken("ControlPlane", "CP-9", "schema-without-flag", _put("kind", "status", "initialization", None)),
+    Broken("ControlPlane", "CP-13", "template-without-body", _no_body),
+)
+
+
+def _plane(rule: str, name: str, contract: ContractVersion = "v1beta2") -> Broken:
+    return Broken("ControlPlane", rule, name, switch=name, contract=contract)
+
+
+PLANES: Final = (
+    _plane("CP-5", "endpoint-port-too-big"),
+    _plane("CP-5", "endpoint-changes"),
+    _plane("CP-6", "replicas-missing"),
+    _plane("CP-6", "selector-missing"),
+    _plane("CP-7", "version-missing"),
+    _plane("CP-7", "versions-unordered"),
+    _plane("CP-9", "provisioned-never"),
+    _plane("CP-9", "provisioned-flips-back"),
+    _plane("CP-9", "provisioned-never", "v1beta1"),
+    _plane("CP-11", "condition-status-yes"),
+    _plane("CP-12", "failure-while-well"),
+    _plane("CP-14", "kubeconfig-never"),
+    _plane("CP-14", "kubeconfig-without-label"),
+    _plane("CP-14", "kubeconfig-unreadable"),
+    _plane("CP-21", "ignores-paused-annotation"),
+    _plane("CP-21", "ignores-paused-cluster"),
+    _plane("PB-1", "acts-without-owner"),
+    _plane("PB-8", "gives-up-when-refused"),
+)
+
+STATIC: Final = (*MACHINES_STATIC, *CLUSTERS_STATIC, *CONFIGS_STATIC)
+RUNNING: Final = (*MACHINES, *CLUSTERS, *CONFIGS)

@@ -122,5 +122,5 @@ def template(role: str, prefix: str = "Good") -> Json:
         "apiVersion": f"{group}/v1",
         "kind": f"{kind}Template",
         "metadata": {"name": prefix.lower(), "namespace": "default"},
-        "spec": {"template": {"spec": {}}},
+        "spec": {"template": {"spec": {"version": "v1.34.1", "replicas": 1} if role == "ControlPlane" else {}}},
     }

@@ -34,6 +34,7 @@ class Fake:
             "InfraMachine": fields.infra_machine.provisioned,
             "InfraCluster": fields.infra_cluster.provisioned,
             "BootstrapConfig": fields.bootstrap_config.data_secret_created,
+            "ControlPlane": fields.control_plane.initialized,
         }[role]
         self.contract = contract
         self.is_restarted = False
@@ -77,7 +78,7 @@ class Fake:
     async def _owner(self, obj: Json) -> tuple[Machine | None, Cluster | None]:
         references = {r["kind"]: r["name"] for r in obj["metadata"].get("ownerReferences", ())}
         namespace = obj["metadata"]["namespace"]
-        if self.role == "InfraCluster":
+        if self.role in {"InfraCluster", "ControlPlane"}:
             name = references.get("Cluster")
             return None, await self.client.find(Cluster, ObjectKey(namespace, name)) if name else None
         name = references.get("Machine")
@@ -189,6 +190,8 @@ class Fake:
             status["failureMessage"] = f"look {looks}"
         if self.role == "InfraCluster":
             return self._cluster_state(obj, identity, status)
+        if self.role == "ControlPlane":
+            return await self._plane_state(obj, identity, status)
         if self.role == "BootstrapConfig":
             return {}, await self._config_status(obj, identity, status)
         data = await self._data(machine)
@@ -218,6 +221,39 @@ class Fake:
         else:
             status["failureDomains"] = [{"name": name, "controlPlane": True} for name in names]
         return {"controlPlaneEndpoint": endpoint}, status
+
+    async def _plane_state(self, obj: Json, identity: str, status: dict[str, Any]) -> tuple[Json, Json]:
+        """Return the state of a control plane, after its kubeconfig was made."""
+        meta = obj["metadata"]
+        labels = {} if self.has("kubeconfig-without-label") else {_CLUSTER: meta["name"]}
+        text = "no kubeconfig" if self.has("kubeconfig-unreadable") else "apiVersion: v1\nkind: Config\nclusters: []\n"
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": "cluster.x-k8s.io/secret",
+            "metadata": {"name": f"{meta['name']}-kubeconfig", "namespace": meta["namespace"], "labels": labels},
+            "stringData": {"value": text},
+        }
+        if not self.has("kubeconfig-never"):
+            with suppress(AlreadyExists):
+                await self.client.create(secret)
+        counts = (
+            ("updatedReplicas", "readyReplicas")
+            if self.contract == "v1beta1"
+            else ("upToDateReplicas", "availableReplicas", "readyReplicas")
+        )
+        if not self.has("replicas-missing"):
+            status |= dict.fromkeys(("replicas", *counts), 1)
+        if self.contract == "v1beta1":
+            status["unavailableReplicas"] = 0
+        if not self.has("selector-missing"):
+            status["selector"] = "role=control-plane"
+        if not self.has("version-missing"):
+            status["version"] = "v1.34.1"
+        if self.has("versions-unordered"):
+            status["versions"] = [{"version": "v1.34.1", "replicas": 1}, {"version": "v1.33.0", "replicas": 1}]
+        host = f"{identity}.example.com"
+        return {"controlPlaneEndpoint": {"host": host, "port": 70000 if self.has("endpoint-port-too-big") else 6443}}, status
 
     async def _config_status(self, obj: Json, identity: str, status: dict[str, Any]) -> dict[str, Any]:
         """Return the status of a bootstrap config, after its Secret was made."""

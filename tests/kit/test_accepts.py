@@ -92,3 +92,10 @@ def test_a_cluster_kind_of_the_sdk_is_accepted() -> None:
     kind, of_template = definitions("InfraCluster", "Site")
     judgement = judged("InfraCluster", template("InfraCluster", "Site"), crds=[kind, of_template], setup=lambda m: provider.add(m, Sites))
     assert judgement.conforms, as_text([judgement])
+
+
+def test_the_bootstrap_configs_of_kubeadm_are_accepted() -> None:
+    kind = {"apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2", "kind": "KubeadmConfigTemplate", "metadata": {"name": "t"}}
+    judgement = judged("BootstrapConfig", {**kind, "spec": {"template": {"spec": {"format": "cloud-config"}}}})
+    assert judgement.conforms, as_text([judgement])
+    assert judgement.outcomes[4].status == "passed", as_text([judgement])

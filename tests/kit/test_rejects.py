@@ -12,19 +12,15 @@ from clusterwright.api.meta import GroupVersionKind, Json
 from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.conformance import Judgement, Options, Pace, Write, as_text, decide, evidence, judge
+from clusterwright.conformance import ROLES, Judgement, Options, Pace, Write, as_text, decide, evidence, judge
 from clusterwright.runtime.rest import RestClient
 from clusterwright.testing import Plane, run_virtual, virtual_plane
 from kit.broken import RUNNING, STATIC, Broken
-from kit.definitions import GROUP, definitions, template
+from kit.definitions import GROUP, GROUPS, definitions, template
 from kit.fakes import Fake, Process
 
-PACE = Pace(settle=8.0, steady=60.0, within=60.0)
-GOOD = tuple(
-    Broken(role, "", f"good-{contract}", contract=contract)
-    for role in ("InfraMachine", "InfraCluster")
-    for contract in ("v1beta2", "v1beta1")
-)
+PACE = Pace(settle=5.0, steady=30.0, within=40.0)
+GOOD = tuple(Broken(role, "", f"good-{contract}", contract=contract) for role in ROLES for contract in ("v1beta2", "v1beta1"))
 
 
 def name_of(row: Broken) -> str:
@@ -46,7 +42,7 @@ async def judged(plane: Plane, number: int, row: Broken, writes: Sequence[Write]
     prefix = f"P{number}x"
     kind, of_template = definitions(row.role, prefix, row.contract)
     await plane.apply([kind, of_template, *policy(row, of_template)])
-    gvk = GroupVersionKind(GROUP, "v1", kind["spec"]["names"]["kind"])
+    gvk = GroupVersionKind(GROUPS.get(row.role, GROUP), "v1", kind["spec"]["names"]["kind"])
     cloud: dict[str, str] = {}
     client = RestClient(InProcessTransport(plane.server), clock=plane.clock)
     process = Process(lambda: Fake(client, gvk, row.role, row.contract, row.switch, cloud))
@@ -65,7 +61,7 @@ def policy(row: Broken, of_template: Json) -> list[Json]:
     if row.switch != "dry-run-refused":
         return []
     plural = of_template["spec"]["names"]["plural"]
-    rule = {"apiGroups": [GROUP], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": [plural]}
+    rule = {"apiGroups": [GROUPS.get(row.role, GROUP)], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": [plural]}
     head: Any = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": plural}}
     checks = [{"expression": "object.spec.template.spec == oldObject.spec.template.spec", "message": "templates are immutable"}]
     spec = {"matchConstraints": {"resourceRules": [rule]}, "validations": checks}

@@ -28,6 +28,7 @@ from clusterwright.runtime.rest import RestClient
 _ROLES: Final[tuple[tuple[str, Role], ...]] = (
     ("infrastructure_cluster_template", "InfraCluster"),
     ("infrastructure_machine_template", "InfraMachine"),
+    ("bootstrap_config_template", "BootstrapConfig"),
 )
 _BROKEN: Final = 3
 

@@ -335,10 +335,12 @@ def load_flags(parser: ArgumentParser) -> None:
 
 def conformance_flags(parser: ArgumentParser) -> None:
     """Add the flags of `conformance`."""
-    for role, text in (("cluster", "InfraCluster; also used for the Machines' Cluster"), ("machine", "InfraMachine")):
-        parser.add_argument(
-            f"--infrastructure-{role}-template", metavar="FILE", help=f"a template (or an object) of the {text}, with what it needs"
-        )
+    for role, text in (
+        ("infrastructure-cluster", "InfraCluster; also used for the Machines' Cluster"),
+        ("infrastructure-machine", "InfraMachine"),
+        ("bootstrap-config", "BootstrapConfig"),
+    ):
+        parser.add_argument(f"--{role}-template", metavar="FILE", help=f"a template (or an object) of the {text}, with what it needs")
     parser.add_argument(
         "--restart-command", default="", metavar="COMMAND", help="a command that restarts the provider; without it, restarts are not judged"
     )

@@ -50,11 +50,12 @@ def finalizer_first(seen: Evidence) -> Iterator[Finding]:
 def goes_away(seen: Evidence) -> Iterator[Finding]:
     """Check that deleted objects go, and are not taken back."""
     run = seen.ran
-    run.span("deleted")
+    end = run.span("deleted")[1]
     for purpose in ("first", "second", "refused", "interrupted"):
         subject = run.subjects.get(purpose)
-        if subject is not None and subject.states and subject.last is not None:
-            left = ", ".join(subject.last["metadata"].get("finalizers") or ()) or "none"
+        last = subject.by(end) if subject is not None else None
+        if subject is not None and last is not None:
+            left = ", ".join(last["metadata"].get("finalizers") or ()) or "none"
             yield f"{subject.name} was deleted and is still there; finalizers: {left}"
 
 
@@ -175,8 +176,8 @@ def _observed(obj: dict[str, object]) -> Iterator[tuple[str, int]]:
 
 def frees_unowned(seen: Evidence) -> Iterator[Finding]:
     """Check that an object that never got an owner can be deleted."""
-    seen.ran.span("unowned-deleted")
     subject = seen.ran.subjects["unowned"]
-    if subject.last is not None:
-        left = ", ".join(subject.last["metadata"].get("finalizers") or ())
+    last = subject.by(seen.ran.span("unowned-deleted")[1])
+    if last is not None:
+        left = ", ".join(last["metadata"].get("finalizers") or ())
         yield f"{subject.name} never had an owner, and cannot be deleted; finalizers: {left}"

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from clusterwright.api.contract import CONTRACTS, Contract, ContractVersion
 from clusterwright.api.meta import Json
 
-Role = Literal["InfraCluster", "InfraMachine", "BootstrapConfig"]
+Role = Literal["InfraCluster", "InfraMachine", "BootstrapConfig", "ControlPlane"]
 ROLES: Final[tuple[Role, ...]] = ("InfraCluster", "InfraMachine", "BootstrapConfig")
 
 KEPT_LABEL: Final = "conformance.clusterwright.example.com/kept"
@@ -56,6 +56,10 @@ class Subject:
     def at(self, moment: float) -> Json | None:
         """Return the state just before a moment."""
         return next((state.object for state in reversed(self.states) if state.at < moment), None)
+
+    def by(self, moment: float) -> Json | None:
+        """Return the state at a moment, with what happened in it."""
+        return next((state.object for state in reversed(self.states) if state.at <= moment), None)
 
     def during(self, span: Span) -> list[State]:
         """Return the states of a span of time: that of its beginning, and all later ones."""

@@ -46,9 +46,20 @@ def cluster(namespace: str, name: str, infrastructure: Json) -> Json:
     }
 
 
-def machine(namespace: str, name: str, cluster: str, infrastructure: Json, *, data: str, failure_domain: str) -> Json:
-    """Return a Machine; without `data`, the name of a Secret, it waits for bootstrap data."""
-    config = {"apiGroup": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfig", "name": name}
+def config_reference(name: str) -> Json:
+    """Return a reference to a bootstrap config that does not exist: its Machine waits for bootstrap data."""
+    return {"apiGroup": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfig", "name": name}
+
+
+def machine_reference(name: str) -> Json:
+    """Return a reference to infrastructure that does not exist: its Machine waits for infrastructure."""
+    return {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachine", "name": name}
+
+
+def machine(
+    namespace: str, name: str, cluster: str, infrastructure: Json, config: Json, *, data: str = "", failure_domain: str = ""
+) -> Json:
+    """Return a Machine. `data`: the name of a Secret with bootstrap data; without it, they come from `config`."""
     spec: Json = {
         "clusterName": cluster,
         "version": KUBERNETES,

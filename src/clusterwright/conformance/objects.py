@@ -15,12 +15,23 @@ _STATUSES: Final = frozenset({"True", "False", "Unknown"})
 
 def latch(seen: Evidence) -> Path[bool]:
     """Return the path of the field that says that initialization is complete."""
-    return seen.paths.infra_machine.provisioned if seen.role == "InfraMachine" else seen.paths.infra_cluster.provisioned
+    paths = seen.paths
+    return {
+        "InfraMachine": paths.infra_machine.provisioned,
+        "InfraCluster": paths.infra_cluster.provisioned,
+        "BootstrapConfig": paths.bootstrap_config.data_secret_created,
+    }[seen.role]
 
 
 def identity(seen: Evidence) -> Path[Any]:
     """Return the path of what an object may never change once it is provisioned."""
-    return seen.paths.infra_machine.provider_id if seen.role == "InfraMachine" else seen.paths.infra_cluster.endpoint
+    paths = seen.paths
+    fields: dict[str, Path[Any]] = {
+        "InfraMachine": paths.infra_machine.provider_id,
+        "InfraCluster": paths.infra_cluster.endpoint,
+        "BootstrapConfig": paths.bootstrap_config.data_secret_name,
+    }
+    return fields[seen.role]
 
 
 def is_set(path: Path[Any], obj: Json | None) -> bool:
@@ -124,9 +135,10 @@ def pausing(seen: Evidence) -> Iterator[Finding]:
             yield f"{subject.name} was provisioned while {how}"
         elif works and not is_set(latch(seen), subject.at(run.span("resumed")[1])):
             yield f"{subject.name} was paused ({how}) and never continued"
-    if "paused-deletion" in run.spans and provisioned(seen, run.subjects["first"]):
-        subject = run.subjects["first"]
-        if subject.at(run.spans["paused-deletion"][1]) is None:
+    if "paused-deletion" in run.spans:
+        subject, (begin, end) = run.subjects["first"], run.spans["paused-deletion"]
+        before = subject.at(begin)
+        if before is not None and before["metadata"].get("finalizers") and subject.at(end) is None:  # others do not ask the provider
             yield f"{subject.name} was removed while it had the annotation cluster.x-k8s.io/paused"
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from clusterwright.conformance import behaviour, clusters, definitions, machines, objects
+from clusterwright.conformance import behaviour, clusters, configs, definitions, machines, objects
 from clusterwright.conformance.evidence import Check, Role, Rule
 
 _MULTI_TENANCY: Final = definitions.invisible("credentials per cluster are a matter of each provider's own fields")
@@ -116,32 +116,58 @@ INFRA_CLUSTER: Final = _rules("IC", "InfraCluster", (
     _CLUSTERCTL,
     _PAUSING,
 ))
+BOOTSTRAP_CONFIG: Final = _rules("BC", "BootstrapConfig", (
+    *_resources("the BootstrapConfig"),
+    ("data secret", True, "status.dataSecretName names a Secret with the key value, the cluster's label and a controller owner reference",
+     "make the Secret under a name that follows from the object's, then set status.dataSecretName together with the flag of BC-6",
+     configs.data_secret),
+    ("initialization completed", True, "status.initialization.dataSecretCreated (v1beta1: status.ready) becomes true and stays true",
+     "set it once when the Secret exists; report later trouble in conditions", objects.initialization),
+    _conditions("the BootstrapConfig"),
+    _FAILURES,
+    ("in-place changes", False, "labels and annotations that are added later are accepted and stay",
+     "accept changes of metadata, and patch only fields of your own", objects.in_place),
+    ("template definition", True, "there is a kind <BootstrapConfig>Template with spec.template.metadata and spec.template.spec",
+     "add the definition of the template", definitions.template),
+    ("dry run of the template", False, "a server-side dry run of a changed template with topology.cluster.x-k8s.io/dry-run is accepted",
+     "let the immutability check pass when the request is a dry run and the object has the annotation", objects.dry_run),
+    ("sentinel file", False, "the data mention bootstrap-success.complete",
+     "create /run/cluster-api/bootstrap-success.complete as the last step of the boot", configs.sentinel),
+    ("taint at creation", False, "nothing: only a worker that boots shows it",
+     "register workers with the taint node.cluster.x-k8s.io/uninitialized",
+     definitions.invisible("only a worker that boots shows its taints")),
+    ("multiple instances", False, "nothing: the API does not show it", "support --namespace and --watch-filter",
+     definitions.invisible("the flags of the provider's process are not part of the API")),
+    _CLUSTERCTL,
+    _PAUSING,
+))
 
-_BOTH: Final[tuple[Role, ...]] = ("InfraCluster", "InfraMachine")
+_INFRA: Final[tuple[Role, ...]] = ("InfraCluster", "InfraMachine")
+_ALL: Final[tuple[Role, ...]] = (*_INFRA, "BootstrapConfig")
 BEHAVIOUR: Final = (
-    Rule("PB-1", "waits for the owner", _BOTH, True, "an object without owner reference is not provisioned",
+    Rule("PB-1", "waits for the owner", _ALL, True, "an object without owner reference is not provisioned",
          "return until core controllers have set the owner reference", behaviour.waits_for_owner),
     Rule("PB-2", "waits for bootstrap data", ("InfraMachine",), True, "nothing is made before spec.bootstrap.dataSecretName of the Machine",
          "return until the Machine has it; watch Machines to continue", behaviour.waits_for_data),
-    Rule("PB-3", "finalizer first", _BOTH, True, "a finalizer of the provider is there before anything is reported as made",
+    Rule("PB-3", "finalizer first", _INFRA, True, "a finalizer of the provider is there before anything is reported as made",
          "add the finalizer in a write of its own before the first call that makes something", behaviour.finalizer_first),
-    Rule("PB-4", "goes away", _BOTH, True, "deleted objects go in time",
+    Rule("PB-4", "goes away", _ALL, True, "deleted objects go in time",
          "remove your finalizer when everything is gone, also when owner or Cluster are gone already", behaviour.goes_away),
-    Rule("PB-5", "leaves others' metadata", _BOTH, True, "labels, annotations, finalizers and owner references of others stay",
+    Rule("PB-5", "leaves others' metadata", _ALL, True, "labels, annotations, finalizers and owner references of others stay",
          "write patches of your own fields instead of whole objects", behaviour.leaves_metadata),
-    Rule("PB-6", "stays quiet", _BOTH, True, "nothing is written while nothing changes",
+    Rule("PB-6", "stays quiet", _ALL, True, "nothing is written while nothing changes",
          "compare before writing; keep clocks and counters out of status", behaviour.stays_quiet),
-    Rule("PB-7", "survives restarts", _BOTH, True, "a restart neither changes what was made nor stops what is being made",
+    Rule("PB-7", "survives restarts", _ALL, True, "a restart neither changes what was made nor stops what is being made",
          "find what was made by a name that follows from the object's; keep no state in the process", behaviour.restarts),
-    Rule("PB-8", "recovers from refused writes", _BOTH, True, "writes of status that are refused are tried again with increasing pauses",
+    Rule("PB-8", "recovers from refused writes", _ALL, True, "writes of status that are refused are tried again with increasing pauses",
          "return the error, so that the object is queued again with back-off", behaviour.recovers),
     Rule("PB-9", "keeps secrets", ("InfraMachine",), True, "bootstrap data appears in no object of the provider and in no Event",
          "leave data out of messages, also of wrapped errors", behaviour.keeps_secrets),
-    Rule("PB-10", "honest observedGeneration", _BOTH, False, "observedGeneration is never ahead of metadata.generation, and reaches it",
+    Rule("PB-10", "honest observedGeneration", _ALL, False, "observedGeneration is never ahead of metadata.generation, and reaches it",
          "set it to the generation of the object that the pass has read", behaviour.observes_generations),
-    Rule("PB-11", "frees unowned objects", _BOTH, True, "an object that never had an owner can be deleted",
+    Rule("PB-11", "frees unowned objects", _ALL, True, "an object that never had an owner can be deleted",
          "add no finalizer before the owner is there, or remove it also without owner", behaviour.frees_unowned),
 )
 # fmt: on
 
-RULES: Final[tuple[Rule, ...]] = (*INFRA_CLUSTER, *INFRA_MACHINE, *BEHAVIOUR)
+RULES: Final[tuple[Rule, ...]] = (*INFRA_CLUSTER, *INFRA_MACHINE, *BOOTSTRAP_CONFIG, *BEHAVIOUR)
