@@ -130,7 +130,7 @@ def test_an_image_is_loaded_into_the_nodes_of_one_cluster(alone: Run, host: Host
     assert host.output(other, "ls /var") == ""
     for words, said in (
         ((cluster, "localhost/nowhere:1"), "the container engine has no image localhost/nowhere:1"),
-        ((f"none-{host.mark}", IMAGE), "has no node that runs"),
+        ((f"none-{host.mark}", IMAGE), "has no running node"),
         ((cluster,), "an image is expected"),
     ):
         failed = alone("load", "image", *words, host.flag)
