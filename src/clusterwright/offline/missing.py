@@ -1,4 +1,4 @@
-"""What is not there, or not as it should be, although others count on it: objects, keys, certificates."""
+"""Find objects, keys and certificates that are missing or malformed although other objects need them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _QUOTA = re.compile(r"exceeded quota: ([a-z0-9.-]+)")
 
 
 class MissingObjects(Reported):
-    """Adds to what objects say what they name in vain."""
+    """The reported complaints, and complaints about objects that are named and missing."""
 
     def look_for_absences(self) -> None:
         """Follow every reference, then the words of messages, and look at the Secrets that are named after the cluster."""
@@ -52,7 +52,7 @@ class MissingObjects(Reported):
         self._look_at_credentials()
 
     def _follow_references(self, node: Node) -> None:
-        """Objects that are named but not there. What is being deleted may well have lost them."""
+        """Complain about missing objects that others name. An object that is being deleted may have lost them."""
         if node.object is None or node.deleting:
             return
         if node.kind == "MachineSet" and not node.object.at("spec", "replicas"):
@@ -68,7 +68,7 @@ class MissingObjects(Reported):
         named += class_of(node.object)
         for reference in named:
             if is_template_expected(node.kind, reference) and not reference.kind.endswith("Template"):
-                text = f"names {reference.kind} {reference.name} in {reference.path}, which is no template"
+                text = f"names {reference.kind} {reference.name} in {reference.path}, which is not a template"
                 node.complaints.append(
                     Complaint(Tier.ERROR, text, node.worst.since if node.worst else "", about=TEMPLATE, path=reference.path)
                 )
@@ -80,7 +80,7 @@ class MissingObjects(Reported):
                 self._miss(node, target, reference)
 
     def _look_at_content(self, node: Node, source: Node, reference: Reference) -> None:
-        """A Secret or ConfigMap that is there without what is asked of it, or with what nobody can use."""
+        """Complain about a Secret or ConfigMap that lacks a key that others need, or has content that cannot be used."""
         data = source.object.at("data") if source.object is not None else None
         if reference.key and not (isinstance(data, Mapping) and reference.key in data):
             text = f"has no key {reference.key}, which {node.id} asks for in {reference.path}"
@@ -92,7 +92,7 @@ class MissingObjects(Reported):
         node.because_of[source.id] = f"refers to it in {reference.path}"
 
     def _unapplied(self, node: Node) -> list[Reference]:
-        """What a ClusterResourceSet names but did not bring to the cluster, as its binding says; it is silent about what it cannot find."""
+        """Return the sources that a ClusterResourceSet has not applied, by its binding: its conditions report no missing source."""
         named = list(resources(node.object)) if node.object is not None else []
         binding = self.nodes.get(node_id("ClusterResourceSetBinding", node.namespace, self.cluster.name)) if self.cluster else None
         if not named or binding is None or binding.object is None:
@@ -102,10 +102,10 @@ class MissingObjects(Reported):
         return [r for r in named if (r.kind, r.name) not in applied]
 
     def _is_surely_missing(self, node: Node, reference: Reference) -> bool:
-        """Whoever made the bundle may not have looked at all kinds.
+        """Return whether the object is known to be missing: the author of the bundle may not have listed all kinds.
 
-        A kind that is there, or whose CRD is, or words that say so, are proof; so is a bundle with Events and Secrets: all was dumped.
-        Where others of its API group are there and who names it is in trouble, that is likely enough.
+        These are proofs: other objects of its kind, its CRD, a message that says so, or a bundle with Events and Secrets (a full dump).
+        It is likely enough if there are other objects of its API group and the object that names it is in trouble.
         """
         if reference.kind in self._unseen or (reference.group and is_built_in(reference.group)):
             return False
@@ -148,7 +148,7 @@ class MissingObjects(Reported):
         referrer.because_of[target] = f"refers to it in {reference.path}"
 
     def _follow_words(self, node: Node) -> None:
-        """Objects that a message says were not found, and quotas that it names."""
+        """Complain about objects that a message reports as not found, and about quotas that it names."""
         for complaint in list(node.complaints):
             for match in _NOT_FOUND.finditer(complaint.raw):
                 word = match[1]
@@ -174,7 +174,7 @@ class MissingObjects(Reported):
     # ---------------------------------------------------------------------------------------- credentials
 
     def _look_at_credentials(self) -> None:
-        """Secrets of the cluster that look wrong, if something is wrong that they could explain."""
+        """Complain about Secrets of the cluster that look wrong, if the cluster has trouble that they could explain."""
         cluster = self.cluster
         if cluster is None or cluster.deleting:
             return
@@ -202,7 +202,7 @@ class MissingObjects(Reported):
                 node.because_of[secret.id] = "depends on it"
 
     def _miss_certificates(self, cluster: Node, absent: set[str]) -> None:
-        """Once kubeadm has set up a control plane, its certificates were there; who deletes them is not told of by any condition."""
+        """Complain about deleted certificates: they existed since kubeadm set up a control plane, and no condition reports this."""
         if "Secret" not in self._dumped:
             return
         configs = [n.object for n in self.nodes.values() if n.kind == "KubeadmConfig" and n.object is not None]

@@ -1,4 +1,4 @@
-"""Finds what keeps a Machine's Node from being drained, and its volumes from being detached."""
+"""Find Pods and volumes that block the drain of a Machine's Node or the detachment of its volumes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _found(name: str, cause: str, text: str, begun: str, facts: dict[str, str]) 
 
 
 def _cause(known: Known, pod: str, why: str) -> tuple[str, dict[str, str]]:
-    """Return what kind of cause keeps a Pod, and who has it."""
+    """Return the kind of cause that keeps a Pod, and the object or person behind it."""
     namespace, _, bare = pod.rpartition("/")
     there = known.workload.get(name_of("Pod", namespace, bare))
     if "more than one PodDisruptionBudget" in why:
