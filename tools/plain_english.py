@@ -17,10 +17,10 @@ PATTERNS: Final[dict[str, tuple[str, int]]] = {
     "anew: use again": (r"\banew\b", 0),
     "whom: name the person or thing": (r"\bwhom\b", 5),
     "for ever: use forever": (r"\bfor ever\b", 0),
-    "in vain: say what fails": (r"\bin vain\b", 1),
+    "in vain: say what fails": (r"\bin vain\b", 0),
     "mend: use fix or repair": (r"\bmend(?:s|ed|ing)?\b", 1),
     "beside: use next to": (r"\bbeside\b", 7),
-    "is no X: negate the verb": (r"(?<!\b[Tt]here )\b(?:is|are|was|were) no (?!longer\b|more\b)[a-z]+", 3),
+    "is no X: negate the verb": (r"(?<!\b[Tt]here )\b(?:is|are|was|were) no (?!longer\b|more\b)[a-z]+", 2),
     "a clause that begins with who: name the subject": (r"(?:\"\"\"|[.;:,] )[Ww]ho(?:ever)? [a-z]+s? ", 19),
     "a docstring that begins with What: use an imperative": (r"\"\"\"What ", 0),
 }

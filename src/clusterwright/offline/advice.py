@@ -111,7 +111,7 @@ def _missing(case: Case) -> Advice:
     is_lost = case.complaint.path.endswith("infrastructureRef") or (is_remade and case.complaint.path.startswith("spec.bootstrap."))
     is_own = first is not None and first.object is not None and not first.object.at("spec", "bootstrap", "configRef", "name")
     if is_own and case.complaint.path == "spec.bootstrap.dataSecretName":
-        is_lost = False  # nobody makes it but the author of the Machine
+        is_lost = False  # only the author of the Machine creates it
     if first is not None and first.kind == "Machine" and first.object is not None and is_lost:
         remade = "its owner makes a new one" if first.object.metadata.owner_references else "then make it again"
         who = f"whoever deleted {case.name}, or the owner of Machine {first.name}"
@@ -134,7 +134,7 @@ def _paused(case: Case) -> Advice:
 
 
 def _is_deletion(case: Case) -> bool:
-    is_held = case.complaint.tier is Tier.HELD  # by somebody who says so
+    is_held = case.complaint.tier is Tier.HELD  # by a party that reports it
     return case.complaint.tier is Tier.DELETING or (case.node.deleting and case.node.object is not None and not is_held)
 
 

@@ -120,7 +120,7 @@ class Investigation(WebhooksAndExtensions):
             self._connect_unreconciled(node)
             return
         if any(c.tier is Tier.PAUSED or c.about in {TEMPLATE, QUORUM, BOOT} for c in node.complaints):
-            node.because_of.clear()  # nothing will happen to it before it is released, or nothing good before it is corrected
+            node.because_of.clear()  # nothing happens to it before it is released or corrected
             return
         if node.deleting:
             for target in self._partners(node):

@@ -163,7 +163,7 @@ def pause_path(obj: Unstructured) -> str:
 
 
 def deletion(obj: Unstructured, conditions: Sequence[Condition], now: datetime | None) -> Complaint:
-    """Return a complaint about a deletion and its finalizers. A young deletion that only the own controller holds is progress."""
+    """Return the complaint about a deletion, with its finalizers. A young deletion is only weak evidence."""
     metadata = obj.metadata
     begun = str(obj.at("metadata", "deletionTimestamp"))
     said = get(conditions, "Deleting")
@@ -251,7 +251,7 @@ def _tier(condition: Condition, raw: str) -> Tier:
     if INITIALIZATION.said_in(raw) or CONNECTION.said_in(raw) or INFRASTRUCTURE.said_in(raw):
         return Tier.WAITING
     if condition.reason == "InternalError":
-        return Tier.UNHEALTHY  # its controller failed, and tells only its log why
+        return Tier.UNHEALTHY  # its controller failed, and gives the reason only in its log
     if condition.status == "False" and _is_getting_on(condition.reason) and not ERROR.said_in(raw):
         return Tier.WAITING
     if condition.status == "Unknown":
@@ -329,7 +329,7 @@ def has_delivered(obj: Unstructured) -> bool:
 
 
 def old_conditions(obj: Unstructured) -> tuple[Condition, ...]:
-    """Return the complaints of an object with conditions of v1beta1 only, without those of severity Info."""
+    """Return the conditions of v1beta1 of an object that has no others, without those of severity Info."""
     listed = obj.at("status", "deprecated", "v1beta1", "conditions")
     told = [c for c in listed if isinstance(c, Mapping) and c.get("severity") != "Info"] if isinstance(listed, list) else []
     try:
@@ -339,7 +339,7 @@ def old_conditions(obj: Unstructured) -> tuple[Condition, ...]:
 
 
 def without_summaries(complaints: list[Complaint]) -> list[Complaint]:
-    """Remove complaints that only summarise others of the object (Ready, Available), and those that name another as their reason."""
+    """Lower summaries (Ready, Available) to progress, and mark complaints that name another one as their reason as secondary."""
     if any(c.about not in SUMMARIES and c.tier is not Tier.PROGRESS for c in complaints):
         complaints = [replace(c, tier=Tier.PROGRESS) if c.about in SUMMARIES else c for c in complaints]
     types = {c.about for c in complaints if c.about and c.about not in SUMMARIES}

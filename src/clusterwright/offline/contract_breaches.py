@@ -70,7 +70,7 @@ def breach_of_definition(definition: Unstructured) -> Complaint | None:
     try:
         resolved = resolve_version({"name": wanted, "labels": definition.metadata.labels})
     except NoContract:
-        return None  # said elsewhere
+        return None  # reported elsewhere
     served = [str(v.get("name")) for v in definition.at("spec", "versions") or () if isinstance(v, Mapping) and v.get("served")]
     if resolved.version in served:
         return None

@@ -63,7 +63,7 @@ async def everything(client: Client, namespace: str) -> Everything:
 
     kinds = await _kinds(client, found)
     await asyncio.gather(*(listed(k) for k in kinds))
-    # what was made between two lists seems to be missing: it is looked for again before anybody says so
+    # an object created between two lists seems to be missing, so look for it again before reporting that
     there = {ownership.name_of(o.kind, *o.key) for listing in objects.values() for o in listing}
     named = {name for listing in objects.values() for o in listing for name in ownership.mentioned(o)}
     again = {name.partition("/")[0] for name in named - there} & set(found.seen)

@@ -47,7 +47,7 @@ class MissingObjects(Reported):
         for node in nodes:
             self._follow_references(node)
         nodes.sort(key=lambda n: n is self.cluster)  # it often repeats what others say
-        for node in nodes:  # only what no field names: a field says more about who must act than a message
+        for node in nodes:  # only objects that no field names: a field shows better than a message who must act
             self._follow_words(node)
         self._look_at_credentials()
 
@@ -56,12 +56,12 @@ class MissingObjects(Reported):
         if node.object is None or node.deleting:
             return
         if node.kind == "MachineSet" and not node.object.at("spec", "replicas"):
-            return  # an old revision: what it was made from may be gone
+            return  # an old revision: its templates may be gone
         named = list(references(node.object.at("spec"), home=node.namespace))
         secret = node.object.at("spec", "bootstrap", "dataSecretName")
         if isinstance(secret, str) and secret and not node.object.at("status", "nodeRef"):
             named.append(Reference("", "Secret", secret, "spec.bootstrap.dataSecretName"))
-        if any("secret" in c.raw.lower() for c in node.complaints):  # a Secret that nobody misses any more is no trouble
+        if any("secret" in c.raw.lower() for c in node.complaints):  # a Secret that is not needed any more is not at fault
             named += secret_sources(node.object.at("spec"))
         named += self._unapplied(node)
         named += external_etcd_secrets(node.object, self.cluster.name) if self.cluster and _lacks_certificates(node) else []
@@ -110,11 +110,11 @@ class MissingObjects(Reported):
         if reference.kind in self._unseen or (reference.group and is_built_in(reference.group)):
             return False
         if reference.namespace:
-            return any(ABSENT.said_in(c.raw) and reference.name in c.raw for c in node.complaints)  # only this namespace was looked at
+            return any(ABSENT.said_in(c.raw) and reference.name in c.raw for c in node.complaints)  # only this namespace was listed
         if reference.kind in self._kinds or reference.kind in self._served or self._seen:
-            return True  # what was looked for and not found is not there; nor is what no API serves
+            return True  # an object that was searched and not found does not exist, nor does one whose kind is not served
         if reference.path.startswith(_RESOURCES) or reference.path.endswith(EXTERNAL_ETCD):
-            return True  # the binding, or the lack of certificates, bears witness
+            return True  # the binding, or the lack of certificates, proves it
         if {"Event", "Secret"} <= self._dumped and reference.path.endswith(_CORE_REFERENCES):
             return True
         if (
@@ -128,7 +128,7 @@ class MissingObjects(Reported):
             return False  # many leave Secrets out of a bundle
         speakers = (node, self.cluster) if node.kind == "ClusterClass" and self.cluster is not None else (node,)
         words = " ".join(c.raw or c.text for speaker in speakers for c in speaker.complaints)
-        # a name alone proves nothing: a Machine and what it refers to often share theirs
+        # a name alone proves nothing: a Machine and the objects that it refers to often share one
         return reference.kind in words or (reference.kind.lower() in words.lower() and reference.name in words)
 
     def _miss(self, referrer: Node, target: str, reference: Reference) -> None:

@@ -61,7 +61,7 @@ class Pass:
             asked[table.table] = tuple(dict.fromkeys(name_of(s.kind, s.namespace, s.name) for s in subjects))
         after, error = self.result["object"], self.result["error"] or ""
         if written is not None and _is_blotted(written.json.get("spec")):
-            error = ""  # it fails on what the recorder took out
+            error = ""  # it fails on values that the recorder redacted
         try:
             conditions = None if after is None else conditions_of(after)
             before = {c.type: c for c in conditions_of(written)} if written is not None else {}
@@ -74,7 +74,7 @@ class Pass:
 
 
 def findings_of(passes: Mapping[str, Pass], bundle: Bundle) -> dict[str, Finding]:
-    """Return the findings of the passes by object, including the writes of passes over other objects."""
+    """Return the findings of the passes by object, with the conditions that passes over other objects would write there."""
     written = {name_of(o.kind, *o.key): o for o in map(Unstructured, bundle.objects)}
     findings = {name: one.finding(written.get(name)) for name, one in passes.items()}
     before = {name: o.json for name, o in written.items()}

@@ -135,7 +135,7 @@ def probe_as_said(cluster: Unstructured) -> Json:
     message = str(probe.get("message"))
     if message.startswith(f"Secret {cluster.metadata.name}-kubeconfig: "):
         return {"refusal": message}
-    from clusterwright.workload.clusters import FAILURE_THRESHOLD  # only now: many who look at a glance need nothing of it
+    from clusterwright.workload.clusters import FAILURE_THRESHOLD  # imported here, because quick verdicts do not need it
 
     succeeded = _PROBE_SUCCESS.search(message)
     return {"lastProbeSuccess": succeeded[0] if succeeded else None, "consecutiveFailures": FAILURE_THRESHOLD}

@@ -78,7 +78,7 @@ def observed_generation(obj: Unstructured) -> int | None:
 
 
 def is_own_write(obj: Unstructured) -> bool:
-    """Return whether the last change of the spec came from the object's own controller after it had reported completion."""
+    """Return whether an object reports completion and the last writer of its spec also writes its status."""
     listed = [m for m in obj.at("metadata", "managedFields") or () if isinstance(m, Mapping)]
     newest = max((m for m in listed if not m.get("subresource")), key=lambda m: str(m.get("time")), default={})
     reporters = {m.get("manager") for m in listed if m.get("subresource") == "status"}

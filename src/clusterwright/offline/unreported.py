@@ -80,7 +80,7 @@ class Unreported(MissingObjects):
         for node in [n for n in self.nodes.values() if n.object is not None and n.complaints and "#" not in n.id]:
             assert node.object is not None
             for reference in references(node.object.at("spec"), home=node.namespace):
-                # what is made from a template is in no better state than its definition
+                # a clone is not in a better state than its definition
                 for kind in dict.fromkeys((reference.kind, reference.kind.removesuffix("Template"))):
                     self._look_at_definition(node, reference, kind)
 

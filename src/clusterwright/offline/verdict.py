@@ -149,7 +149,7 @@ def state_of(investigation: Investigation, node: Node, now: datetime | None) -> 
     """Return the state that follows when an object is the cause of trouble."""
     worst = node.worst or Complaint(Tier.UNKNOWN, "")
     span = _span(worst.since or _made(node), now)
-    if worst.tier is Tier.MISSING:  # named in vain for as long as whoever names it is there
+    if worst.tier is Tier.MISSING:  # it has been missing for as long as the object that names it exists
         named = [_span(_made(investigation.nodes[r]), now) for r in node.referrers if r in investigation.nodes]
         span = max((s for s in (span, *named) if s is not None), default=None)
     if worst.cause == WAITS:

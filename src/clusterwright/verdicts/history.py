@@ -78,7 +78,7 @@ class History:
     def note(self, cluster: ObjectKey, uid: str, verdict: Verdict, now: datetime) -> Verdict:
         """Remember a verdict. Return it with the moment at which the cluster ceased to be fine as its `since`."""
         if verdict.state is State.UNSEEN:
-            return verdict  # it tells of whoever looks, not of the cluster
+            return verdict  # it describes the reader, not the cluster
         life = self._lives.get(cluster)
         if life is None or life.uid != uid:
             self.forget(cluster)

@@ -129,7 +129,7 @@ class Judge:
     async def run(self) -> None:
         """Judge until cancelled."""
         if not self._always:
-            await self._wake.wait()  # until somebody looks for the first time
+            await self._wake.wait()  # until the first user looks
         while True:
             try:
                 await self.objects_by_cluster.ready()
@@ -148,7 +148,7 @@ class Judge:
                 rest = 0.0 if cluster in self._followers else WATCHED_REST if self._viewers else REST
                 await self._clock.sleep(rest * (self._clock.monotonic() - begun))
                 if any(c in self._dirty and c not in ready for c in self._followers):
-                    break  # somebody looks closely at another one
+                    break  # a user looks at another cluster
             if not ready:
                 await self._something_to_do()
 
@@ -199,7 +199,7 @@ class Judge:
         _, waited = self._due.pop(cluster, (None, LOOK_AGAIN / 2))
         entry = self.objects_by_cluster.find(cluster)
         if entry is None and "Cluster" not in self.objects_by_cluster.seen:
-            self._dirty[cluster] = self._clock.monotonic() + SETTLE  # nobody knows yet what there is
+            self._dirty[cluster] = self._clock.monotonic() + SETTLE  # the objects are not known yet
             return
         try:
             cluster_objects = await self.objects_by_cluster.of(cluster) if entry is not None and self._is_ours(cluster, entry.raw) else None
@@ -239,5 +239,5 @@ def _is_available(raw: bytes) -> bool:
     """Return whether a Cluster's own condition reports it as Available; False if it cannot be read."""
     try:
         return is_true(conditions_shown(Unstructured(msgspec.json.decode(raw))), "Available")
-    except Exception:  # only the order of work depends on it, and whatever a Cluster holds must not end that
+    except Exception:  # only the order of work depends on it, and no content of a Cluster may end the loop
         return False

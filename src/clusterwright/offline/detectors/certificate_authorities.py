@@ -28,7 +28,7 @@ def certificate_authorities(known: Known) -> Iterator[Found]:
     yield from _external(known, cluster)
     initialized = known.said(name_of(cluster.kind, *cluster.key), "ControlPlaneInitialized")
     if initialized is not None and initialized.status == "True":
-        return  # what is in use must come back; no other pair fits
+        return  # the pair in use must come back; no other one fits
     for purpose in _PURPOSES:
         name = name_of("Secret", cluster.key.namespace, f"{cluster.key.name}-{purpose}")
         secret = known.objects.get(name)

@@ -1,4 +1,4 @@
-"""Find certificates of control planes that have expired or soon will: nothing answers then, and no condition gives the reason."""
+"""Find expired certificates of control planes: nothing answers then, and no condition gives the reason."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def drains(known: Known) -> Iterator[Found]:
             facts = {"cluster": cluster, "volume": volume, "driver": driver, "node": node}
             yield _found(name, "drain.volume", text, begun, facts)
         elif lines:
-            # a Pod that nobody lets go comes before one that is on its way
+            # a Pod that is blocked comes before one that is terminating
             listed, why = min(lines, key=lambda line: "not removed" in line[1])
             pod = listed.partition(",")[0].strip()
             namespace, _, bare = pod.rpartition("/")
