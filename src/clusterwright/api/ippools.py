@@ -28,7 +28,7 @@ class InClusterIPPoolSpec(Struct):
 
 
 class InClusterIPPoolAddresses(Struct):
-    """How many addresses a pool has. Numbers above 2^63-1 are shown as that."""
+    """The numbers of addresses of a pool. Numbers above 2^63-1 are shown as 2^63-1."""
 
     free: Annotated[Int64, ALWAYS, REQUIRED, Doc("addresses that may still be assigned")] = 0
     out_of_range: Annotated[Int64, ALWAYS, REQUIRED, Doc("addresses in use that the spec does not have any more")] = 0

@@ -32,7 +32,7 @@ class Range(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many addresses it holds."""
+        """The number of addresses in it."""
         return self.last - self.first + 1
 
 
@@ -90,7 +90,7 @@ class AddressSet:
 
     @property
     def size(self) -> int:
-        """How many addresses it holds."""
+        """The number of addresses in it."""
         return sum(r.size for r in self.ranges)
 
     def without(self, others: Iterable[Range]) -> AddressSet:

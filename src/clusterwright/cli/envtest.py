@@ -22,7 +22,7 @@ _HEALTHY = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the programs, and print their folder; 0 on success, 1 where the folder cannot be written."""
+    """Write the programs, and print their folder. Return 0, or 1 if the folder cannot be written."""
     folder: Path = arguments.folder.absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Be one of the programs until SIGTERM or SIGINT; return the exit status."""
+    """Run as one of the programs until SIGTERM or SIGINT, and return the exit status."""
     program, *flags = argv
     try:
         return asyncio.run(_etcd(flags) if program == "etcd" else _api_server(flags))
@@ -108,7 +108,7 @@ async def _api_server(flags: Sequence[str]) -> int:
 
 
 def _long(flags: Sequence[str]) -> list[str]:
-    """Return the flags as they are given in Go's style, with two dashes each."""
+    """Return the flags with two dashes each: Go's style allows one."""
     return [flag if flag.startswith("--") or not flag.startswith("-") else f"-{flag}" for flag in flags]
 
 

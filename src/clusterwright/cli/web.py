@@ -39,7 +39,7 @@ async def _run(arguments: argparse.Namespace) -> int:
 
 
 async def _invitation(client: RestClient) -> str | None:
-    """Return a link to the page that the plane serves; None where it serves none, or not to this caller."""
+    """Return a link to the page of the plane, or None if it serves none, or not to this caller."""
     answer = await client.transport.send(Request(method="POST", path=f"{PREFIX}/link"))
     try:
         return str(msgspec.json.decode(answer.body)["link"]) if answer.status == 201 else None
@@ -85,7 +85,7 @@ async def _serve(arguments: argparse.Namespace, client: RestClient) -> int:
 
 
 class Front:
-    """Answers requests to this machine's own name only: a page elsewhere that makes its name ours must not reach the web view."""
+    """A server for requests to this machine's own name only: a foreign page whose name resolves to us must not reach the web view."""
 
     def __init__(self) -> None:
         self._site: Site | None = None

@@ -53,7 +53,7 @@ async def refusals(client: RestClient, moved: Sequence[Moved]) -> list[str]:
 async def move(here: RestClient, there: RestClient, namespace: str, timeout: float, tell: Callable[[str], None] = lambda _: None) -> None:
     """Pause, create there, delete here, resume there. Undo everything if a step before the first deletion fails.
 
-    `tell` is told each step that is done.
+    `tell` is called with each completed step.
     """
     moved = moving.in_order(await gather(here, namespace))
     arrived: list[Moved] = []

@@ -1,6 +1,6 @@
-"""What would change if our controllers took over an installation that others run: their writes, forecast by their own passes.
+"""Forecast the writes that our controllers would make if they took over an installation of other controllers.
 
-A pass over every object that one of ours reconciles, each in a world of its own; nothing is contacted and nothing is changed.
+Each object that one of our controllers reconciles gets one pass in a world of its own. Nothing is contacted or changed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from clusterwright.offline.passes import run_passes
 
 _BOOKKEEPING: Final = frozenset({"managedFields", "resourceVersion", "generation"})
 _KEPT: Final = ("metadata.labels", "metadata.annotations", "metadata.finalizers", "metadata.ownerReferences")
-"""Of the metadata, what may be added to and must not be taken from."""
+"""Parts of the metadata to which a write may add entries, but from which it must not remove any."""
 _STEP: Final = ("metadata", "annotations", UPGRADE_STEP_ANNOTATION)
 """Upstream before v1.14 leaves this annotation empty while no upgrade runs; v1.14 removes it. Both mean the same."""
 _ABSENT: Final = object()
@@ -26,7 +26,7 @@ _ABSENT: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One write that would be made. `matters`: it changes more than what a controller says of an object."""
+    """One write that would be made. `matters`: it changes more than the status of an object."""
 
     controller: str
     verb: str
@@ -35,7 +35,7 @@ class Write:
     matters: bool = False
 
     def to_json(self) -> Json:
-        """As `adopt -o json` shows it."""
+        """Return the form that `adopt -o json` prints."""
         return {
             "controller": self.controller,
             "verb": self.verb,
@@ -47,7 +47,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """The writes, and the passes that could not be finished, each with what was in the way."""
+    """The writes, and the passes that could not finish, each with the error."""
 
     writes: tuple[Write, ...]
     unfinished: tuple[tuple[str, str, str], ...]
@@ -56,7 +56,7 @@ class Forecast:
 
 
 def forecast(bundle: Bundle, controllers: Collection[str]) -> Forecast:
-    """Return what the named controllers would write first, over all objects of a bundle that they reconcile."""
+    """Return the first writes of the named controllers to all objects of a bundle that they reconcile."""
     before = {name_of(o.kind, *o.key): o.json for o in map(Unstructured, bundle.objects)}
     writes: dict[Write, None] = {}
     unfinished: list[tuple[str, str, str]] = []

@@ -1,4 +1,4 @@
-"""Who must act on a cause, how, and with which command: one piece of advice for each class of cause. Pure."""
+"""Advice for each class of cause: the person who must act, the step, and a command. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from clusterwright.offline.webhooks_and_extensions import ANNOTATION, DEFERRED, 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Whose move it is, what the move is, and a command that makes it or shows more."""
+    """The person who must act, the step, and a command that takes it or shows more."""
 
     who: str
     next: str
@@ -40,7 +40,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A cause to be advised on."""
+    """A cause that needs advice."""
 
     investigation: Investigation
     node: Node
@@ -111,7 +111,7 @@ def _missing(case: Case) -> Advice:
     is_lost = case.complaint.path.endswith("infrastructureRef") or (is_remade and case.complaint.path.startswith("spec.bootstrap."))
     is_own = first is not None and first.object is not None and not first.object.at("spec", "bootstrap", "configRef", "name")
     if is_own and case.complaint.path == "spec.bootstrap.dataSecretName":
-        is_lost = False  # nobody makes it but the author of the Machine
+        is_lost = False  # only the author of the Machine creates it
     if first is not None and first.kind == "Machine" and first.object is not None and is_lost:
         remade = "its owner makes a new one" if first.object.metadata.owner_references else "then make it again"
         who = f"whoever deleted {case.name}, or the owner of Machine {first.name}"
@@ -134,7 +134,7 @@ def _paused(case: Case) -> Advice:
 
 
 def _is_deletion(case: Case) -> bool:
-    is_held = case.complaint.tier is Tier.HELD  # by somebody who says so
+    is_held = case.complaint.tier is Tier.HELD  # by a party that reports it
     return case.complaint.tier is Tier.DELETING or (case.node.deleting and case.node.object is not None and not is_held)
 
 
@@ -243,7 +243,7 @@ def _machine_of_node(case: Case) -> Advice:
 
 
 def _is_checked(machine: Node, check: Node) -> bool:
-    """Return whether a MachineHealthCheck looks after a Machine."""
+    """Return whether a MachineHealthCheck selects a Machine."""
     return check.object is not None and machine.object is not None and selects(check.object.at("spec", "selector"), machine.object)
 
 
@@ -288,7 +288,7 @@ def _gate(case: Case) -> Advice:
 
 
 def _extension(case: Case) -> Advice:
-    """Return what a runtime extension has answered, or has not."""
+    """Return the advice about a runtime extension, or about the annotation that holds an upgrade."""
     if annotated := ANNOTATION.search(case.complaint.text):
         names = [name.strip() for name in annotated[1].split(",")]
         who = f"whoever set the annotation {', '.join(names)}"
@@ -343,7 +343,7 @@ def _core(case: Case) -> Advice:
 
 
 def _source(case: Case) -> str:
-    """Return the object whose spec people write: what a topology manages follows its Cluster."""
+    """Return the object whose spec people write: the Cluster for objects that a topology manages, else the object itself."""
     cluster = case.investigation.cluster
     is_managed = case.node.object is not None and TOPOLOGY_OWNED_LABEL in case.node.object.metadata.labels
     return f"Cluster {cluster.name}" if is_managed and cluster is not None else case.name

@@ -1,4 +1,4 @@
-"""Ask the controllers in the process of an API server how they are now: which run, what fails, and what waits."""
+"""Ask the controllers in the process of an API server for their state: those that run, their failures and their queues."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clusterwright.runtime.errors import ApiError
 
 
 async def ask_now(client: Client, namespace: str) -> Running | None:
-    """Return the report; None if no such controllers run, or the caller may not ask them."""
+    """Return the report, or None if no such controllers run or the caller may not ask them."""
     query = (("only", "now"), *((("namespace", namespace),) if namespace else ()))
     try:
         told = msgspec.json.decode(await client.raw_get("/traces", query=query))

@@ -19,20 +19,20 @@ from clusterwright.runtime.clock import Clock, SystemClock
 
 
 class BadBundle(ValueError):
-    """The bundle cannot be understood; the message names the document and what is wrong with it."""
+    """The bundle cannot be understood; the message names the document and its mistake."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A world: whole objects and what was observed beside them."""
+    """Whole objects and the Observation that was recorded with them."""
 
     objects: tuple[Json, ...]
     observation: Observation
     clock: Clock = field(default_factory=SystemClock, compare=False, repr=False)
-    """What tells the time where the Observation does not."""
+    """Gives the time if the Observation does not."""
 
     def moment(self) -> datetime:
-        """When the world was as it is: what the Observation says, else now."""
+        """Return the time of the bundle: the one in the Observation, else now."""
         return self.observation.now or self.clock.now().replace(microsecond=0)
 
 
@@ -48,7 +48,7 @@ def parse(text: str, *, clock: Clock | None = None) -> Bundle:
 def assemble(documents: Iterable[Any], *, clock: Clock | None = None, as_they_are: bool = False) -> Bundle:
     """Sort documents into objects and the Observation. `clock`: as for `parse`; the machine's, if none is given.
 
-    `as_they_are`: what has another shape than all readers expect stays, for a pass that must fail over it as in a cluster.
+    `as_they_are`: keep values whose shape no reader expects, for a pass that must fail on them as it would in a cluster.
     """
     objects: list[Json] = []
     observation: Observation | None = None
@@ -81,11 +81,11 @@ _LISTS: Final[tuple[tuple[tuple[str, ...], type], ...]] = (
     (("metadata", "ownerReferences"), Mapping), (("metadata", "finalizers"), str), (("status", "conditions"), Mapping),
     (("status", "v1beta2", "conditions"), Mapping), (("status", "deprecated", "v1beta1", "conditions"), Mapping),
 )  # fmt: skip
-"""What every reader takes for lists of such items."""
+"""The fields that every reader expects to be lists, with the type of their items."""
 
 
 def shaped(document: Mapping[str, Any]) -> Json:
-    """Return a copy of an object without what is of another shape than all readers expect: providers of others may mean anything by it."""
+    """Return a copy of an object without values whose shape no reader expects: foreign providers may give them any meaning."""
     made = dict(document)
     for *outer, last in _MAPS:
         holder = _opened(made, outer)
@@ -100,7 +100,7 @@ def shaped(document: Mapping[str, Any]) -> Json:
 
 
 def _opened(json: Json, path: Iterable[str]) -> Json | None:
-    """Return the map at a path, each on the way to it a copy of its own; None where there is none."""
+    """Return the map at a path after copying each map on the way, or None if there is none."""
     for step in path:
         inner = json.get(step)
         if not isinstance(inner, Mapping):
@@ -110,7 +110,7 @@ def _opened(json: Json, path: Iterable[str]) -> Json | None:
 
 
 def _newest(index: int, document: Json) -> Json:
-    """Return a document in an old version of a kind that follows no provider contract, in the version that controllers read."""
+    """Convert a document of a core kind from an old version to the version that controllers read."""
     gvk = GroupVersionKind.of(document["apiVersion"], document["kind"])
     if gvk.version == HUB or gvk.group not in _NO_PROVIDERS or not conversion.convertible(gvk.group, gvk.kind):
         return document

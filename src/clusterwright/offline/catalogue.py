@@ -12,14 +12,14 @@ from clusterwright.tables import Table
 
 
 def catalogue() -> dict[str, tuple[Table[Any], ...]]:
-    """Tables by controller package; packages without any are left out."""
+    """Return the tables by controller package, without packages that have none."""
     packages = sorted(m.name for m in pkgutil.iter_modules(controllers.__path__) if m.ispkg)
     return {package: tables for package in packages if (tables := tables_of(package))}
 
 
 @cache
 def tables_of(package: str) -> tuple[Table[Any], ...]:
-    """Return the tables of one controller, phases first, in the order of their definition; one that is imported elsewhere counts once."""
+    """Return the tables of one controller, phases first, in the order of definition. A table that is imported elsewhere counts once."""
     prefix = f"{controllers.__name__}.{package}"
     modules = [import_module(prefix)]
     modules += [import_module(m.name) for m in pkgutil.walk_packages(modules[0].__path__, f"{prefix}.")]

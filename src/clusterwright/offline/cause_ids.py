@@ -37,7 +37,7 @@ CLASSES: Final[Mapping[str, str]] = {
     UNSEEN: "objects could not be read",
     PROGRESS: "the cluster is being made, changed or deleted",
 }
-"""Causes without a remedy of their own, by identifier, and what each means."""
+"""The causes without a remedy of their own: identifier and meaning."""
 
 
 def cause_id(complaint: Complaint) -> str:

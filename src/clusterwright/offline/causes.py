@@ -1,9 +1,9 @@
-"""Finds why a cluster is in trouble, in objects of any kind, most of which belong to controllers that we know nothing of.
+"""Find the causes of a cluster's trouble in objects of any kind, most of them from controllers that we do not know.
 
-Everything that an object can tell is turned into complaints: a condition that is not as it should be, a deletion that does not
-end, a pause, a reference to nothing, a warning Event. Then a graph is drawn: whose trouble comes from whom. An object's trouble
-comes from what it refers to, from what it owns, and from what its own words say it waits for (the control plane, the
-infrastructure, the bootstrap data, the connection). What nothing else explains is a cause: the sinks of the graph.
+Every sign of trouble becomes a complaint of an object: a bad condition, a deletion that does not
+end, a pause, a reference to a missing object, a warning Event. A graph connects each troubled object to its reasons: the objects
+that it refers to, those that it owns, and those that its messages say it waits for (the control plane, the
+infrastructure, the bootstrap data, the connection). The sinks of the graph are the causes: no other object explains them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _HEALTH = frozenset({"HealthCheckSucceeded", "OwnerRemediated", "NodeHealthy", "
 
 
 class Investigation(WebhooksAndExtensions):
-    """The objects of a cluster with their complaints, and the graph of whose trouble comes from whom."""
+    """The objects of a cluster with their complaints, and the graph that connects each to the reasons for its trouble."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Investigation(WebhooksAndExtensions):
                 node.complaints = [provider_reports.told(node.object, c) for c in node.complaints]
 
     def _known(self) -> Known:
-        """Return what is known by now, for detectors."""
+        """Return the current knowledge, for detectors."""
         nodes = {name: node for name, node in self.nodes.items() if "#" not in name and node.object is not None}
         by_kind: dict[str, list[str]] = {}
         for name, node in nodes.items():
@@ -109,7 +109,7 @@ class Investigation(WebhooksAndExtensions):
     # --------------------------------------------------------------------------------------------- edges
 
     def _connect(self, node: Node) -> None:
-        """From an object in trouble to those that its trouble comes from."""
+        """Connect an object in trouble to the objects that cause its trouble."""
         if "#" in node.id:
             self._connect_shared(node)
             return
@@ -120,7 +120,7 @@ class Investigation(WebhooksAndExtensions):
             self._connect_unreconciled(node)
             return
         if any(c.tier is Tier.PAUSED or c.about in {TEMPLATE, QUORUM, BOOT} for c in node.complaints):
-            node.because_of.clear()  # nothing will happen to it before it is released, or nothing good before it is corrected
+            node.because_of.clear()  # nothing happens to it before it is released or corrected
             return
         if node.deleting:
             for target in self._partners(node):
@@ -144,7 +144,7 @@ class Investigation(WebhooksAndExtensions):
             node.because_of[cluster.id] = "is paused with the Cluster"
 
     def _connect_unreconciled(self, node: Node) -> None:
-        """Most controllers wait until the object has its owner; whoever would set it may be neglected too, or not able to read it."""
+        """Connect an object without an owner to the object that would own it: most controllers wait for the owner reference."""
         assert node.object is not None
         if self.cluster is not None and node is not self.cluster and self.cluster.tier is Tier.PAUSED:
             node.because_of[self.cluster.id] = "waits for the Cluster, which is paused"
@@ -161,7 +161,7 @@ class Investigation(WebhooksAndExtensions):
                 node.because_of[other.id] = "waits to be owned by it"
 
     def _connect_to_orphans(self, cluster: Node) -> None:
-        """Descendants that a deletion waits for although nobody deletes them: their owners are gone."""
+        """Connect a deletion to the descendants that it waits for and that nothing deletes, because their owners are gone."""
         said = get(self._conditions(cluster), "Deleting")
         if said is None or said.reason != "WaitingForWorkersDeletion":
             return
@@ -180,7 +180,7 @@ class Investigation(WebhooksAndExtensions):
                 cluster.because_of[node.id] = "waits for its deletion"
 
     def _connect_to_lost_class(self, cluster: Node) -> None:
-        """Where nothing else is being deleted, that may be because nobody can compute what there is to delete."""
+        """Connect a deletion that deletes nothing to a missing ClusterClass: without it, the objects to delete cannot be computed."""
         assert cluster.object is not None
         for reference in [] if cluster.because_of else class_of(cluster.object):
             target = node_id(reference.kind, reference.namespace or cluster.namespace, reference.name)
@@ -188,7 +188,7 @@ class Investigation(WebhooksAndExtensions):
                 self._miss(cluster, target, reference)
 
     def _connect_to_infrastructure(self, node: Node) -> None:
-        """Before the infrastructure is provisioned, nothing else can be; no condition says so."""
+        """Connect objects to infrastructure that is not provisioned: nothing works before it, and no condition reports that."""
         cluster = self.cluster
         if cluster is None or cluster.object is None or cluster.object.at("status", "initialization", "infrastructureProvisioned") is True:
             return
@@ -215,7 +215,7 @@ class Investigation(WebhooksAndExtensions):
             self._connect_connection(node)
 
     def _connect_connection(self, node: Node) -> None:
-        """Without a kubeconfig there is no connection; before there is a control plane, there is neither."""
+        """Connect the connection to the kubeconfig, and both to the control plane: each needs the next."""
         assert self.cluster is not None
         initialization = self._shared("initialization")
         if initialization:
@@ -233,7 +233,7 @@ class Investigation(WebhooksAndExtensions):
             self._miss(node, secret, Reference("", "Secret", name, "the connection"))
 
     def _partners(self, node: Node) -> list[str]:
-        """Return what the object refers to and what it owns, as far as it is there."""
+        """Return the objects that the object refers to or owns, without missing ones."""
         assert node.object is not None
         references_ = (*references(node.object.at("spec"), home=node.namespace), *class_of(node.object))
         named = [node_id(r.kind, node.namespace, r.name) for r in references_]
@@ -246,7 +246,7 @@ class Investigation(WebhooksAndExtensions):
         return found
 
     def _descendants(self, name: str) -> list[str]:
-        """Return what the object owns; what says nothing lets what it owns speak for it."""
+        """Return the owned objects; those of an owned object without complaints stand in its place."""
         found: dict[str, None] = {}
         queue = list(self._children.get(name, []))
         while queue:
@@ -259,7 +259,7 @@ class Investigation(WebhooksAndExtensions):
         return list(found)
 
     def _labelled(self) -> list[str]:
-        """Whatever carries the Cluster's label and has no owner of its own."""
+        """Return the objects with the Cluster's label and without an owner."""
         assert self.cluster is not None
         return [
             n.id
@@ -272,7 +272,7 @@ class Investigation(WebhooksAndExtensions):
         ]
 
     def _connect_by_rows(self, node: Node) -> None:
-        """To those whom the rows that fired had asked, where these are in trouble themselves."""
+        """Connect an object to the troubled objects that the rows which fired had read."""
         finding = self._findings.get(node.id)
         for complaint in node.complaints if finding is not None else ():
             for target in finding.asked.get(complaint.about, ()) if finding is not None else ():
@@ -317,7 +317,7 @@ class Investigation(WebhooksAndExtensions):
                     self._suspect(node, target, complaint, "says that it waits for it")
 
     def _blame_lack_of_infrastructure(self, node: Node, cluster: Node) -> None:
-        """Nobody will ever give an endpoint to a Cluster that has no infrastructure, if its author did not."""
+        """Complain about a Cluster without infrastructure and endpoint: nothing will ever set its endpoint."""
         assert cluster.object is not None
         spec = cluster.object.at("spec")
         spec = spec if isinstance(spec, Mapping) else {}
@@ -339,7 +339,7 @@ class Investigation(WebhooksAndExtensions):
                     self._suspect(node, target, node.worst, why)
 
     def _suspect(self, node: Node, target: Node, complaint: Complaint | None, why: str) -> None:
-        """Others wait for it; if it says nothing itself, that is its trouble."""
+        """Record that a node waits for a target. If the target reports nothing, its silence becomes its complaint."""
         if not target.complaints:
             if target.object is None or has_delivered(target.object):
                 return
@@ -355,17 +355,17 @@ class Investigation(WebhooksAndExtensions):
 
     @property
     def unseen(self) -> Mapping[str, str]:
-        """The kinds that could not be listed, and why."""
+        """The kinds that could not be listed, each with the reason."""
         return self._unseen
 
     @property
     def named_kinds(self) -> set[str]:
-        """The kinds that objects of the cluster name in their references."""
+        """The kinds that the references of the cluster's objects name."""
         objects = [n.object for n in self.nodes.values() if n.object is not None]
         return {r.kind for o in objects for r in references(o.at("spec"), home=o.key.namespace)}
 
     def why_missing(self, node: Node) -> str:
-        """Return how it is known that an object does not exist: where it was looked for."""
+        """Return the evidence that an object does not exist: the places that were searched."""
         where = f"namespace {node.namespace}" if node.namespace else "the whole management cluster"
         if node.worst is not None and node.worst.cause == "workload.missing":
             return f"a controller looked for it in namespace {node.namespace} of the workload cluster, and tells so"
@@ -379,20 +379,20 @@ class Investigation(WebhooksAndExtensions):
         return f"the file does not have it, and {', '.join(node.referrers) or 'an object'} reports trouble with it"
 
     def may_have_changed(self, node: Node) -> bool:
-        """Return whether the spec of an object may be newer than its status, as far as the recorder knew."""
+        """Return whether the recorder knew that the spec of an object may be newer than its status."""
         return not self._seen or node.id in self._changed
 
     @property
     def is_being_set_up(self) -> bool:
-        """Whether the cluster's control plane has not been there yet."""
+        """Return whether the cluster's control plane has not come up yet."""
         return self._shared("initialization") is not None
 
     def said(self, node: Node, type_: str) -> Condition | None:
-        """Return the condition of an object as it was found just now, or else as it was written."""
+        """Return the condition of an object as a pass found it, else as it was written."""
         return get(self._conditions(node), type_)
 
     def owners(self, node: Node) -> list[Node]:
-        """Whoever owns the object, and their owners."""
+        """Return the owners of the object, and their owners."""
         found: dict[str, Node] = {}
         queue = [node]
         for one in queue:
@@ -408,7 +408,7 @@ class Investigation(WebhooksAndExtensions):
         return [self.nodes[name] for name in reachable(self._children, node.id) if name.startswith("Machine/") and name in self.nodes]
 
     def causes(self) -> list[Node]:
-        """Return what nothing else explains, the most telling first; empty if all is well."""
+        """Return the causes that nothing else explains, the strongest evidence first; empty if all is well."""
         troubled = {n.id: [t for t in n.because_of if t in self.nodes] for n in self.nodes.values() if n.complaints}
         for node_name in [t for targets in list(troubled.values()) for t in targets]:
             troubled.setdefault(node_name, [])
@@ -441,13 +441,13 @@ class Investigation(WebhooksAndExtensions):
         )
 
     def _telling(self, graph: dict[str, list[str]]) -> dict[str, list[str]]:
-        """Return the graph without those that are only getting on: what is wrong with others is not explained by that."""
+        """Return the graph without objects that make progress: these do not explain trouble elsewhere."""
         while idle := {name for group in sinks(graph) if all(self.nodes[n].tier is Tier.PROGRESS for n in group) for name in group}:
             graph = {name: [t for t in targets if t not in idle] for name, targets in graph.items() if name not in idle}
         return graph
 
     def _lifted(self, node: Node) -> Node:
-        """A MachineSet is made from its MachineDeployment: who must act acts there."""
+        """Return the MachineDeployment instead of its MachineSet: people change the former."""
         if node.kind != "MachineSet" or node.object is None or node.deleting or node.tier is Tier.PAUSED:
             return node
         for owner in node.object.metadata.owner_references:
@@ -459,7 +459,7 @@ class Investigation(WebhooksAndExtensions):
         return node
 
     def path_to(self, target: str) -> list[str]:
-        """Return the chain of nodes from the subject to a cause, shortest first; only the cause if nothing leads there."""
+        """Return the shortest chain of nodes from the subject to a cause, or the cause alone if none leads there."""
         before: dict[str, str] = {self.subject: ""}
         queue = [self.subject]
         for current in queue:

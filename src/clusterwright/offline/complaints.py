@@ -1,4 +1,4 @@
-"""Complaints of objects, in their own words: conditions, deletions that do not end, pauses."""
+"""Complaints of objects in their own words: bad conditions, deletions that do not end, pauses."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from clusterwright.conditions import InvalidConditions, conditions_of, get, is_t
 from clusterwright.offline.words import BLOCKED, CONNECTION, ERROR, HELD, INFRASTRUCTURE, INITIALIZATION, OF_A_NODE, last_word
 
 OWN_FINALIZER = "cluster.x-k8s.io"
-"""In the finalizers of Cluster API's own controllers and providers."""
+"""Part of every finalizer of Cluster API's own controllers and providers."""
 SPEC_PAUSED = "spec.paused"
 REDACTED: Final = "<redacted>"
 """Stands in the place of a secret in a recording."""
 LOGS_ONLY: Final = "check controller logs"
-"""In messages of controllers that failed and tell why only their log."""
+"""Part of messages from controllers that failed and give the reason only in their log."""
 SOON = timedelta(seconds=30)
 TEMPLATE = "template"
-"""What a complaint about the wrong kind of template is about."""
+"""The `about` of a complaint about the wrong kind of template."""
 STANDSTILL = timedelta(minutes=2)
 _NEGATIVE = frozenset(
     {"Deleting", "Paused", "Remediating", "RollingOut", "ScalingUp", "ScalingDown", "Updating", "Deleted", "Stalled", "Reconciling"}
@@ -34,22 +34,22 @@ SUMMARIES = frozenset({"Ready", "Available"})
 _FAULTS: Final = frozenset(
     {"Failed", "Failure", "Error", "Degraded", "Stalled", "Unhealthy", "Unavailable", "Pressure", "Exceeded", "Expired", "Lost", "Deadlock"}
 )
-"""Last words of conditions of others that state a fault: true is bad, all else is well. Example: `CreateFailed`."""
+"""Last words of foreign conditions that state a fault: only True is bad. Example: `CreateFailed`."""
 _UNDER_WAY: Final = frozenset(
     {"Creating", "Updating", "Upgrading", "Deleting", "Provisioning", "Reconciling", "Scaling", "Migrating", "Draining", "Progressing"}
 )
-"""Last words of conditions of others that tell of work under way: false is well, unless its reason is a fault."""
+"""Last words of foreign conditions that state work under way: False is good, unless its reason is a fault."""
 QUIET = frozenset({"Paused", "Deleting"})  # looked at by other means
 
 
 class Tier(IntEnum):
-    """How telling a complaint is; lower is better evidence."""
+    """The strength of a complaint as evidence; lower is stronger."""
 
     MISSING = 0
     PAUSED = 1
     DELETING = 2
     HELD = 3
-    """Somebody else holds it, and says so."""
+    """Another party holds the object, and reports that."""
     ERROR = 4
     UNRECONCILED = 5
     UNHEALTHY = 6
@@ -61,7 +61,7 @@ class Tier(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """One thing that is wrong with an object, in its own or in our words."""
+    """One fault of an object, in its own words or in ours."""
 
     tier: Tier
     text: str
@@ -71,9 +71,9 @@ class Complaint:
     raw: str = ""
     """Reason and message as reported, for finding what they point at."""
     secondary: bool = False
-    """It says itself that another complaint of the same object comes first."""
+    """Whether it names another complaint of the same object as its reason."""
     path: str = ""
-    """The field that it is about: of the object, or of the one that names it."""
+    """The field concerned: of the object, or of the one that names it."""
     cause: str = ""
     """The stable identifier of a cause that `remedies` knows."""
     facts: Mapping[str, str] = field(default_factory=dict)
@@ -81,22 +81,22 @@ class Complaint:
 
 
 def with_cause(complaint: Complaint, cause: str, facts: Mapping[str, str], **changes: Any) -> Complaint:
-    """Return the complaint of an object with the cause that a detector found, whose remedy uses the facts."""
+    """Return the complaint with the cause that a detector found. The remedy of the cause uses the facts."""
     return replace(complaint, **{"cause": cause, "facts": facts, "secondary": False, **changes})
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Where an object's spec names another one."""
+    """A reference in an object's spec to another object."""
 
     group: str
     kind: str
     name: str
     path: str
     key: str = ""
-    """Of a Secret, where one is asked for."""
+    """The key of the Secret, if one is named."""
     namespace: str = ""
-    """Where it is not that of the object."""
+    """The namespace, if it differs from that of the object."""
 
 
 def references(value: Any, path: str = "spec", home: str = "") -> Iterator[Reference]:
@@ -123,12 +123,12 @@ _BUILT_IN = re.compile(
 
 
 def is_built_in(group: str) -> bool:
-    """Return whether Kubernetes itself has the group: clusters are not made of such objects, but for a few of the core group."""
+    """Return whether Kubernetes itself defines the group. Clusters consist of other objects, except a few of the core group."""
     return bool(_BUILT_IN.fullmatch(group))
 
 
 def is_template_expected(kind: str, reference: Reference) -> bool:
-    """Return whether objects are cloned from what the reference names; the contract has such kinds end in Template."""
+    """Return whether objects are cloned from the referenced one. The contract requires that such kinds end in Template."""
     if kind in {"MachineDeployment", "MachineSet"}:
         return reference.path.startswith("spec.template.spec.")
     return reference.path in {"spec.machineTemplate.spec.infrastructureRef", "spec.machineTemplate.infrastructureRef"}
@@ -163,7 +163,7 @@ def pause_path(obj: Unstructured) -> str:
 
 
 def deletion(obj: Unstructured, conditions: Sequence[Condition], now: datetime | None) -> Complaint:
-    """Return what holds an object that is being deleted. Just begun, and held only by its own controller, it is probably on its way."""
+    """Return the complaint about a deletion, with its finalizers. A young deletion is only weak evidence."""
     metadata = obj.metadata
     begun = str(obj.at("metadata", "deletionTimestamp"))
     said = get(conditions, "Deleting")
@@ -190,7 +190,7 @@ def deletion(obj: Unstructured, conditions: Sequence[Condition], now: datetime |
 
 
 def complaint_of(condition: Condition, severity: str = "") -> Complaint | None:
-    """Return what a condition complains about, if it does. `severity` is that of a condition of the old form."""
+    """Return the complaint of a condition, or None if it is good. `severity`: of a condition of the old form."""
     if condition.type in QUIET:
         return None
     raw = f"{condition.reason} {condition.message}"
@@ -229,7 +229,7 @@ def severities(obj: Unstructured) -> dict[str, str]:
 
 
 def _is_blocked_for_now(message: str) -> bool:
-    """Return whether what comes next has to wait for others, which tell of themselves."""
+    """Return whether an object waits for others, which report their own trouble."""
     _, blocked, reasons = message.partition("blocked because:")
     return bool(blocked) and bool(reasons) and all(line.startswith("* waiting ") for line in reasons.removeprefix("\n").split("\n"))
 
@@ -251,7 +251,7 @@ def _tier(condition: Condition, raw: str) -> Tier:
     if INITIALIZATION.said_in(raw) or CONNECTION.said_in(raw) or INFRASTRUCTURE.said_in(raw):
         return Tier.WAITING
     if condition.reason == "InternalError":
-        return Tier.UNHEALTHY  # its controller failed, and tells only its log why
+        return Tier.UNHEALTHY  # its controller failed, and gives the reason only in its log
     if condition.status == "False" and _is_getting_on(condition.reason) and not ERROR.said_in(raw):
         return Tier.WAITING
     if condition.status == "Unknown":
@@ -260,19 +260,19 @@ def _tier(condition: Condition, raw: str) -> Tier:
 
 
 def _is_a_wait(text: str) -> bool:
-    """Return whether a text tells of a wait. Example: `* NodeHealthy: Waiting for a Node to exist`."""
+    """Return whether a text reports a wait. Example: `* NodeHealthy: Waiting for a Node to exist`."""
     said = text.partition(": ")[2] if text.startswith("* ") else text
     return said.startswith(("Wait", "wait")) or any(words in text for words in ("NotYetReported", "not yet reported", "in progress"))
 
 
 def _is_getting_on(reason: str) -> bool:
-    """Return whether a reason tells of work under way. Example: `Creating`."""
+    """Return whether a reason reports work in progress. Example: `Creating`."""
     last = last_word(reason)
     return last.endswith("ing") or last == "Progress"
 
 
 def terminal_failures(obj: Unstructured) -> list[Complaint]:
-    """Return what an object says to have failed for good, in the way of v1beta1."""
+    """Return complaints about terminal failures, which v1beta1 reports in failureReason and failureMessage."""
     found = []
     for path in (("status",), ("status", "deprecated", "v1beta1")):
         reason, message = (obj.at(*path, name) for name in ("failureReason", "failureMessage"))
@@ -284,7 +284,7 @@ def terminal_failures(obj: Unstructured) -> list[Complaint]:
 
 
 def acquittal(obj: Unstructured, conditions: Sequence[Condition]) -> Tier | None:
-    """Return the tier from which complaints do not count, because a provider of others says that its object is ready; None: all count."""
+    """Return the tier from which complaints do not count because a foreign provider reports its object as ready; None: all count."""
     told = [c for c in conditions if c.type in SUMMARIES]
     if not is_provided(obj) or (told and all(c.status != "True" for c in told)):
         return None
@@ -292,12 +292,12 @@ def acquittal(obj: Unstructured, conditions: Sequence[Condition]) -> Tier | None
 
 
 def is_provided(obj: Unstructured) -> bool:
-    """Return whether an object is of a provider of others."""
+    """Return whether an object belongs to a foreign provider."""
     return obj.gvk.group.partition(".")[0] in {"infrastructure", "controlplane", "bootstrap"} and obj.kind not in _OUR_KINDS
 
 
 def acquitted(complaints: Iterable[Complaint], least: Tier) -> list[Complaint]:
-    """Return the complaints, from a tier on as what gets on, but for what an object is told to stop for, and faults that it states."""
+    """Return the complaints, from a tier on as progress, except orders to stop and faults that the object states."""
     kept = {Tier.PAUSED, Tier.DELETING}
     return [c if c.tier in kept or c.tier < least or last_word(c.about) in _FAULTS else replace(c, tier=Tier.PROGRESS) for c in complaints]
 
@@ -306,7 +306,7 @@ _OUR_KINDS: Final = frozenset({"KubeadmControlPlane", "KubeadmConfig", "DevMachi
 
 
 def used_up(quota: Unstructured) -> str:
-    """Return the counts of objects that a ResourceQuota grants no more of; empty if there are none."""
+    """Return the object counts that a ResourceQuota has used up; empty if none is."""
     hard, used = quota.at("status", "hard"), quota.at("status", "used")
     if not isinstance(hard, Mapping) or not isinstance(used, Mapping):
         return ""
@@ -316,7 +316,7 @@ def used_up(quota: Unstructured) -> str:
 
 
 def has_delivered(obj: Unstructured) -> bool:
-    """Return whether the object says that it has done its part; templates have none."""
+    """Return whether the object reports that its work is done. Templates have no work."""
     if obj.kind.endswith("Template"):
         return True
     flags = ("provisioned", "dataSecretCreated", "controlPlaneInitialized")
@@ -329,7 +329,7 @@ def has_delivered(obj: Unstructured) -> bool:
 
 
 def old_conditions(obj: Unstructured) -> tuple[Condition, ...]:
-    """Return what an object that reports only in the old way has to say: conditions of v1beta1 that are more than information."""
+    """Return the conditions of v1beta1 of an object that has no others, without those of severity Info."""
     listed = obj.at("status", "deprecated", "v1beta1", "conditions")
     told = [c for c in listed if isinstance(c, Mapping) and c.get("severity") != "Info"] if isinstance(listed, list) else []
     try:
@@ -339,7 +339,7 @@ def old_conditions(obj: Unstructured) -> tuple[Condition, ...]:
 
 
 def without_summaries(complaints: list[Complaint]) -> list[Complaint]:
-    """Ready and Available only sum up what the object says in more detail, and some complaints name another as their reason."""
+    """Lower summaries (Ready, Available) to progress, and mark complaints that name another one as their reason as secondary."""
     if any(c.about not in SUMMARIES and c.tier is not Tier.PROGRESS for c in complaints):
         complaints = [replace(c, tier=Tier.PROGRESS) if c.about in SUMMARIES else c for c in complaints]
     types = {c.about for c in complaints if c.about and c.about not in SUMMARIES}
@@ -347,26 +347,26 @@ def without_summaries(complaints: list[Complaint]) -> list[Complaint]:
 
 
 def since(condition: Condition | None) -> str:
-    """When the condition last changed, as text."""
+    """Return the time of the condition's last change, as text."""
     if condition is None or condition.last_transition_time is None:
         return ""
     return condition.last_transition_time.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def time_of(event: Mapping[str, Any]) -> str:
-    """When an Event was last told, as text."""
+    """Return the time of an Event's last occurrence, as text."""
     series = event.get("series")
     newest = series.get("lastObservedTime") if isinstance(series, Mapping) else None
     return str(newest or event.get("lastTimestamp") or event.get("eventTime") or event.get("firstTimestamp") or "")
 
 
 def begun_of(event: Mapping[str, Any]) -> str:
-    """When an Event was first told, as text."""
+    """Return the time of an Event's first occurrence, as text."""
     return str(event.get("firstTimestamp") or event.get("eventTime") or time_of(event))
 
 
 def earlier(moment: str, by: timedelta) -> str:
-    """Return a moment in the text form of the API, a while before; what is none stays as it is."""
+    """Return the text of a moment a while before the given one. Text that is not a time stays as it is."""
     try:
         return f"{datetime.fromisoformat(moment) - by:%Y-%m-%dT%H:%M:%SZ}"
     except ValueError:
@@ -374,5 +374,5 @@ def earlier(moment: str, by: timedelta) -> str:
 
 
 def text_of(event: Mapping[str, Any]) -> str:
-    """Return what an Event of the old or the new form says."""
+    """Return the message of an Event of the old or the new form."""
     return str(event.get("message") or event.get("note") or "")

@@ -1,6 +1,6 @@
-"""Mistakes that authors of providers make: objects that do not keep the contract, so that core controllers wait forever. Pure.
+"""Find provider objects that break the contract, so that core controllers wait forever. Pure.
 
-Nobody's condition tells: the provider believes that it is done, and the core controller waits for a field.
+No condition reports this: the provider considers its work done, and the core controller waits for a field.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from clusterwright.offline.complaints import Complaint, Tier, since
 from clusterwright.offline.unreconciled import AT_ONCE, ago
 
 BREACH: Final = "breach"
-"""What a complaint about a broken contract is about."""
+"""The `about` of a complaint about a broken contract."""
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What a provider's object is to the object that names it: which field says that it is done, and what must be there then."""
+    """The role of a provider's object for the object that names it: the field that reports completion, and the fields required then."""
 
     name: str
     done: Callable[[Contract], Path[bool]]
     delivered: Callable[[Contract], Path[Any]] | None
-    """What is of no use without being done, and the other way round; None: nothing more."""
+    """The value that the object must deliver when it is done, and not before; None: no value."""
 
 
 ROLES: Final[Mapping[tuple[str, str], Role]] = {
@@ -57,11 +57,11 @@ ROLES: Final[Mapping[tuple[str, str], Role]] = {
         "BootstrapConfig", lambda c: c.bootstrap_config.data_secret_created, lambda c: c.bootstrap_config.data_secret_name
     ),
 }
-"""By the kind that names the object, and where."""
+"""The roles by the kind and the path of the reference to the object."""
 
 
 def breach_of_definition(definition: Unstructured) -> Complaint | None:
-    """Return what is wrong with a CRD that has contract labels: they name what is not served, or nobody can find it by its name."""
+    """Return the mistake in a CRD with contract labels: they name an unserved version, or the CRD has an unexpected name."""
     group, kind = str(definition.at("spec", "group")), str(definition.at("spec", "names", "kind"))
     wanted = crd_name(group, kind)
     if definition.metadata.name != wanted:
@@ -70,7 +70,7 @@ def breach_of_definition(definition: Unstructured) -> Complaint | None:
     try:
         resolved = resolve_version({"name": wanted, "labels": definition.metadata.labels})
     except NoContract:
-        return None  # said elsewhere
+        return None  # reported elsewhere
     served = [str(v.get("name")) for v in definition.at("spec", "versions") or () if isinstance(v, Mapping) and v.get("served")]
     if resolved.version in served:
         return None
@@ -82,7 +82,7 @@ def breach_of_definition(definition: Unstructured) -> Complaint | None:
 
 
 def breach(role: Role, obj: Unstructured, version: ContractVersion, now: datetime | None, heard: str = "") -> Complaint | None:
-    """Return how an object breaks the contract of its role; None: it keeps it, or may yet. `heard`: when an Event last told of it."""
+    """Return how an object breaks the contract of its role; None: it keeps it, or still may. `heard`: the time of its last Event."""
     contract = CONTRACTS[version]
     done = role.done(contract)
     read = done.read(obj.json)
@@ -102,9 +102,9 @@ def breach(role: Role, obj: Unstructured, version: ContractVersion, now: datetim
 
 
 def without_endpoint(infrastructure: Unstructured, cluster: Unstructured, version: ContractVersion) -> Complaint | None:
-    """That a cluster's infrastructure says it is done though nobody knows where its API server will be.
+    """Return a complaint if a cluster's infrastructure reports completion but nothing sets the endpoint of the API server.
 
-    Some control planes bring their own endpoint; a KubeadmControlPlane waits for that of the infrastructure.
+    Some control planes set the endpoint themselves; a KubeadmControlPlane waits for the infrastructure to set it.
     """
     contract = CONTRACTS[version].infra_cluster
     if (
@@ -120,7 +120,7 @@ def without_endpoint(infrastructure: Unstructured, cluster: Unstructured, versio
 
 
 def _lacking(role: Role, obj: Unstructured, contract: Contract) -> Complaint | None:
-    """That an object says it is done without what it was to deliver."""
+    """Return a complaint if an object reports completion but lacks the value that it must deliver."""
     if role.delivered is None:
         return None
     path = role.delivered(contract)
@@ -134,7 +134,7 @@ def _lacking(role: Role, obj: Unstructured, contract: Contract) -> Complaint | N
 
 
 def _claim(role: Role, obj: Unstructured, version: ContractVersion) -> str:
-    """By which words an object says that it is done, other than those of the contract; empty: it does not."""
+    """Return the claim of completion that an object makes outside the contract; empty: none."""
     for other in CONTRACTS.values():
         path = role.done(other)
         if other.version != version and path.read(obj.json) == Value(True):

@@ -1,6 +1,6 @@
 """Contract labels for bundles that hold no CustomResourceDefinition.
 
-`kubectl get -o yaml` of a namespace has no cluster-scoped objects, so that nobody could tell which contract a provider's objects
+`kubectl get -o yaml` of a namespace has no cluster-scoped objects, so it does not show which contract a provider's objects
 follow. A bundle whose recorder knew nothing of its installation (no CRD, no feature gates, no workload clusters) is therefore
 completed: each provider kind that it holds or refers to gets a CRD, whose contract is told by what the objects look like.
 """
@@ -20,7 +20,7 @@ _REFERENCES = ("infrastructureRef", "controlPlaneRef", "configRef", "templateRef
 
 
 def complete(bundle: Bundle) -> Bundle:
-    """Return the bundle with the CRDs that its recorder could not see; unchanged if it could."""
+    """Return the bundle with the CRDs that its recorder could not see. A bundle with CRDs stays unchanged."""
     observation = bundle.observation
     if observation.features or observation.workload_clusters or any(o["kind"] == "CustomResourceDefinition" for o in bundle.objects):
         return bundle
@@ -37,7 +37,7 @@ def complete(bundle: Bundle) -> Bundle:
 
 
 def _classes_elsewhere(bundle: Bundle) -> Iterator[Json]:
-    """Yield a ClusterClass in a namespace that nobody looked into is there, for all we know; what it says is not known."""
+    """Yield an empty ClusterClass for each reference into another namespace: the recorder did not read that namespace."""
     seen = {o["metadata"].get("namespace") for o in bundle.objects}
     for obj in map(Unstructured, bundle.objects):
         namespace, name = obj.at("spec", "topology", "classRef", "namespace"), obj.at("spec", "topology", "classRef", "name")
@@ -58,7 +58,7 @@ def _learn(known: dict[tuple[str, str], Json], gvk: GroupVersionKind, contract: 
 
 
 def _contract(obj: Unstructured) -> str:
-    """Return what the object's status looks like; empty where it does not tell."""
+    """Return the contract version that the object's status has the form of; empty if it shows none."""
     status = obj.at("status")
     if not isinstance(status, Mapping):
         return ""

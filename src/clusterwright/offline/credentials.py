@@ -1,7 +1,7 @@
-"""What can be told of a cluster's credentials although their values are blotted out: which keys they have, and when they were written.
+"""Judge a cluster's credentials without their values, by their keys and the times at which they were written.
 
 All of them are made before the first control-plane Machine gets its bootstrap data. One that was written after that was changed
-by hand, or rotated; that is worth a word only when something is wrong that such a change could explain.
+by hand, or rotated. This is reported only if the cluster has trouble that such a change could explain.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "kubeconfig": ("value",),
 }
 CERTIFICATE_AUTHORITIES: Final = frozenset(KEYS) - {"kubeconfig"}
-"""What cannot be made again; a kubeconfig can."""
+"""Credentials that cannot be created again. A kubeconfig can."""
 EXTERNAL_ETCD: Final = "etcd.external"
 
 
 def external_etcd_secrets(obj: Unstructured, cluster: str) -> list[Reference]:
-    """Return the Secrets that the author of a cluster with an etcd of its own must bring along."""
+    """Return the Secrets that the author of a cluster with an external etcd must create."""
     for path in (("spec", "kubeadmConfigSpec"), ("spec",)):
         if obj.at(*path, "clusterConfiguration", "etcd", "external"):
             where = ".".join((*path, "clusterConfiguration", EXTERNAL_ETCD))
@@ -34,7 +34,7 @@ def external_etcd_secrets(obj: Unstructured, cluster: str) -> list[Reference]:
 
 
 def suspicions(secrets: Mapping[str, Unstructured], bootstrap: Iterable[Unstructured]) -> dict[str, str]:
-    """Purposes of Secrets that look wrong, and why; `bootstrap` are the Secrets with the Machines' bootstrap data."""
+    """Return the purposes of Secrets that look wrong, each with the reason. `bootstrap`: the Secrets with the Machines' bootstrap data."""
     found: dict[str, str] = {}
     first = min((_version(s) for s in bootstrap), default=0)
     for purpose, keys in KEYS.items():

@@ -17,7 +17,7 @@ from clusterwright.runtime.keys import sample_keys
 
 
 def decide(objects: Sequence[Mapping[str, Any]], subject: str, controller: str = "") -> Json:
-    """Return what our controller of the subject's kind would do next, and the status it would write.
+    """Return the next actions of our controller of the subject's kind, and the status that it would write.
 
     `objects` are whole Kubernetes objects and at most one Observation; `subject` is "Kind/namespace/name"; `controller` names
     one of the kind's controllers (`topology/cluster`), empty means the first. Nothing is contacted and nothing outside is
@@ -27,7 +27,7 @@ def decide(objects: Sequence[Mapping[str, Any]], subject: str, controller: str =
 
 
 def decide_bundle(bundle: Bundle, subject: str, controller: str = "") -> Json:
-    """`decide` on a bundle that has been read already."""
+    """Do the same as `decide` for a bundle that has been read already."""
     kind, _, rest = subject.partition("/")
     namespace, _, name = rest.rpartition("/")
     entry = registry.find(kind, controller)
@@ -43,7 +43,7 @@ def decide_bundle(bundle: Bundle, subject: str, controller: str = "") -> Json:
 
 
 async def run_pass(world: World, reconciler: Any, kind: type[Object], key: ObjectKey) -> Json:
-    """Run one pass of a reconciler in a world and return what `decide` answers."""
+    """Run one pass of a reconciler in a world and return the answer of `decide`."""
     requeue: float | None = None
     failure: str | None = None
     try:
@@ -77,7 +77,7 @@ async def run_pass(world: World, reconciler: Any, kind: type[Object], key: Objec
 
 
 def _net(actions: Iterable[Action]) -> Iterator[Action]:
-    """Without changes of what the pass created itself: they are part of making it."""
+    """Return the actions without changes to objects that the pass created itself: they are part of the creation."""
     created = set()
     for action in actions:
         name = (action.kind, action.namespace, action.name)
@@ -88,7 +88,7 @@ def _net(actions: Iterable[Action]) -> Iterator[Action]:
 
 
 def _unobserved(client: Any) -> Any:
-    """Return the client below the faults: what is there, whether or not the pass could read it."""
+    """Return the client below the faults, which reads every object even if the pass could not."""
     return client.inner
 
 

@@ -14,7 +14,7 @@ from clusterwright.offline.nodes import Node
 from clusterwright.offline.passes import Pass
 
 MOST_EVENTS: Final = 3
-"""Of one object."""
+"""The most Events of one object in the evidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Piece:
 
 
 def evidence(investigation: Investigation, cause: Node, passes: Mapping[str, Pass]) -> list[Piece]:
-    """Return what each link from the subject to the cause rests on, the subject first."""
+    """Return the evidence for each link from the subject to the cause, the subject first."""
     nodes = [investigation.nodes[name] for name in investigation.path_to(cause.id) if name in investigation.nodes]
     return [piece for node in nodes if node.worst is not None for piece in _of_node(investigation, node, node.worst, passes)]
 
@@ -54,7 +54,7 @@ def _of_node(investigation: Investigation, node: Node, worst: Complaint, passes:
 
 
 def _of_condition(node: Node, name: str, worst: Complaint, passes: Mapping[str, Pass]) -> Iterator[Piece]:
-    """Yield the condition as it was written, and the row of a pass that says so or otherwise."""
+    """Yield the condition as it was written, and the row of a pass that confirms or contradicts it."""
     if not worst.about or node.object is None:
         return
     try:
@@ -75,7 +75,7 @@ def _of_condition(node: Node, name: str, worst: Complaint, passes: Mapping[str, 
 
 
 def _of_events(investigation: Investigation, name: str, worst: Complaint) -> Iterator[Piece]:
-    """Yield the Events that say what the complaint says."""
+    """Yield the Events with the text of the complaint."""
     told = [e for e in investigation.events.get(name, ()) if text_of(e) and text_of(e) in f"{worst.text} {worst.raw}"]
     for event in told[:MOST_EVENTS]:
         count = event.get("count") or 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 LARGE: Final = 1_000_000
-"""Characters from which it pays."""
+"""The length of a text, in characters, from which an excerpt pays."""
 _ITEMS: Final = "\nitems:\n- "
 _EVERYWHERE: Final = frozenset(
     {
@@ -30,7 +30,7 @@ _PROVIDERS: Final = ("cluster.x-k8s.io/provider: ", "app.kubernetes.io/name: clu
 
 
 def excerpt(text: str, name: str, namespace: str = "") -> str:
-    """Return the part of a text with objects that matters to an object, in every namespace that has one of this name if none is given."""
+    """Return the part of a text that matters to an object. Without a namespace, every namespace with an object of this name counts."""
     if len(text) < LARGE or any(mark in text for mark in _ANCHORS):
         return text
     listed = f"\n{text}".find(_ITEMS)
@@ -46,7 +46,7 @@ def excerpt(text: str, name: str, namespace: str = "") -> str:
 
 
 def _end_of_list(items: str) -> int:
-    """Return where the items end: at the first line that begins with a letter."""
+    """Return the position where the items end: the first line that begins with a letter."""
     at = items.find("\nkind: List")
     return at + 1 if at >= 0 else len(items)
 

@@ -1,7 +1,7 @@
-"""Why an object is in its state: the verdict, the causes of its trouble, the chain that leads there, and the tables that decided.
+"""Explain the state of an object: the verdict, the causes of its trouble, the chain to each, and the tables that decided.
 
-Works on a bundle, so that a live cluster and a file are explained by the same code: passes of our controllers give what they would
-write, the truth value of every guard and whom it asked; `causes` finds whom the trouble comes from; `verdict` says how bad it is.
+Works on a bundle, so the same code explains a live cluster and a file. Passes of our controllers give the status that they would
+write, the value of every guard and the objects that it read; `causes` finds the origins of trouble; `verdict` rates them.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from clusterwright.tables import Explanation, explanation_as_json
 
 MOST_CAUSES = 20
 MOST_PASSES = 200
-"""Of one explanation: each has a world of its own."""
+"""The most passes of one explanation: each has a world of its own."""
 _MANY = ("KubeadmConfig/", "Machine/", "DevMachine/")
-"""What a large cluster has most of: looked at last."""
+"""The most frequent kinds of a large cluster; their passes run last."""
 UNOBSERVED = (
     "Nothing is known of the workload cluster: what depends on it was decided as without a connection. Causes come from what was written."
 )
@@ -38,7 +38,7 @@ UNOBSERVED = (
 
 @dataclass(slots=True)
 class Answer:
-    """Everything that an explanation says; `to_json` has the documented form."""
+    """A whole explanation; `to_json` returns the documented form."""
 
     subject: str
     verdict: Verdict = field(default_factory=lambda: Verdict("", State.UNSEEN, ""))
@@ -50,11 +50,11 @@ class Answer:
     actions: list[Json] = field(default_factory=list)
     tables: list[Explanation] = field(default_factory=list)
     history: list[Moment] = field(default_factory=list)
-    """What the running controllers decided about the subject before, oldest first; empty where they could not be asked."""
+    """Earlier decisions of the running controllers about the subject, oldest first; empty if they could not be asked."""
     evidence: list[Json] = field(default_factory=list)
     """The evidence behind the verdict, link by link."""
     notes: list[str] = field(default_factory=list)
-    """What limits the answer."""
+    """Limits of the answer."""
 
     def to_json(self, condition: str = "") -> Json:
         """Return the answer as plain data; `tables` only those asked for."""
@@ -70,7 +70,7 @@ class Answer:
 
 
 def explain(bundle: Bundle, subject: str) -> Answer:
-    """Why the subject (`Kind/namespace/name`) is in its state; raises BadBundle if the bundle does not hold it."""
+    """Explain the state of the subject (`Kind/namespace/name`). Raises BadBundle if the bundle does not hold it."""
     kind = subject.partition("/")[0]
     known = {f"{o['kind']}/{_namespaced(o)}" for o in bundle.objects}
     if subject not in known:
@@ -130,7 +130,7 @@ def _namespaced(obj: Json) -> str:
 
 
 def _explain_topology(bundle: Bundle, cluster: Json, answer: Answer) -> None:
-    """What the other controller of a Cluster decides, where the bundle holds all that it looks at; and whom the condition blames."""
+    """Add the decisions of a Cluster's topology controller, if the bundle holds all its inputs, and the parts that the condition blames."""
     status = cluster.get("status") or {}
     if topologies.can_run(bundle, cluster):
         other = Answer(answer.subject)
@@ -150,7 +150,7 @@ def _kin(bundle: Bundle, subject: str) -> list[str]:
 
 
 def _tell(answer: Answer, own: Pass) -> None:
-    """What the pass over the subject itself came to."""
+    """Add the result of the pass over the subject itself."""
     answer.tables = own.tables
     answer.error = own.result["error"] or ""
     answer.requeue = own.result["requeueAfterSeconds"]

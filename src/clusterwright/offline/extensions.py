@@ -1,4 +1,4 @@
-"""Runtime extensions as an Observation describes them: handlers answer what was observed, and every call is noted."""
+"""Runtime extensions as an Observation describes them: handlers give the observed answers, and every call is recorded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clusterwright.runtimesdk.registry import Handler, Registry
 
 
 class CannedExtensions:
-    """Answers calls. `calls` are all that were made, in order."""
+    """Answers calls of runtime hooks. `calls`: all calls, in order."""
 
     def __init__(self, answers: Mapping[str, Canned], servers: Mapping[str, Server] | None = None) -> None:
         self._answers = answers
@@ -44,7 +44,7 @@ class CannedExtensions:
 
 
 def _addressed(response: Json, request: Json) -> Json:
-    """Return a response whose items name the items of the request by their holder, as the wire has them: by uid."""
+    """Return a response whose items have the uids of the request's items; the observed ones name them by their holder."""
     if not any(isinstance(item, Mapping) and "holder" in item for item in response.get("items") or ()):
         return response
     items: list[Any] = []
@@ -62,7 +62,7 @@ def _addressed(response: Json, request: Json) -> Json:
 
 
 def runtime_client(objects: Iterable[Json], observation: Observation, reader: Reader, post: CannedExtensions) -> RuntimeClient:
-    """Return the client of a bundle: its ExtensionConfigs are registered as their status stands."""
+    """Return the client of a bundle, whose ExtensionConfigs are registered by their status."""
     registry = Registry()
     if observation.runtime_registry.ready:
         registry.start((o for o in objects if o.get("kind") == "ExtensionConfig"), known=lambda _: True)

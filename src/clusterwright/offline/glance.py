@@ -1,7 +1,7 @@
-"""Verdicts on many clusters at a glance: by what is written in their objects alone, without passes and without looking into them.
+"""Quick verdicts on many clusters: from their written objects alone, without passes and without reading workload clusters.
 
-`explain` finds what nobody has written yet, too, and takes its time for it. For a list, a page or a line of progress this is enough: the
-same type, from the same words, at a few milliseconds for each cluster.
+`explain` also finds trouble that no controller has reported yet, and takes longer. A list, a page or a line of progress needs only the
+verdicts of this module: the same type, from the same messages, in a few milliseconds for each cluster.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from clusterwright.offline.verdict_times import since_left
 from clusterwright.runtime.client import Client
 
 _COMMON = frozenset({"CustomResourceDefinition", "ExtensionConfig", *WEBHOOK_CONFIGURATIONS})
-"""What belongs to no cluster, and may matter to each."""
+"""Kinds whose objects belong to no cluster and may matter to each."""
 
 
 class Fleet:
-    """Some objects of any namespaces, for instance all that caches hold; asked for verdicts on the Clusters among them.
+    """Objects of any namespaces, such as the content of caches. Gives verdicts on the Clusters among them.
 
-    Made of a snapshot: once for all of its Clusters, and again when something has changed. To keep one verdict current, give the
+    Make one from a snapshot for all its Clusters, and a new one after a change. To keep one verdict current, give the
     objects of its `names_of` alone.
     """
 
@@ -44,7 +44,7 @@ class Fleet:
         return sorted(o.key for o in self._ownership.objects.values() if o.kind == "Cluster")
 
     def names_of(self, cluster: ObjectKey) -> set[str]:
-        """`Kind/namespace/name` of whatever belongs to a Cluster."""
+        """Return `Kind/namespace/name` of each object that belongs to a Cluster."""
         return self._ownership.of(self._ownership.objects[name_of("Cluster", *cluster)])
 
     def verdict(self, cluster: ObjectKey) -> Verdict:
@@ -62,19 +62,19 @@ class Fleet:
 
 
 def verdict_by_its_objects(subject: str, objects: Iterable[Json], sight: Sight) -> Verdict:
-    """Return the verdict on a Cluster, by what belongs to it, and nothing else: for those who know what that is."""
+    """Return the verdict on a Cluster from its objects, for a caller that has selected them already."""
     investigation = Investigation(objects, subject, {}, sight, is_one_cluster=True)
     return judge(investigation, investigation.causes(), sight.now)
 
 
 def own_verdict(cluster: Json, now: datetime) -> Verdict:
-    """Return the verdict by what a Cluster itself says: for those who have no time for what belongs to it. It names the Cluster alone."""
+    """Return the verdict from the Cluster object alone, for a caller that has no time for the others. It names only the Cluster."""
     metadata = cluster["metadata"]
     return verdict_by_its_objects(name_of("Cluster", metadata.get("namespace", ""), metadata["name"]), [cluster], Sight(now))
 
 
 async def read(client: Client, namespace: str, now: datetime) -> Fleet:
-    """Return the clusters of a namespace as they are now, or of all namespaces, if it is empty."""
+    """Read the clusters of a namespace, or of all namespaces if it is empty, and return their Fleet."""
     found = await everything(client, namespace)
     found.objects += await webhooks_and_extensions(client, found)
     unseen = {str(u["kind"]): str(u["error"]) for u in found.unseen}

@@ -1,4 +1,4 @@
-"""The questions that explanations ask of a directed graph: where paths lead, and where they all end."""
+"""Functions on directed graphs that explanations need: reachable nodes, sinks, reversal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def sinks(graph: Mapping[str, Sequence[str]]) -> list[list[str]]:
 
 
 def _components(graph: Mapping[str, Sequence[str]]) -> list[list[str]]:
-    """Strongly connected components (Tarjan), without recursion: worlds may be deep."""
+    """Yield strongly connected components (Tarjan) without recursion, because graphs may be deep."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
@@ -58,7 +58,7 @@ def _components(graph: Mapping[str, Sequence[str]]) -> list[list[str]]:
 
 
 def reachable(graph: Mapping[str, Sequence[str]], start: str) -> set[str]:
-    """Whatever paths from the start lead to, itself included."""
+    """Return the nodes that paths from the start lead to, itself included."""
     seen, queue = {start}, [start]
     for current in queue:
         for following in graph.get(current, ()):
@@ -69,7 +69,7 @@ def reachable(graph: Mapping[str, Sequence[str]], start: str) -> set[str]:
 
 
 def reverse(graph: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Return the same edges, seen from where they lead to."""
+    """Return the edges in the opposite direction."""
     turned: dict[str, list[str]] = {}
     for node, targets in graph.items():
         for target in targets:

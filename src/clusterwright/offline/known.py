@@ -1,4 +1,4 @@
-"""Everything known of a cluster, and the causes that detectors find in it. Both are immutable."""
+"""The knowledge about a cluster that detectors read, and the causes that they find. Both are immutable."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from clusterwright.offline.ownership import name_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """The objects of a cluster, what they say, and what stands next to them."""
+    """The objects of a cluster, their conditions, and facts from outside it."""
 
     objects: Mapping[str, Unstructured]
     """By `Kind/namespace/name`."""
     by_kind: Mapping[str, Sequence[str]]
     """The names in `objects`."""
     conditions: Callable[[str], Sequence[Condition]]
-    """By the same name; those that a pass has found, or else those that were written."""
+    """By the same name: the conditions that a pass has found, else those that were written."""
     complaints: Mapping[str, Sequence[Complaint]]
     events: Mapping[str, Sequence[Json]] = field(default_factory=dict)
     definitions: Mapping[tuple[str, str], Unstructured] = field(default_factory=dict)
     """The CRDs, by group and kind."""
     workload: Mapping[str, Unstructured] = field(default_factory=dict)
-    """Objects of the workload cluster, where it was looked at."""
+    """Objects of the workload cluster, if it was read."""
     cluster: Unstructured | None = None
     now: datetime | None = None
     running: Running | None = None
-    """The controllers' report on themselves, where they could be asked."""
+    """The controllers' report on themselves, if they could be asked."""
     seen: frozenset[str] = frozenset()
     """Kinds of which all objects are known."""
     suspicions: Mapping[str, str] = field(default_factory=dict)
-    """By `Kind/namespace/name`: what the recorder found wrong with contents that it did not keep."""
+    """By `Kind/namespace/name`: the faults that the recorder found in contents that it did not keep."""
 
     def of_kind(self, *kinds: str) -> Iterator[tuple[str, Unstructured]]:
         """Yield the objects of some kinds."""
@@ -47,12 +47,12 @@ class Known:
         return get(self.conditions(name), type_)
 
     def named(self, obj: Unstructured, field_name: str) -> str:
-        """Return the name of the object in a reference of the spec, whether it is there or not; empty without one."""
+        """Return the name of the object in a reference of the spec, whether it exists or not; empty without a reference."""
         found = (r for r in references(obj.at("spec"), home=obj.key.namespace) if r.path.endswith(field_name))
         return next((name_of(r.kind, obj.key.namespace, r.name) for r in found), "")
 
     def owner(self, obj: Unstructured, kind: str) -> Unstructured | None:
-        """Return the nearest owner of a kind: an owner, or an owner's owner. Owners may refer to each other in a circle."""
+        """Return the nearest owner of a kind, direct or indirect. Owners may refer to each other in a circle."""
         seen: set[str] = set()
         queue = [obj]
         while queue:
@@ -71,14 +71,14 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A cause that a detector found: what is wrong with an object, and whose trouble that explains."""
+    """A cause that a detector found: the fault of an object, and the objects whose trouble it explains."""
 
     object: str
     complaint: Complaint
     explains: Mapping[str, str] = field(default_factory=dict)
-    """By object: how its trouble comes from this."""
+    """By object: the reason why its trouble comes from this cause."""
     is_all: bool = False
-    """Whether it says better what the object says itself."""
+    """Whether it replaces all complaints of the object itself."""
 
 
 Detector = Callable[[Known], Iterator[Found]]

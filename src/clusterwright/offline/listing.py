@@ -1,4 +1,4 @@
-"""Everything in a namespace that clusters can be made of, listed; and what could not be."""
+"""List all objects of a namespace that can be part of a cluster, and report the kinds that could not be listed."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class _ResourceList(msgspec.Struct):
 
 @dataclass(slots=True)
 class Everything:
-    """What could be listed in a namespace, and what could not."""
+    """The objects that could be listed in a namespace, and the kinds that could not."""
 
     objects: list[Unstructured] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)
-    """The kinds that were listed: of these, what is not there does not exist."""
+    """The kinds that were listed. An object of these that is not among the listed ones does not exist."""
     unseen: list[Json] = field(default_factory=list)
-    """The kinds that were not, and why."""
+    """The kinds that could not be listed, each with the reason."""
 
 
 async def everything(client: Client, namespace: str) -> Everything:
-    """Every object of a namespace that may be listed, of every kind that a cluster can be made of; of all namespaces, if it is empty."""
+    """List the objects of every kind that can be part of a cluster, in a namespace, or in all namespaces if it is empty."""
     gate = asyncio.Semaphore(_AT_ONCE)
     found = Everything()
     objects: dict[str, list[Unstructured]] = {}
@@ -63,7 +63,7 @@ async def everything(client: Client, namespace: str) -> Everything:
 
     kinds = await _kinds(client, found)
     await asyncio.gather(*(listed(k) for k in kinds))
-    # what was made between two lists seems to be missing: it is looked for again before anybody says so
+    # an object created between two lists seems to be missing, so look for it again before reporting that
     there = {ownership.name_of(o.kind, *o.key) for listing in objects.values() for o in listing}
     named = {name for listing in objects.values() for o in listing for name in ownership.mentioned(o)}
     again = {name.partition("/")[0] for name in named - there} & set(found.seen)
@@ -75,9 +75,9 @@ async def everything(client: Client, namespace: str) -> Everything:
 
 
 async def webhooks_and_extensions(client: Client, found: Everything) -> list[Unstructured]:
-    """Return what belongs to no cluster and may hold one up: runtime extensions of topologies; webhooks, if somebody says that one failed.
+    """Return objects outside clusters that may block one: runtime extensions of topologies; webhooks, if a message reports a failed one.
 
-    What may not be listed is left out.
+    Kinds that may not be listed are left out.
     """
     wanted: list[GroupVersionKind] = []
     if any(o.kind == "Cluster" and o.at("spec", "topology") for o in found.objects):
@@ -107,7 +107,7 @@ class _Kind:
 _CORE: Final = tuple(
     _Kind(GroupVersionKind("", "v1", kind), f"{kind.lower()}s") for kind in ("Secret", "ConfigMap", "Event", "ResourceQuota", "LimitRange")
 )
-"""The kinds of Kubernetes itself that matter to a cluster; all others that do are somebody's custom resources."""
+"""The kinds of Kubernetes itself that matter to a cluster. All other kinds that matter are custom resources."""
 
 
 async def _kinds(client: Client, found: Everything) -> list[_Kind]:
@@ -122,11 +122,11 @@ async def _kinds(client: Client, found: Everything) -> list[_Kind]:
 
 
 _Served = Iterable[tuple[str, str, Iterable[_Resource]]]
-"""Groups with their versions, those that are preferred first, and what each serves."""
+"""Groups with their versions, preferred ones first, and the resources of each."""
 
 
 def _served(discovery: Json) -> _Served:
-    """Yield what an API server serves that tells it all at once."""
+    """Yield the resources of an API server with aggregated discovery."""
     for item in discovery["items"]:
         group = item["metadata"].get("name") or ""
         for version in item["versions"] if not is_built_in(group) else ():
@@ -136,7 +136,7 @@ def _served(discovery: Json) -> _Served:
 
 
 async def _served_one_by_one(client: Client, listed: Json, found: Everything) -> _Served:
-    """Return the same of one that does not, or not everything: what it does not tell is unseen."""
+    """Return the resources of an API server without aggregated discovery. Groups that do not answer count as unseen."""
     versions: list[tuple[str, str]] = []
     for group in listed.get("groups") or ():
         if not is_built_in(group.get("name") or ""):

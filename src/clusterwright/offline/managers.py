@@ -1,4 +1,4 @@
-"""The Deployments that controllers run in, where they run in the cluster: whether they do, and with which feature gates. Pure."""
+"""Read Deployments of controllers: whether they are available, and their feature gates. Pure."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from clusterwright.api.meta import Json, Unstructured
 from clusterwright.api.wellknown import PROVIDER_LABEL
 
 SELECTORS: Final = (PROVIDER_LABEL, "app.kubernetes.io/name=clusterwright")
-"""Of the labels that such Deployments have: those of providers, and ours, which does the work of several."""
+"""Labels that select such Deployments: those of providers, and our own."""
 _GATES: Final[Mapping[str, str]] = {"MachinePool": "MachinePool", "ClusterClass": "ClusterTopology", "ExtensionConfig": "RuntimeSDK"}
-"""By kind: the gate without which nobody reconciles it."""
+"""By kind: the feature gate that its controller needs."""
 TOPOLOGY_GATE: Final = "ClusterTopology"
 _FLAG: Final = re.compile(r"^--feature-gates=(.*)$")
 
 
 def is_manager(obj: Unstructured) -> bool:
-    """Return whether an object is such a Deployment."""
+    """Return whether an object is a Deployment of controllers."""
     labels = obj.metadata.labels
     return obj.kind == "Deployment" and (PROVIDER_LABEL in labels or labels.get("app.kubernetes.io/name") == "clusterwright")
 
 
 def why_idle(kind: str, provider: str, managers: Iterable[Unstructured], gate: str = "") -> str:
-    """Why nobody reconciles a kind of a provider; empty: that is not to be seen here. `gate`: what it needs, if the kind does not tell."""
+    """Return why no controller reconciles a kind of a provider; empty: unknown. `gate`: the feature gate, if the kind does not imply it."""
     gate = gate or _GATES.get(kind, "")
     for manager in managers:
         if manager.metadata.labels.get(PROVIDER_LABEL, provider) != provider:
@@ -40,7 +40,7 @@ def why_idle(kind: str, provider: str, managers: Iterable[Unstructured], gate: s
 
 
 def slim(manager: Unstructured) -> Json:
-    """No more of it than matters here: what else a Pod is given may be secret."""
+    """Return the Deployment with only the fields that matter here: others may hold secrets."""
     gates = ",".join(f"{name}={value}" for name, value in _features(manager).items())
     containers = [{"name": "manager", "args": [f"--feature-gates={gates}"] if gates else []}]
     return {

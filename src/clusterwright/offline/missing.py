@@ -1,4 +1,4 @@
-"""What is not there, or not as it should be, although others count on it: objects, keys, certificates."""
+"""Find objects, keys and certificates that are missing or malformed although other objects need them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _QUOTA = re.compile(r"exceeded quota: ([a-z0-9.-]+)")
 
 
 class MissingObjects(Reported):
-    """Adds to what objects say what they name in vain."""
+    """The reported complaints, and complaints about objects that are named and missing."""
 
     def look_for_absences(self) -> None:
         """Follow every reference, then the words of messages, and look at the Secrets that are named after the cluster."""
@@ -47,28 +47,28 @@ class MissingObjects(Reported):
         for node in nodes:
             self._follow_references(node)
         nodes.sort(key=lambda n: n is self.cluster)  # it often repeats what others say
-        for node in nodes:  # only what no field names: a field says more about who must act than a message
+        for node in nodes:  # only objects that no field names: a field shows better than a message who must act
             self._follow_words(node)
         self._look_at_credentials()
 
     def _follow_references(self, node: Node) -> None:
-        """Objects that are named but not there. What is being deleted may well have lost them."""
+        """Complain about missing objects that others name. An object that is being deleted may have lost them."""
         if node.object is None or node.deleting:
             return
         if node.kind == "MachineSet" and not node.object.at("spec", "replicas"):
-            return  # an old revision: what it was made from may be gone
+            return  # an old revision: its templates may be gone
         named = list(references(node.object.at("spec"), home=node.namespace))
         secret = node.object.at("spec", "bootstrap", "dataSecretName")
         if isinstance(secret, str) and secret and not node.object.at("status", "nodeRef"):
             named.append(Reference("", "Secret", secret, "spec.bootstrap.dataSecretName"))
-        if any("secret" in c.raw.lower() for c in node.complaints):  # a Secret that nobody misses any more is no trouble
+        if any("secret" in c.raw.lower() for c in node.complaints):  # a Secret that is not needed any more is not at fault
             named += secret_sources(node.object.at("spec"))
         named += self._unapplied(node)
         named += external_etcd_secrets(node.object, self.cluster.name) if self.cluster and _lacks_certificates(node) else []
         named += class_of(node.object)
         for reference in named:
             if is_template_expected(node.kind, reference) and not reference.kind.endswith("Template"):
-                text = f"names {reference.kind} {reference.name} in {reference.path}, which is no template"
+                text = f"names {reference.kind} {reference.name} in {reference.path}, which is not a template"
                 node.complaints.append(
                     Complaint(Tier.ERROR, text, node.worst.since if node.worst else "", about=TEMPLATE, path=reference.path)
                 )
@@ -80,7 +80,7 @@ class MissingObjects(Reported):
                 self._miss(node, target, reference)
 
     def _look_at_content(self, node: Node, source: Node, reference: Reference) -> None:
-        """A Secret or ConfigMap that is there without what is asked of it, or with what nobody can use."""
+        """Complain about a Secret or ConfigMap that lacks a key that others need, or has content that cannot be used."""
         data = source.object.at("data") if source.object is not None else None
         if reference.key and not (isinstance(data, Mapping) and reference.key in data):
             text = f"has no key {reference.key}, which {node.id} asks for in {reference.path}"
@@ -92,7 +92,7 @@ class MissingObjects(Reported):
         node.because_of[source.id] = f"refers to it in {reference.path}"
 
     def _unapplied(self, node: Node) -> list[Reference]:
-        """What a ClusterResourceSet names but did not bring to the cluster, as its binding says; it is silent about what it cannot find."""
+        """Return the sources that a ClusterResourceSet has not applied, by its binding: its conditions report no missing source."""
         named = list(resources(node.object)) if node.object is not None else []
         binding = self.nodes.get(node_id("ClusterResourceSetBinding", node.namespace, self.cluster.name)) if self.cluster else None
         if not named or binding is None or binding.object is None:
@@ -102,19 +102,19 @@ class MissingObjects(Reported):
         return [r for r in named if (r.kind, r.name) not in applied]
 
     def _is_surely_missing(self, node: Node, reference: Reference) -> bool:
-        """Whoever made the bundle may not have looked at all kinds.
+        """Return whether the object is known to be missing: the author of the bundle may not have listed all kinds.
 
-        A kind that is there, or whose CRD is, or words that say so, are proof; so is a bundle with Events and Secrets: all was dumped.
-        Where others of its API group are there and who names it is in trouble, that is likely enough.
+        These are proofs: other objects of its kind, its CRD, a message that says so, or a bundle with Events and Secrets (a full dump).
+        It is likely enough if there are other objects of its API group and the object that names it is in trouble.
         """
         if reference.kind in self._unseen or (reference.group and is_built_in(reference.group)):
             return False
         if reference.namespace:
-            return any(ABSENT.said_in(c.raw) and reference.name in c.raw for c in node.complaints)  # only this namespace was looked at
+            return any(ABSENT.said_in(c.raw) and reference.name in c.raw for c in node.complaints)  # only this namespace was listed
         if reference.kind in self._kinds or reference.kind in self._served or self._seen:
-            return True  # what was looked for and not found is not there; nor is what no API serves
+            return True  # an object that was searched and not found does not exist, nor does one whose kind is not served
         if reference.path.startswith(_RESOURCES) or reference.path.endswith(EXTERNAL_ETCD):
-            return True  # the binding, or the lack of certificates, bears witness
+            return True  # the binding, or the lack of certificates, proves it
         if {"Event", "Secret"} <= self._dumped and reference.path.endswith(_CORE_REFERENCES):
             return True
         if (
@@ -128,7 +128,7 @@ class MissingObjects(Reported):
             return False  # many leave Secrets out of a bundle
         speakers = (node, self.cluster) if node.kind == "ClusterClass" and self.cluster is not None else (node,)
         words = " ".join(c.raw or c.text for speaker in speakers for c in speaker.complaints)
-        # a name alone proves nothing: a Machine and what it refers to often share theirs
+        # a name alone proves nothing: a Machine and the objects that it refers to often share one
         return reference.kind in words or (reference.kind.lower() in words.lower() and reference.name in words)
 
     def _miss(self, referrer: Node, target: str, reference: Reference) -> None:
@@ -148,7 +148,7 @@ class MissingObjects(Reported):
         referrer.because_of[target] = f"refers to it in {reference.path}"
 
     def _follow_words(self, node: Node) -> None:
-        """Objects that a message says were not found, and quotas that it names."""
+        """Complain about objects that a message reports as not found, and about quotas that it names."""
         for complaint in list(node.complaints):
             for match in _NOT_FOUND.finditer(complaint.raw):
                 word = match[1]
@@ -174,7 +174,7 @@ class MissingObjects(Reported):
     # ---------------------------------------------------------------------------------------- credentials
 
     def _look_at_credentials(self) -> None:
-        """Secrets of the cluster that look wrong, if something is wrong that they could explain."""
+        """Complain about Secrets of the cluster that look wrong, if the cluster has trouble that they could explain."""
         cluster = self.cluster
         if cluster is None or cluster.deleting:
             return
@@ -202,7 +202,7 @@ class MissingObjects(Reported):
                 node.because_of[secret.id] = "depends on it"
 
     def _miss_certificates(self, cluster: Node, absent: set[str]) -> None:
-        """Once kubeadm has set up a control plane, its certificates were there; who deletes them is not told of by any condition."""
+        """Complain about deleted certificates: they existed since kubeadm set up a control plane, and no condition reports this."""
         if "Secret" not in self._dumped:
             return
         configs = [n.object for n in self.nodes.values() if n.kind == "KubeadmConfig" and n.object is not None]

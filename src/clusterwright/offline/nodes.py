@@ -1,4 +1,4 @@
-"""Objects as explanations see them."""
+"""Objects as nodes of an explanation's graph."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from clusterwright.offline.complaints import Complaint, Tier
 
 @dataclass(slots=True)
 class Node:
-    """An object, or one that should be there, and what is wrong with it."""
+    """An existing or missing object with its complaints."""
 
     id: str
     kind: str
@@ -19,20 +19,20 @@ class Node:
     object: Unstructured | None = None
     complaints: list[Complaint] = field(default_factory=list)
     because_of: dict[str, str] = field(default_factory=dict)
-    """Where its trouble comes from: id of another node, and how that is known."""
+    """The origins of its trouble: the id of another node, and the reason for the link."""
     referrers: list[str] = field(default_factory=list)
 
     @property
     def deleting(self) -> bool:
-        """It is being deleted."""
+        """Whether it is being deleted."""
         return self.object is not None and bool(self.object.at("metadata", "deletionTimestamp"))
 
     @property
     def worst(self) -> Complaint | None:
-        """The most telling complaint, the oldest of those."""
+        """The complaint with the strongest evidence, the oldest of several."""
         return min(self.complaints, key=lambda c: (c.tier, c.secondary, c.since or "9")) if self.complaints else None
 
     @property
     def tier(self) -> Tier:
-        """How telling the best evidence is."""
+        """The tier of the strongest complaint."""
         return self.worst.tier if self.worst else Tier.PROGRESS

@@ -1,4 +1,4 @@
-"""What a bundle says that is no object: the time, what cannot be read or written, and the state of workload clusters."""
+"""The parts of a bundle that are not objects: the time, requests that fail, and the state of workload clusters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Target(msgspec.Struct, frozen=True):
     error: str = ""
 
     def covers(self, kind: str, namespace: str, name: str) -> bool:
-        """Return whether the object is meant."""
+        """Return whether this target includes the object."""
         return self.kind == kind and self.namespace in {"", namespace} and self.name in {"", name}
 
 
@@ -38,7 +38,7 @@ class Refusal(msgspec.Struct, frozen=True):
     status: Mapping[str, Any] = {}
 
     def covers(self, verb: str, kind: str, namespace: str, name: str) -> bool:
-        """Return whether the write is meant; `update` and `patch` are the same."""
+        """Return whether this refusal applies to the write. `update` and `patch` count as the same verb."""
         same_verb = ("patch" if self.verb == "update" else self.verb) == verb
         return same_verb and self.kind == kind and self.namespace in {"", namespace} and self.name in {"", name}
 
@@ -54,7 +54,7 @@ class Member(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class EtcdErrors(msgspec.Struct, frozen=True, rename="camel"):
-    """Why etcd calls fail; empty: they do not."""
+    """The errors of etcd calls; empty: the call succeeds."""
 
     connect: str = ""
     members: str = ""
@@ -65,7 +65,7 @@ class EtcdErrors(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Faults(msgspec.Struct, frozen=True, rename="camel"):
-    """What goes wrong when one cluster's objects are read and written."""
+    """Faults in reading and writing one cluster's objects."""
 
     unreadable: tuple[Target, ...] = ()
     unlistable: tuple[Target, ...] = ()
@@ -73,7 +73,7 @@ class Faults(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class WorkloadCluster(msgspec.Struct, frozen=True, rename="camel"):
-    """The state of one workload cluster, as far as the recorder knew it."""
+    """The recorded state of one workload cluster."""
 
     connected: bool = False
     last_probe_success: datetime | None = None
@@ -96,7 +96,7 @@ class Registry(msgspec.Struct, frozen=True):
 
 
 class Canned(msgspec.Struct, frozen=True):
-    """What a runtime extension answers: a response, the bytes `text` with a status code, or a connection that fails with `error`."""
+    """An answer of a runtime extension: a response, the bytes `text` with a status code, or a connection that fails with `error`."""
 
     response: Mapping[str, Any] | None = None
     error: str = ""
@@ -105,7 +105,7 @@ class Canned(msgspec.Struct, frozen=True):
 
 
 class Server(msgspec.Struct, frozen=True):
-    """What answers a POST to a URL: a body, the bytes `text`, or a connection that fails with `error`."""
+    """The answer to a POST to a URL: a body, the bytes `text`, or a connection that fails with `error`."""
 
     code: int = 200
     body: Any = None
@@ -121,7 +121,7 @@ class Idle(msgspec.Struct, frozen=True):
 
 
 class Decided(msgspec.Struct, frozen=True):
-    """What a controller decided about an object in some passes: the rows that fired, by table."""
+    """The decisions of a controller about an object in some passes: the rows that fired, by table."""
 
     at: datetime
     kind: str
@@ -139,49 +139,49 @@ class Decided(msgspec.Struct, frozen=True):
 
 
 class Running(msgspec.Struct, frozen=True):
-    """What the process with the controllers said of itself, where it could be asked."""
+    """The report of the process with the controllers on itself, if it could be asked."""
 
     controllers: Mapping[str, str] = {}
     """By name: the kind that it reconciles."""
     idle: Mapping[str, Idle] = {}
-    """By name: those that do not run, and why."""
+    """By name: the controllers that do not run, each with the reason."""
     rights: tuple[str, ...] = ()
-    """What the controllers would have to be allowed, and are not."""
+    """Rights that the controllers need and do not have."""
     traces: tuple[Decided, ...] = ()
-    """What was decided about the objects of the namespace, oldest first."""
+    """Decisions about the objects of the namespace, oldest first."""
     features: Mapping[str, bool] = {}
     failures: tuple[Failing, ...] = ()
     """The objects whose last passes failed."""
     queues: tuple[Queue, ...] = ()
     """The queues of controllers that are not idle."""
     verdicts: Mapping[str, tuple[Past, ...]] = {}
-    """By `namespace/name` of a Cluster: how it was, oldest first."""
+    """By `namespace/name` of a Cluster: its earlier verdicts, oldest first."""
 
     def why_idle(self, kind: str) -> str:
-        """Why nobody reconciles a kind; empty: somebody does, or it is not known."""
+        """Return why no controller reconciles a kind; empty: one does, or the reason is unknown."""
         return "" if kind in self.controllers.values() else next((i.why for i in self.idle.values() if i.kind == kind), "")
 
 
 class Observation(msgspec.Struct, frozen=True, rename="camel"):
-    """The one document of a bundle that is no object. A field that is absent was unknown to the recorder."""
+    """The one document of a bundle that is not an object. An absent field was unknown to the recorder."""
 
     now: datetime | None = None
     unreadable: tuple[Target, ...] = ()
     unlistable: tuple[Target | str, ...] = ()
     unwritable: tuple[Refusal, ...] = ()
     seen: tuple[str, ...] = ()
-    """The kinds that the recorder has listed, whether there were any or not."""
+    """The kinds that the recorder has listed, even if there were no objects."""
     unseen: tuple[Target, ...] = ()
-    """The kinds that it could not list, and why; of controllers, which have rights of their own, nothing follows from that."""
+    """The kinds that it could not list, each with the reason. Controllers have rights of their own and may be able to."""
     unreachable: str = ""
-    """Why the recorder could not look at the workload cluster; others may be able to."""
+    """Why the recorder could not read the workload cluster. Controllers may be able to."""
     workload_clusters: Mapping[str, WorkloadCluster] = {}
     features: Mapping[str, bool] = {}
     running: Running | None = None
     changed: Mapping[str, str] = {}
-    """By `Kind/namespace/name`: when the spec was changed, of objects whose status is older."""
+    """By `Kind/namespace/name`: the time of the spec's change, for objects whose status is older."""
     suspicions: Mapping[str, str] = {}
-    """By `Kind/namespace/name`: what the recorder found wrong with contents that it did not keep."""
+    """By `Kind/namespace/name`: the faults that the recorder found in contents that it did not keep."""
     runtime_registry: Registry = Registry()
     runtime_extensions: Mapping[str, Canned] = {}
     extension_servers: Mapping[str, Server] = {}

@@ -1,4 +1,4 @@
-"""A client that fails where the Observation says so, and keeps a journal of every write that changed something."""
+"""A client with the faults of the Observation. It keeps a journal of every write that changed something."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Action:
 
 @dataclass(slots=True)
 class Journal:
-    """Every effective write of a pass, in order, over all clusters; and the objects to look at afterwards."""
+    """All effective writes of a pass in order, over all clusters, and the objects to read afterwards."""
 
     actions: list[Action] = field(default_factory=list)
     touched: dict[tuple[int, GroupVersionKind, ObjectKey], Client] = field(default_factory=dict)
@@ -54,7 +54,7 @@ def _gvk_and_key(obj: Object | Json) -> tuple[GroupVersionKind, ObjectKey]:
 
 
 Serve = Callable[[GroupVersionKind, bool], None]
-"""Serve a kind from now on; true: it is namespaced."""
+"""Makes a server serve a kind; True: the kind is namespaced."""
 
 
 class ObservedClient:
@@ -69,13 +69,13 @@ class ObservedClient:
         self._serve = serve
 
     def _need(self, gvk: GroupVersionKind, key: ObjectKey) -> None:
-        """Nobody recorded which kinds a workload cluster serves: it has those that are asked for."""
+        """Serve a kind before it is used: a bundle does not record the kinds of a workload cluster."""
         if self._serve is not None:
             self._serve(gvk, bool(key.namespace))
 
     @property
     def live(self) -> Reader:
-        """The same: there is no cache offline."""
+        """Return this client: there is no cache offline."""
         return self
 
     # ------------------------------------------------------------------------------------------------ reads
@@ -86,30 +86,30 @@ class ObservedClient:
                 raise errors.ServerError(target.error or f"{kind} {key} cannot be read")
 
     async def get(self, kind: Any, key: ObjectKey) -> Any:
-        """As `Reader.get`."""
+        """Do the same as `Reader.get`."""
         self._check_read(_gvk(kind).kind, key)
         return await self.inner.get(kind, key)
 
     async def find(self, kind: Any, key: ObjectKey) -> Any:
-        """As `Reader.find`."""
+        """Do the same as `Reader.find`."""
         self._check_read(_gvk(kind).kind, key)
         self._need(_gvk(kind), key)
         return await self.inner.find(kind, key)
 
     async def read(self, kind: Any, key: ObjectKey) -> Original[Any] | None:
-        """As `Reader.read`."""
+        """Do the same as `Reader.read`."""
         self._check_read(_gvk(kind).kind, key)
         return await self.inner.read(kind, key)
 
     async def list(self, kind: Any, *, namespace: str = "", labels: str | Mapping[str, str] = "", fields: str = "", owner: str = "") -> Any:
-        """As `Reader.list`."""
+        """Do the same as `Reader.list`."""
         for target in self._faults.unlistable:
             if target.kind == _gvk(kind).kind:
                 raise errors.ServerError(target.error or f"{target.kind} cannot be listed")
         return await self.inner.list(kind, namespace=namespace, labels=labels, fields=fields, owner=owner)
 
     async def raw_get(self, path: str, *, query: Query = (), accept: str = "", timeout: float | None = None) -> bytes:
-        """As `Client.raw_get`."""
+        """Do the same as `Client.raw_get`."""
         return await self.inner.raw_get(path, query=query, accept=accept, timeout=timeout)
 
     # ----------------------------------------------------------------------------------------------- writes
@@ -120,7 +120,7 @@ class ObservedClient:
                 raise _refused(refusal, verb, gvk, key)
 
     async def create(self, obj: Object | Json, *, field_manager: str = "") -> Unstructured:
-        """As `Writer.create`."""
+        """Do the same as `Writer.create`."""
         gvk, key = _gvk_and_key(obj)
         self._check_write("create", gvk, key)
         self._need(gvk, key)
@@ -129,7 +129,7 @@ class ObservedClient:
         return created
 
     async def update(self, obj: Object | Json, *, subresource: str = "") -> Unstructured:
-        """As `Writer.update`."""
+        """Do the same as `Writer.update`."""
         gvk, key = _gvk_and_key(obj)
         self._check_write("patch", gvk, key)
         before = await self._content(gvk, key)
@@ -147,7 +147,7 @@ class ObservedClient:
         subresource: str = "",
         field_manager: str = "",
     ) -> Unstructured:
-        """As `Writer.patch`."""
+        """Do the same as `Writer.patch`."""
         gvk = _gvk(kind)
         self._check_write("patch", gvk, key)
         before = await self._content(gvk, key)
@@ -158,7 +158,7 @@ class ObservedClient:
     async def apply(
         self, obj: Object | Json, *, field_manager: str, force: bool = True, subresource: str = "", dry_run: bool = False
     ) -> Unstructured:
-        """As `Writer.apply`; one that makes the object counts as its creation."""
+        """Do the same as `Writer.apply`. An apply that creates the object counts as its creation."""
         gvk, key = _gvk_and_key(obj)
         self._need(gvk, key)
         before = await self._content(gvk, key)
@@ -179,7 +179,7 @@ class ObservedClient:
         propagation: Literal["", "Background", "Foreground", "Orphan"] = "",
         grace_period_seconds: int | None = None,
     ) -> None:
-        """As `Writer.delete`."""
+        """Do the same as `Writer.delete`."""
         gvk = _gvk(kind)
         self._check_write("delete", gvk, key)
         before = await self.inner.live.find(gvk, key)
@@ -190,15 +190,15 @@ class ObservedClient:
             self._journal.note(self, "delete", gvk, key)
 
     def known(self, kind: type[Object] | GroupVersionKind, key: ObjectKey) -> bytes | None:
-        """As `Client.known`."""
+        """Do the same as `Client.known`."""
         return self.inner.known(kind, key)
 
     def turn(self, kind: type[Object] | GroupVersionKind, key: ObjectKey) -> AbstractAsyncContextManager[None]:
-        """As `Client.turn`."""
+        """Do the same as `Client.turn`."""
         return self.inner.turn(kind, key)
 
     async def create_subresource(self, kind: type[Object] | GroupVersionKind, key: ObjectKey, subresource: str, body: Json) -> Json:
-        """As `Writer.create_subresource`; an eviction is the creation of an Eviction."""
+        """Do the same as `Writer.create_subresource`. An eviction counts as the creation of an Eviction."""
         what = str(body.get("kind") or subresource.capitalize())
         self._check_write("create", GroupVersionKind("", "v1", what), key)
         answer = await self.inner.create_subresource(kind, key, subresource, body)
@@ -215,7 +215,7 @@ class ObservedClient:
 
 
 def _content(json: Mapping[str, Any]) -> Json:
-    """Return what an object says, without what the server keeps in it: who owns a field is no content."""
+    """Return the content of an object, without the bookkeeping of the server, such as the owners of fields."""
     metadata = {k: v for k, v in json["metadata"].items() if k not in {"managedFields", "resourceVersion"} and v not in (None, [], {})}
     return {**json, "metadata": metadata}
 

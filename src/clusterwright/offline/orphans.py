@@ -1,4 +1,4 @@
-"""A bundle for an object whose Cluster does not exist: all that its namespace has, so that the answer is about the object itself."""
+"""Make a bundle for an object whose Cluster does not exist, from all objects of its namespace."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clusterwright.runtime.client import Client
 async def namespace_bundle(client: Client, namespace: str, now: datetime, *, keep_secrets: bool = False) -> list[Json]:
     """Return the objects of a namespace that may be listed, and an Observation.
 
-    `keep_secrets` is for a bundle that is used here and now and written nowhere.
+    `keep_secrets` is for a bundle that is used at once and never written.
     """
     found = await everything(client, namespace)
     observation: Json = {"apiVersion": API_VERSION, "kind": "Observation", "now": f"{now:%Y-%m-%dT%H:%M:%SZ}"}

@@ -1,6 +1,6 @@
-"""Which objects of a namespace belong to a cluster: what carries its name, and what these own or name, transitively.
+"""Find the objects of a namespace that belong to a cluster: those with its label or name, and those that they own or name, transitively.
 
-A namespace holds other clusters, and things that belong to none. Their trouble explains nothing here.
+A namespace also holds other clusters and unrelated objects. Their trouble does not explain that of this cluster.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.offline.complaints import Reference, references, secret_sources
 
 SHARED_KINDS: Final = frozenset({"ResourceQuota", "LimitRange"})
-"""They concern everything in their namespace."""
+"""Kinds that affect everything in their namespace."""
 PURPOSES: Final = ("ca", "etcd", "proxy", "sa", "kubeconfig", "apiserver-etcd-client")
-"""Of the Secrets that are named after the Cluster."""
+"""The purposes in the names of the Cluster's Secrets: `<cluster>-<purpose>`."""
 
 
 def name_of(kind: str, namespace: str, name: str) -> str:
@@ -47,13 +47,13 @@ def class_of(cluster: Unstructured) -> list[Reference]:
 
 
 class Ownership:
-    """Who belongs to whom among some objects; asked about many clusters, it has looked at the objects once."""
+    """An index of objects by owner, reference and cluster, so that questions about many clusters read the objects once."""
 
     def __init__(self, objects: Iterable[Unstructured]) -> None:
         self.objects = {name_of(o.kind, *o.key): o for o in objects}
         self._owned: dict[str, list[str]] = {}
         self._named: dict[tuple[str, str], list[str]] = {}
-        """By namespace and name of a Cluster: what says that it is of it."""
+        """By namespace and name of a Cluster: the objects with its label or name."""
         self._shared: list[str] = []
         self._resource_sets: list[str] = []
         for name, obj in self.objects.items():
@@ -70,7 +70,7 @@ class Ownership:
                     self._named.setdefault((namespace, cluster), []).append(name)
 
     def of(self, cluster: Unstructured, *roots: str) -> set[str]:
-        """Return the names of whatever belongs to the Cluster or to one of the roots."""
+        """Return the names of all objects that belong to the Cluster or to one of the roots."""
         namespace, cluster_name = cluster.key
         queue = [name_of(cluster.kind, *cluster.key), *roots, *self._shared, *self._named.get((namespace, cluster_name), ())]
         queue += [name_of("Secret", namespace, f"{cluster_name}-{purpose}") for purpose in PURPOSES]
@@ -92,12 +92,12 @@ class Ownership:
 
 
 def related(objects: Iterable[Unstructured], cluster: Unstructured, *roots: str) -> set[str]:
-    """Return the names of whatever belongs to the Cluster or to one of the roots."""
+    """Return the names of all objects that belong to the Cluster or to one of the roots."""
     return Ownership(objects).of(cluster, *roots)
 
 
 def selects(selector: Any, obj: Unstructured) -> bool:
-    """Return whether a selector, as a spec has it, is meant for the object; an empty one is meant for none."""
+    """Return whether a selector of a spec selects the object. An empty one selects none."""
     if not selector:
         return False
     try:
@@ -107,7 +107,7 @@ def selects(selector: Any, obj: Unstructured) -> bool:
 
 
 def mentioned(obj: Unstructured) -> Iterator[str]:
-    """Yield what the object's spec names, whether it is there or not."""
+    """Yield the objects that the object's spec names, whether they exist or not."""
     namespace, spec = obj.key.namespace, obj.at("spec")
     for reference in (*references(spec, home=namespace), *secret_sources(spec), *resources(obj), *class_of(obj)):
         yield name_of(reference.kind, reference.namespace or namespace, reference.name)

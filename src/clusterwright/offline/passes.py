@@ -1,4 +1,4 @@
-"""Passes of our own controllers over a bundle, for explanations: what they would find, and whom they would ask."""
+"""Run passes of our own controllers over a bundle, for explanations: their findings, and the objects that they read."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _OF_WRITES: Final[Mapping[str, frozenset[str]]] = {
     "ClusterResourceSet": frozenset({"ResourcesApplied", "Ready"}),
     "Machine": frozenset({"Deleting"}),
 }
-"""By kind: conditions that tell what came of writes to a workload cluster. A replica takes every write, also an eviction."""
+"""By kind: conditions that report the results of writes to a workload cluster. A replica accepts every write, even an eviction."""
 
 
 def _is_failure_of_its_own(condition: Condition) -> bool:
-    """Return whether a condition says no more than that the pass failed."""
+    """Return whether a condition reports only that the pass failed."""
     return condition.reason == "InternalError" or LOGS_ONLY in condition.message
 
 
 def _is_blotted(value: Any) -> bool:
-    """Return whether a recorder has taken values out, on which a pass may fail."""
+    """Return whether a recorder has redacted values that a pass may need."""
     if isinstance(value, Mapping):
         return any(_is_blotted(inner) for inner in value.values())
     if isinstance(value, list):
@@ -44,16 +44,16 @@ def _is_blotted(value: Any) -> bool:
 
 @dataclass(slots=True)
 class Pass:
-    """What one pass came to."""
+    """The result of one pass."""
 
     subject: str
     result: Json
     tables: list[Explanation] = field(default_factory=list)
 
     def finding(self, written: Unstructured | None) -> Finding:
-        """Return what it says of its object, as far as that is better founded than what is `written` there.
+        """Return the finding about its object, without conditions that are less reliable than those `written` there.
 
-        The pass runs in a replica. Where it fails by itself, or gets on only because the replica lets it write, it proves nothing.
+        The pass runs in a replica. If it fails by itself, or progresses only because the replica accepts its writes, it proves nothing.
         """
         asked: dict[str, tuple[str, ...]] = {}
         for table in self.tables:
@@ -61,7 +61,7 @@ class Pass:
             asked[table.table] = tuple(dict.fromkeys(name_of(s.kind, s.namespace, s.name) for s in subjects))
         after, error = self.result["object"], self.result["error"] or ""
         if written is not None and _is_blotted(written.json.get("spec")):
-            error = ""  # it fails on what the recorder took out
+            error = ""  # it fails on values that the recorder redacted
         try:
             conditions = None if after is None else conditions_of(after)
             before = {c.type: c for c in conditions_of(written)} if written is not None else {}
@@ -74,7 +74,7 @@ class Pass:
 
 
 def findings_of(passes: Mapping[str, Pass], bundle: Bundle) -> dict[str, Finding]:
-    """Return what the passes say of their objects, each together with what passes over others would write there."""
+    """Return the findings of the passes by object, with the conditions that passes over other objects would write there."""
     written = {name_of(o.kind, *o.key): o for o in map(Unstructured, bundle.objects)}
     findings = {name: one.finding(written.get(name)) for name, one in passes.items()}
     before = {name: o.json for name, o in written.items()}
@@ -94,7 +94,7 @@ def findings_of(passes: Mapping[str, Pass], bundle: Bundle) -> dict[str, Finding
 
 
 def run_passes(bundle: Bundle, subjects: Iterable[str], controller: str = "") -> Mapping[str, Pass]:
-    """A pass over each of the subjects (`Kind/namespace/name`) that a controller of ours reconciles, each as if it were the only one.
+    """Run a separate pass over each of the subjects (`Kind/namespace/name`) that one of our controllers reconciles.
 
     `controller` names one of the kind's controllers; empty means the first.
     """

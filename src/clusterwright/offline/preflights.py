@@ -1,4 +1,4 @@
-"""Preflight checks that keep a MachineSet from making Machines: which one, about which object, and whose move it is. Pure."""
+"""Read failed preflight checks of MachineSets from messages: the check, its object, and the person who must act. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 ABOUT: Final = "preflight:"
-"""What a complaint about a failed check is about, before the name of the check."""
+"""The prefix of the `about` of a complaint about a failed check; the name of the check follows."""
 FAILED: Final = re.compile(r'^[* ]*+(?P<what>[^\n]*?) \("(?P<check>\w+)" preflight check failed\)', re.MULTILINE)
 _CONTROL_PLANE: Final = re.compile(r"^(?P<kind>[A-Z]\w+) (?:(?P<namespace>[a-z0-9-]+)/)?(?P<name>[a-z0-9.-]+) (?:is|has) ")
 _VERSIONS: Final = re.compile(r"MachineSet version \((?P<ours>[^)]+)\).*?ControlPlane version \((?P<theirs>[^)]+)\)")
@@ -17,10 +17,10 @@ VERSION: Final = "spec.template.spec.version"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What a failed check means for those who own the MachineSet."""
+    """The meaning of a failed check for the owner of the MachineSet."""
 
     is_wait: bool
-    """Whether it passes by itself once the control plane is where it should be."""
+    """Whether it passes by itself once the control plane has reached its version."""
     next: str
     """`{theirs}` is the version of the control plane."""
     command: str = "edit {}"
@@ -44,25 +44,25 @@ CHECKS: Final[Mapping[str, Check]] = {
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A check that failed, as a MachineSet tells it."""
+    """A failed check, as a MachineSet reports it."""
 
     check: str
     what: str
     kind: str = ""
     name: str = ""
-    """The object that it is about, where the words name one."""
+    """The object concerned, if the message names one."""
     theirs: str = ""
-    """The version of the control plane, where the words name it."""
+    """The version of the control plane, if the message names it."""
     raw: str = ""
 
     @property
     def rule(self) -> Check:
-        """What it means; one that is not known is taken for a wait."""
+        """The rule of this check. An unknown check counts as a wait."""
         return CHECKS.get(self.check, Check(True, "wait until the check passes", "describe {}"))
 
 
 def failures(text: str) -> Iterator[Failure]:
-    """Yield the checks that a text says have failed."""
+    """Yield the checks that a text reports as failed."""
     for found in FAILED.finditer(text):
         what = found["what"]
         named, versions = _CONTROL_PLANE.match(what), _VERSIONS.search(what)

@@ -1,4 +1,4 @@
-"""Finds what the report of a provider is about: a quota, credentials, a connection, a name. Foreign words, as data."""
+"""Find the subject of a provider's report (quota, credentials, connection, name) by phrases that are kept as data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROLES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The subject of reports, by words that they use; the first that fits counts."""
+    """A subject of reports, recognised by phrases. The first match counts."""
 
     cause: str
     words: tuple[str, ...]
@@ -68,17 +68,17 @@ SUBJECTS: Final = (
         "image capi-ubuntu-2404 was not found in project infra",
     ),
 )  # fmt: skip
-"""The last has the vaguest words."""
+"""In order of precision: the last one has the vaguest words."""
 
 
 def subject_of(words: str) -> str:
-    """Return the cause that a provider's words tell of; those of a plain report, if nothing more is known."""
+    """Return the cause that a provider's message names, or that of a general report."""
     lower = words.lower()
     return next((s.cause for s in SUBJECTS if any(word in lower for word in s.words)), "provider.reports")
 
 
 def role_of(obj: Unstructured) -> str:
-    """Return what a provider is called that has objects of this API group; empty if providers do not have it."""
+    """Return the name of the provider role that owns this API group; empty if it is not a provider's group."""
     return _ROLES.get(obj.gvk.group.partition(".")[0], "")
 
 
@@ -115,6 +115,6 @@ _ANSWERED: Final = (
     "feature gate",
     "alarm",
 )
-"""In reports of what the API server or etcd answered: they have advice of their own."""
+"""Phrases in reports on answers of the API server or etcd: these have advice of their own."""
 _OTHERWISE: Final = frozenset({Tier.MISSING, Tier.PAUSED, Tier.DELETING, Tier.HELD, Tier.UNRECONCILED, Tier.PROGRESS})
 """Complaints with the same advice for objects of every kind."""

@@ -1,6 +1,6 @@
-"""Makes a bundle of a live cluster: its objects, those around it, their Events, the CRDs that matter; no secret value is kept.
+"""Make a bundle of a live cluster: its objects, related ones, their Events and CRDs. No secret value is kept.
 
-What belongs: objects that carry the Cluster's label, what they own, what they refer to, and so on. The bundle says when it was made.
+The bundle has the objects with the Cluster's label, those that they own or refer to, transitively, and the time of recording.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ CRD: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefin
 _SENSITIVE: Final = frozenset({"token", "password", "passwd", "certificateKey", "secretKey", "accessKey", "clientSecret", "privateKey"})
 _SILENT: Final = frozenset({"Secret", "ConfigMap"})
 _FREE_TEXTS: Final = frozenset({"preKubeadmCommands", "postKubeadmCommands", "bootCommands", "sshAuthorizedKeys", "additionalConfig"})
-"""Fields of a bootstrap configuration in which users write whatever they need on a machine, passwords included."""
+"""Fields of a bootstrap configuration with free text from users, which may include passwords."""
 _TOKEN_FACTS: Final = frozenset(
     {"token-id", "expiration", "description", "usage-bootstrap-signing", "usage-bootstrap-authentication", "auth-extra-groups"}
 )
-"""What is no secret in the Secret of a bootstrap token."""
+"""The keys in the Secret of a bootstrap token that are not secret."""
 _PROBE_SUCCESS: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
@@ -50,11 +50,11 @@ async def record(
     running: Json | None = None,
     keep_secrets: bool = False,
 ) -> list[Json]:
-    """Return the documents of a bundle; raises NotFound where the Cluster does not exist.
+    """Return the documents of a bundle. Raises NotFound if the Cluster does not exist.
 
-    Kinds that may not be listed are left out, and the Observation says so: a bundle is better than none. So is the workload
-    cluster where it cannot be reached. `running`: what the controllers say of themselves; None: they are asked beside the API server.
-    `keep_secrets` is for a bundle that is used here and now and written nowhere.
+    Kinds that may not be listed are left out, and the Observation names them. The same applies to a workload
+    cluster that cannot be reached. `running`: the controllers' report on themselves; None: ask them next to the API server.
+    `keep_secrets` is for a bundle that is used at once and never written.
     """
     shown: Callable[[Mapping[str, Any]], Json] = dict if keep_secrets else redacted
     subject = await client.live.get(GroupVersionKind("cluster.x-k8s.io", "v1beta2", "Cluster"), cluster)
@@ -97,7 +97,7 @@ async def observation_of(
     unseen: Sequence[Json] = (),
     shown: Callable[[Mapping[str, Any]], Json] = dict,
 ) -> Json:
-    """Return the Observation of a cluster whose objects, the Cluster first, are known; its workload cluster is looked at now."""
+    """Return the Observation of a cluster with these objects, the Cluster first, after reading its workload cluster."""
     kept = [Unstructured(o) for o in objects]
     observation: Json = {"apiVersion": API_VERSION, "kind": "Observation", "now": f"{now:%Y-%m-%dT%H:%M:%SZ}"}
     observation |= {"seen": list(seen), "unseen": list(unseen)}
@@ -113,9 +113,9 @@ async def observation_of(
 
 
 async def ask_controllers(client: Client, namespace: str, cluster: str = "") -> Json | None:
-    """Return what controllers in the process of the API server say of themselves; None: there are none, or it may not be known.
+    """Return the report of the controllers in the process of the API server, or None if there are none or the caller may not ask them.
 
-    `cluster` is the one whose verdicts are wanted; empty: all of the namespace.
+    `cluster`: the Cluster whose verdicts are wanted; empty: all of the namespace.
     """
     try:
         told = msgspec.json.decode(
@@ -127,7 +127,7 @@ async def ask_controllers(client: Client, namespace: str, cluster: str = "") -> 
 
 
 def probe_as_said(cluster: Unstructured) -> Json:
-    """Return what the Cluster says of its probe where that fails: that we can connect now does not mean that its controller could."""
+    """Return the Cluster's condition of a failed probe: our connection does not prove that its controller had one."""
     conditions = cluster.at("status", "conditions") or ()
     probe = next((c for c in conditions if isinstance(c, Mapping) and c.get("type") == "RemoteConnectionProbe"), {})
     if probe.get("status") != "False":
@@ -135,7 +135,7 @@ def probe_as_said(cluster: Unstructured) -> Json:
     message = str(probe.get("message"))
     if message.startswith(f"Secret {cluster.metadata.name}-kubeconfig: "):
         return {"refusal": message}
-    from clusterwright.workload.clusters import FAILURE_THRESHOLD  # only now: many who look at a glance need nothing of it
+    from clusterwright.workload.clusters import FAILURE_THRESHOLD  # imported here, because quick verdicts do not need it
 
     succeeded = _PROBE_SUCCESS.search(message)
     return {"lastProbeSuccess": succeeded[0] if succeeded else None, "consecutiveFailures": FAILURE_THRESHOLD}
@@ -200,7 +200,7 @@ async def _cluster_class(client: Client, cluster: Unstructured) -> list[Json]:
 
 
 async def _managers(client: Client) -> list[Json]:
-    """Return the Deployments that controllers run in, as far as they may be seen."""
+    """Return the Deployments of controllers that may be read."""
     found: dict[ObjectKey, Unstructured] = {}
     for selector in managers.SELECTORS:
         try:
@@ -212,7 +212,7 @@ async def _managers(client: Client) -> list[Json]:
 
 
 def redacted(obj: Mapping[str, Any]) -> Json:
-    """Return the object without secret values and without managedFields; which keys a Secret has is kept."""
+    """Return the object without secret values and managedFields. The keys of a Secret stay."""
     copy: Json = {k: v for k, v in obj.items() if k != "metadata"}
     copy["metadata"] = {k: v for k, v in (obj.get("metadata") or {}).items() if k != "managedFields"}
     annotations = copy["metadata"].get("annotations")
@@ -257,7 +257,7 @@ def _patches_secret(value: Mapping[str, Any]) -> bool:
 
 
 def _hidden(value: Any) -> Any:
-    """Return the value with every text in it replaced; how many there are, and under which keys, stays."""
+    """Return the value with every text in it replaced; its keys and lengths of lists stay."""
     if isinstance(value, Mapping):
         return {k: _hidden(v) for k, v in value.items()}
     if isinstance(value, list):

@@ -10,7 +10,7 @@ from clusterwright.offline.complaints import Complaint
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """Whose move it is, what the move is, and a command that makes it or shows more."""
+    """The person who must act, the step, and a command that takes it or shows more."""
 
     who: str
     next: str
@@ -146,7 +146,7 @@ REMEDIES: Final[dict[str, Remedy]] = {
         "kubectl -n {namespace} describe {resource}",
     ),
     "cloud.rate": Remedy(
-        "whoever has the account that the {provider} uses",
+        "the owner of the account that the {provider} uses",
         "raise its rate limit, or have fewer clients use it; the provider tries again by itself",
         "kubectl -n {namespace} describe {resource}",
     ),
@@ -166,7 +166,7 @@ REMEDIES: Final[dict[str, Remedy]] = {
         "kubectl -n {namespace} describe {resource}",
     ),
     "cloud.capacity": Remedy(
-        "whoever has the account or the hosts that the {provider} uses",
+        "the owner of the account or the hosts that the {provider} uses",
         "correct what is used up: {said}; free some, raise the limit, or ask for less; the provider then goes on by itself",
         "kubectl -n {namespace} describe {resource}",
     ),
@@ -249,7 +249,7 @@ REMEDIES: Final[dict[str, Remedy]] = {
         "kubectl -n {namespace} get {resource} -o yaml",
     ),
     "address.exhausted": Remedy(
-        "whoever keeps {pool}", "enlarge the pool, or free addresses of it", "kubectl -n {namespace} get {resource} -o yaml"
+        "the owner of {pool}", "enlarge the pool, or free addresses of it", "kubectl -n {namespace} get {resource} -o yaml"
     ),
     # passes and queues
     "pass.fails": Remedy(
@@ -305,7 +305,7 @@ REMEDIES: Final[dict[str, Remedy]] = {
 
 
 def remedy_of(complaint: Complaint) -> Remedy | None:
-    """Return what helps against a complaint, with its facts filled in; None: the cause has no remedy of its own."""
+    """Return the remedy of a complaint with its facts filled in, or None if its cause has none."""
     found = REMEDIES.get(complaint.cause)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""What the objects of a cluster say, each of itself: the complaints, before it is asked whom they come from."""
+"""Collect the complaints that the objects of a cluster report about themselves, before their origins are determined."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ from clusterwright.offline.unreconciled import unreconciled
 from clusterwright.offline.words import ABSENT, BLOCKED, NEVER_MADE, UNINSPECTED
 
 SLACK = timedelta(seconds=10)
-"""An Event may come a little before the condition that it explains."""
+"""The time by which an Event may precede the condition that it explains."""
 PASSING = timedelta(seconds=10)
-"""How long something may fail, and be tried again, before that is more than a wait: most of it is over with the next try."""
+"""The time for which a repeated failure counts as a wait: most failures end with the next try."""
 KIND_AND_NAME = re.compile(r"\b([A-Z][A-Za-z]+)[ /]\"?([a-z0-9][a-z0-9./-]*[a-z0-9])")
 WEBHOOK_CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 _NO_PARTNER = frozenset(
@@ -59,38 +59,38 @@ _NO_PARTNER = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a pass of our own controller over an object has found."""
+    """The findings of a pass of our own controller over an object."""
 
     conditions: tuple[Condition, ...] | None = None
-    """They replace those that were written; None: there is nothing to replace them with."""
+    """Conditions that replace the written ones; None: keep the written ones."""
     error: str = ""
     asked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By condition: the objects that the row which fired had asked."""
+    """By condition: the objects that the guards of the fired row had read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What could be seen of a cluster: whoever looked may not have looked at everything, nor been allowed to."""
+    """The limits of what is known about a cluster: the reader may have read only some kinds, or lacked rights."""
 
     now: datetime | None = None
     seen: frozenset[str] = frozenset()
-    """Kinds of which all objects are known, though there be none."""
+    """Kinds of which all objects are known, even if there are none."""
     unseen: Mapping[str, str] = field(default_factory=dict)
-    """Kinds that could not be listed, and why."""
+    """Kinds that could not be listed, each with the reason."""
     unreachable: str = ""
-    """Why the workload cluster could not be looked at."""
+    """Why the workload cluster could not be read."""
     running: Running | None = None
-    """What the controllers say of themselves, where they could be asked."""
+    """The controllers' report on themselves, if they could be asked."""
     workload: tuple[Json, ...] = ()
-    """Objects of the workload cluster, where it was looked at."""
+    """Objects of the workload cluster, if it was read."""
     changed: Mapping[str, str] = field(default_factory=dict)
-    """By `Kind/namespace/name`: when the spec was changed, of objects whose status is older."""
+    """By `Kind/namespace/name`: the time of the spec's change, for objects whose status is older."""
     suspicions: Mapping[str, str] = field(default_factory=dict)
-    """By `Kind/namespace/name`: what the recorder found wrong with contents that it did not keep."""
+    """By `Kind/namespace/name`: the faults that the recorder found in contents that it did not keep."""
 
 
 class Reported:
-    """The objects that belong to a cluster, with what each of them complains about."""
+    """The objects that belong to a cluster, with the complaints that each reports."""
 
     def __init__(
         self,
@@ -101,9 +101,9 @@ class Reported:
         *,
         is_one_cluster: bool = False,
     ) -> None:
-        """`findings` by object: what our controllers find now, not what they or others wrote.
+        """Collect the complaints. `findings`: by object, the findings of our controllers' passes, which replace written conditions.
 
-        `is_one_cluster`: all objects belong to the subject's cluster, which need not be found out again.
+        `is_one_cluster`: all objects belong to the subject's cluster, so they are not filtered.
         """
         sight = sight or Sight()
         self._now, self._seen, self._unseen, self._unreachable = sight.now, sight.seen, sight.unseen, sight.unreachable
@@ -113,10 +113,10 @@ class Reported:
         self._findings = findings or {}
         self._definitions: dict[tuple[str, str], Unstructured] = {}
         self._webhooks: dict[str, Unstructured] = {}
-        """By the name of a webhook: the configuration that it stands in."""
+        """By the name of a webhook: the configuration that contains it."""
         self._managers: list[Unstructured] = []
         self._extensions: dict[str, Unstructured] = {}
-        """By name: the ExtensionConfigs, which belong to nobody."""
+        """By name: the ExtensionConfigs, which belong to no cluster."""
         self.nodes: dict[str, Node] = {}
         self.events: dict[str, list[Json]] = {}
         self._children: dict[str, list[str]] = {}
@@ -154,7 +154,7 @@ class Reported:
         return self.nodes.get(node_id("Cluster", node.namespace, str(name)))
 
     def _forget_strangers(self) -> None:
-        """What belongs to other clusters, or to none, has no part in this."""
+        """Remove objects that belong to other clusters or to none."""
         if self.cluster is None or self.cluster.object is None:
             return
         kin = related([n.object for n in self.nodes.values() if n.object is not None], self.cluster.object, self.subject)
@@ -209,7 +209,7 @@ class Reported:
             return ()
 
     def _hear(self, node: Node) -> None:
-        """Everything that the object itself has to say."""
+        """Collect all complaints of the object itself."""
         assert node.object is not None
         metadata = node.object.metadata
         if metadata.deletion_timestamp is not None:
@@ -236,11 +236,11 @@ class Reported:
         node.complaints = without_summaries(node.complaints)
 
     def _heard(self, node: Node) -> str:
-        """When an Event last told of the object."""
+        """Return the time of the last Event about the object."""
         return max((time_of(e) for e in self.events.get(node.id, ())), default="")
 
     def _stall(self, node: Node, conditions: Sequence[Condition]) -> list[Complaint]:
-        """Machines that should have been made at once and were not; controllers tell only their logs what the API server refused."""
+        """Complain about missing Machines that should exist at once: controllers report refused creations only in their logs."""
         assert node.object is not None
         condition, wanted = get(conditions, "ScalingUp"), node.object.at("spec", "replicas")
         if condition is None or condition.status != "True" or not isinstance(wanted, int) or self._now is None:
@@ -253,7 +253,7 @@ class Reported:
         return [Complaint(Tier.UNHEALTHY, text, since(condition), "ScalingUp", raw=text)]
 
     def _notice_standstill(self, node: Node) -> None:
-        """A rollout without a Machine that comes or goes."""
+        """Complain about a rollout in which no Machine is created or deleted."""
         is_manual = node.object is not None and node.object.at("spec", "rollout", "strategy", "type") == "OnDelete"
         is_asked = bool(node.complaints) and node.kind != "Cluster" and not is_manual
         condition = get(self._conditions(node), "RollingOut") if is_asked else None
@@ -267,7 +267,7 @@ class Reported:
             )
 
     def _warnings(self, node: Node) -> list[Complaint]:
-        """Warning Events that no good news followed, about an object that is in trouble anyway."""
+        """Add Warning Events that no good news followed to an object that has other complaints."""
         found = []
         latest = self._latest_warnings(node)
         first = [(e.get("reason"), begun_of(e)) for e in latest]  # what is said again each time in other words goes on all the while
@@ -281,12 +281,12 @@ class Reported:
         return found
 
     def _alarms(self, node: Node) -> list[Complaint]:
-        """Return the Warning Events about an object that says nothing else."""
+        """Return the Warning Events about an object without other complaints."""
         texts = {f"{e.get('reason')}: {text_of(e)}": begun_of(e) for e in self._latest_warnings(node)}
         return [Complaint(Tier.ERROR, text, begun, raw=text, path="status") for text, begun in texts.items()]
 
     def _latest_warnings(self, node: Node) -> list[Json]:
-        """Warnings that no good news followed, none from before what is wrong now began, none about what is gone."""
+        """Return Warning Events that no good news followed, without those from before the current trouble or about deleted objects."""
         told = self.events.get(node.id, [])
         better = [since(c) for c in self._conditions(node) if c.type not in QUIET and complaint_of(c) is None]
         good = max((*(time_of(e) for e in told if e.get("type") == "Normal"), *better), default="")
@@ -295,7 +295,7 @@ class Reported:
         return [e for e in told if e.get("type") == "Warning" and time_of(e) >= oldest and not self._names_the_gone(node, e)]
 
     def _names_the_gone(self, node: Node, event: Json) -> bool:
-        """Return whether an Event tells of an object that is no more, other than to say that it is missing or could not be made."""
+        """Return whether an Event is about a deleted object, unless it reports that the object is missing or could not be created."""
         text = text_of(event)
         if ABSENT.said_in(text) or NEVER_MADE.said_in(text):
             return False
@@ -305,7 +305,7 @@ class Reported:
     # -------------------------------------------------------------------------------------- shared states
 
     def _add_shared_states(self) -> None:
-        """What many objects wait for is a node of its own: initialization, the connection, a pause of everything."""
+        """Add a node for each state that many objects wait for: initialization and the connection."""
         cluster = self.cluster
         if cluster is None or cluster.object is None:
             return
@@ -330,7 +330,7 @@ class Reported:
                 self._share(cluster, "connection", Complaint(Tier.UNHEALTHY, text, begun, "RemoteConnectionProbe"))
 
     def _put_down_to_the_connection(self) -> None:
-        """What fails at the endpoint of a workload cluster that nobody reaches is no trouble of its own."""
+        """Attribute failures at the endpoint of an unreachable workload cluster to the connection."""
         cluster = self.cluster
         if self._shared("connection") is None or cluster is None or cluster.object is None:
             return

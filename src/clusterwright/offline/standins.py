@@ -1,6 +1,6 @@
-"""Stand-ins for credentials that a recorder blotted out, so that a pass over the bundle goes as far as it went there.
+"""Make stand-ins for redacted credentials, so that a pass over the bundle gets as far as in the recorded cluster.
 
-For all that such a bundle tells they are good; what makes them suspicious is told from outside (`credentials`).
+The stand-ins are valid. Suspicions about the real credentials come from their keys and times (`credentials`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SERIAL = 1
 
 
 async def with_stand_ins(bundle: Bundle, now: datetime, keys: KeySource) -> Bundle:
-    """Return the bundle with certificates and kubeconfigs made up for the Secrets of its Clusters whose every value is empty."""
+    """Return the bundle with generated certificates and kubeconfigs in its Clusters' Secrets whose values are all empty."""
     clusters = {(o.key.namespace, o.key.name): o for o in map(Unstructured, bundle.objects) if o.kind == "Cluster"}
     pairs: dict[tuple[str, str], KeyPair] = {}
     objects: list[Json] = []

@@ -1,7 +1,7 @@
-"""What objects say of others, or of themselves in sum, though those concerned say it no longer.
+"""Find conditions that summarise or repeat others and are out of date, and lower them to progress.
 
-Sums are written later than what they sum up: nobody acts on them. Between the two writes a cluster that is well seems to be in trouble,
-and the sum would be all there is to explain it. So no sum is believed against its parts: it is told on as something that passes.
+A summary is written later than its parts. Between the two writes a healthy cluster seems to be in trouble, and the summary would
+be the only explanation. So a summary that its parts contradict counts as a state that passes by itself.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from clusterwright.offline.words import AWAITED
 
 _OF_MACHINES: Final = ("MachinesReady", "MachinesUpToDate")
 _OF_SETS: Final = frozenset({"Available", "WorkersAvailable"})
-"""Conditions that only repeat what Machines say: of MachineDeployments and Clusters also whether there are enough."""
+"""Conditions that repeat those of Machines. On MachineDeployments and Clusters they also tell whether there are enough."""
 _COUNTING: Final = frozenset({"MachineDeployment", "Cluster"})
 _MIRRORS: Final = {
     "ControlPlaneAvailable": ("controlPlaneRef", "Available"),
     "InfrastructureReady": ("infrastructureRef", "Ready"),
     "BootstrapConfigReady": ("configRef", "Ready"),
 }
-"""Conditions that repeat one of another object: whose, and what it is called there."""
+"""Conditions that repeat one of another object: the path of the reference to it, and the name of its condition."""
 _WORKERS: Final = frozenset({"Machine", "MachineSet", "MachineDeployment", "MachinePool"})
 _ORDER: Final = ("Machine", "MachineSet", "MachineDeployment", "MachinePool")
-"""Who is asked first; then the others, and the Cluster last: whoever sums up is believed as far as those below."""
+"""The order of the checks: these kinds, then all others, the Cluster last. A summary is checked after its parts."""
 _NAME: Final = r"[a-z0-9][a-z0-9.-]*"
 _OF_OTHERS: Final = re.compile(rf"([A-Z][A-Za-z]+) ({_NAME}(?:, {_NAME})*)(, \.\.\. \(\d+ more\))?:(.*)", re.DOTALL)
 _OF_ITSELF: Final = re.compile(r"([A-Z][A-Za-z ]+):")
 _TOGETHER: Final = {
     "Control plane components": ("APIServerPodHealthy", "ControllerManagerPodHealthy", "SchedulerPodHealthy", "EtcdPodHealthy")
 }
-"""What several conditions are called that say the same."""
+"""Collective names of conditions in messages."""
 _REST: Final = re.compile(r"^And \d+ ([A-Z][A-Za-z]+) ", re.MULTILINE)
 _TYPE: Final = re.compile(rf"(?:^|\* )[ \t]*+([A-Z][A-Za-z]+|{'|'.join(_TOGETHER)}):", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Summaries:
-    """The objects of a cluster, and what each has to say of itself."""
+    """The objects of a cluster with their conditions and complaints."""
 
     nodes: Mapping[str, Node]
     children: Mapping[str, Sequence[str]]
@@ -57,7 +57,7 @@ class Summaries:
     now: datetime | None
 
     def hush(self) -> None:
-        """Make of every complaint that those concerned contradict one that passes."""
+        """Lower every complaint that the objects concerned contradict to progress."""
         rank = {kind: place for place, kind in enumerate(_ORDER)}
         for node in sorted(self.nodes.values(), key=lambda n: (n is self.cluster, rank.get(n.kind, len(_ORDER)))):
             if node.object is not None and not node.deleting and node.complaints:
@@ -70,7 +70,7 @@ class Summaries:
         return any(test(node, complaint) for test in tests)
 
     def _is_mirror(self, node: Node, complaint: Complaint) -> bool:
-        """Return whether it repeats what an object said that has good news by now, or is only getting on."""
+        """Return whether it repeats a condition of another object that is good by now, or in progress."""
         assert node.object is not None
         field_name, type_ = _MIRRORS.get(complaint.about, ("", ""))
         named = [r for r in references(node.object.at("spec"), home=node.namespace) if type_ and r.path.endswith(f".{field_name}")]
@@ -84,7 +84,7 @@ class Summaries:
         return is_true(self.conditions(source), type_) or (says_so and source.tier is Tier.PROGRESS)
 
     def _is_echo(self, node: Node, complaint: Complaint) -> bool:
-        """Return whether it is about Machines none of which says so, though all are there."""
+        """Return whether it is about Machines that are all there and of which none complains."""
         assert node.object is not None
         if not complaint.about.endswith(_OF_MACHINES) and not (node.kind in _COUNTING and complaint.about in _OF_SETS):
             return False
@@ -96,7 +96,7 @@ class Summaries:
         return is_whole and all(n.tier is Tier.PROGRESS for n in below)
 
     def _is_sum(self, node: Node, complaint: Complaint) -> bool:
-        """Return whether its words are about others, or other conditions of the object, and these are good by now, each of them."""
+        """Return whether it is about other objects or other conditions, all of which are good by now."""
         said = get(self.conditions(node), complaint.about) if complaint.about else None
         lines = list(_lines(said.message)) if said is not None else []
         return bool(lines) and all(self._is_good(node, line, complaint) for line in lines)
@@ -116,7 +116,7 @@ class Summaries:
         return False
 
     def _is_served(self, node: Node, complaint: Complaint) -> bool:
-        """Return whether it waits for the control plane, which is there since a moment ago: it will see that soon."""
+        """Return whether it waits for a control plane that came up a moment ago."""
         if self.cluster is None or complaint.tier is not Tier.WAITING or not AWAITED.said_in(complaint.raw):
             return False
         said = get(self.conditions(self.cluster), "ControlPlaneInitialized")
@@ -128,7 +128,7 @@ class Summaries:
         return next((n.kind for n in self.nodes.values() if n.object is not None and word in {n.kind, plural(n.kind)}), "")
 
     def _contradicts(self, part: Node, words: str) -> bool:
-        """Whether an object says otherwise: where conditions are named, of these; who has none of them, as of old, contradicts nobody."""
+        """Return whether an object contradicts the message with the named conditions. An old object without any of them does not."""
         types = [type_ for head in _TYPE.findall(words) for type_ in _TOGETHER.get(head, (head,))]
         return self._are_true(part, types) if types else part.tier is Tier.PROGRESS
 
@@ -140,6 +140,6 @@ class Summaries:
 
 
 def _lines(message: str) -> Iterator[str]:
-    """Yield the points of a message, each with what is below it."""
+    """Yield the points of a message, each with the lines below it."""
     if message.startswith(("* ", "And ")):
         yield from (part.removeprefix("* ") for part in re.split(r"\n(?=\S)", message))

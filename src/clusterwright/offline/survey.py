@@ -1,4 +1,4 @@
-"""Looks at a workload cluster for a bundle: what our controllers would find there, and no more."""
+"""Read the parts of a workload cluster that our controllers would read, for a bundle."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ class Surveyor:
         self._clock = clock
         self._random = random
         self.failure = ""
-        """Why the last workload cluster could not be looked at, though there is a kubeconfig for it."""
+        """Why the last workload cluster could not be read although it has a kubeconfig."""
         self._etcd = EtcdAccess(management, clock=clock, random=random, keys=keys)
 
     async def survey(self, cluster: ObjectKey, leaving: Sequence[str]) -> Json | None:
-        """Return the cluster's entry in an Observation; None where it cannot be reached from here, of which nothing follows for others.
+        """Return the cluster's entry in an Observation, or None if it cannot be reached from here. Controllers may still reach it.
 
-        `leaving` are Nodes that are about to be drained: all their Pods matter, and volumes.
+        `leaving`: Nodes that are about to be drained, of which all Pods and volumes matter.
         """
         try:
             secret = await self._management.live.get(Secret, ObjectKey(cluster.namespace, secret_name(cluster.name, Purpose.KUBECONFIG)))
@@ -120,7 +120,7 @@ class Surveyor:
 
 
 async def _listed(connection: Connection, kind: GroupVersionKind, namespace: str, found: Json, fields: str = "") -> list[Unstructured]:
-    """Return the objects of a kind; one that cannot be listed is said to be so."""
+    """Return the objects of a kind. A kind that cannot be listed is reported as unseen."""
     try:
         return list(await connection.rest.list(kind, namespace=namespace, fields=fields))
     except ApiError as error:

@@ -1,4 +1,4 @@
-"""The history of a cluster in the order of time: condition changes, Events, beginnings and ends, decisions. Pure."""
+"""The history of a cluster in order of time: condition changes, Events, creations and deletions, decisions. Pure."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Sort(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Moment:
-    """One thing that happened: when (RFC 3339), to whom (`Kind/namespace/name`), and what."""
+    """One entry of a timeline: the time (RFC 3339), the object (`Kind/namespace/name`) and the text."""
 
     at: str
     object: str
     sort: Sort
     about: str
-    """The condition's type, the Event's reason or the table's name; empty for beginnings and ends."""
+    """The condition's type, the Event's reason or the table's name; empty for creations and deletions."""
     text: str
 
     def to_json(self) -> Json:
@@ -55,9 +55,9 @@ class Decided(Protocol):
 
 
 def timeline(objects: Iterable[Unstructured], events: Iterable[Json] = (), decisions: Iterable[Decided] = ()) -> list[Moment]:
-    """Everything that the objects, Events and decisions tell, oldest first; what has no time is left out.
+    """Return the moments in objects, Events and decisions, oldest first, without entries that have no time.
 
-    Objects know of each condition only when it changed last. `decisions` are oldest first; only what changed in them is told.
+    Objects record only the last change of each condition. `decisions` are oldest first; only changes between them become moments.
     """
     told: dict[Moment, None] = {}
     for source in (*(_of_object(o) for o in objects), *(_of_event(e) for e in events), of_decisions(decisions)):
@@ -79,7 +79,7 @@ def _of_object(obj: Unstructured) -> Iterator[Moment]:
 
 
 def conditions_shown(obj: Unstructured) -> tuple[Condition, ...]:
-    """Return the conditions of an object of any kind, the old ones where there are no others; none where they cannot be read."""
+    """Return the conditions of an object of any kind, or the old ones if it has no others; none if they cannot be read."""
     try:
         return conditions_of(obj) or old_conditions(obj)
     except InvalidConditions:
@@ -97,7 +97,7 @@ def _of_event(event: Json) -> Iterator[Moment]:
 
 
 def of_decisions(decisions: Iterable[Decided]) -> Iterator[Moment]:
-    """Yield what changed from one decision to the next; `decisions` are oldest first."""
+    """Yield the changes from one decision to the next. `decisions` are oldest first."""
     before: dict[tuple[str, ObjectKey, str], str] = {}
     for decision in decisions:
         for table, row in decision.rows.items():

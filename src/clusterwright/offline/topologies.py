@@ -1,4 +1,4 @@
-"""Explaining topologies: whether the pass that decides `TopologyReconciled` can be run, and whom its text blames."""
+"""Explain topologies: whether the pass that decides `TopologyReconciled` can run, and the parts that its text blames."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _HOOK: Final = re.compile("|".join(LIFECYCLE))
 
 
 def can_run(bundle: Bundle, cluster: Json) -> bool:
-    """Return whether the bundle holds all that a pass over a Cluster's topology looks at: else the pass would blame what was not recorded.
+    """Return whether the bundle holds all inputs of a pass over a Cluster's topology: else the pass would blame missing records.
 
-    That is its class, all templates that the class names, and what extensions answered, where any are asked.
+    The inputs are its class, all templates that the class names, and the answers of extensions if any are called.
     """
     if not at(cluster, "spec", "topology", "classRef", "name"):
         return False
@@ -40,7 +40,7 @@ def _asks_extensions(cluster_class: Json) -> bool:
 
 
 def _has_asked(cluster: Json) -> bool:
-    """Return whether hooks are at work, as far as the Cluster tells."""
+    """Return whether the Cluster shows that hooks are called."""
     return not pending_hooks(cluster).isdisjoint(LIFECYCLE) or bool(_HOOK.search(_message(at(cluster, "status", "conditions") or ())))
 
 
@@ -57,7 +57,7 @@ def _references(value: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def blamed(text: str) -> list[str]:
-    """Return which patch, variable or hook a text of `TopologyReconciled` is about, in words."""
+    """Return the patch, variable or hook that a text of `TopologyReconciled` names, in words."""
     found = [f"patch {name}" for name in _PATCH.findall(text)]
     found += [f"variable {next(filter(None, names))}" for names in _VARIABLE.findall(text)]
     found += [f"hook {name}" for name in _HOOK.findall(text)]
@@ -66,7 +66,7 @@ def blamed(text: str) -> list[str]:
 
 
 def notes(bundle: Bundle, cluster: Json, conditions: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return what is to be said of a Cluster's topology beside its condition."""
+    """Return notes on a Cluster's topology that its condition does not have."""
     message = _message(conditions)
     culprits = blamed(message)
     if not culprits:
@@ -84,7 +84,7 @@ def _message(conditions: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _discovery(bundle: Bundle, name: str) -> str:
-    """Return what is wrong with an ExtensionConfig, as far as it was recorded; empty: nothing."""
+    """Return the recorded fault of an ExtensionConfig; empty: none."""
     configs = {o["metadata"]["name"]: o for o in bundle.objects if o.get("kind") == "ExtensionConfig"}
     if name not in configs:
         return "does not exist." if configs else ""

@@ -1,4 +1,4 @@
-"""What is wrong with an object though nobody says so: nobody reconciles it, its kind follows no contract, its etcd has no quorum."""
+"""Find faults that no condition reports: an object without a running controller, a CRD without a contract, an etcd without quorum."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from clusterwright.offline.complaints import Complaint, Tier, condition_path, si
 from clusterwright.offline.words import HALT, OTHER_PROCESS
 
 AT_ONCE: Final = timedelta(seconds=15)
-"""A controller that runs has said something of a new object by then."""
+"""The time within which a running controller reports on a new object."""
 QUORUM: Final = "quorum"
-"""What a complaint about a lost quorum is about."""
+"""The `about` of a complaint about a lost quorum."""
 BOOT: Final = "boot"
-"""What a complaint about a machine is about that runs without anything coming of it."""
+"""The `about` of a complaint about a machine that runs but does not come up as a Node."""
 TOPOLOGY: Final = "TopologyReconciled"
 IDLE: Final = "idle"
-"""What a complaint about a controller that does not run is about, where it is known why."""
+"""The `about` of a complaint about a controller that does not run for a known reason."""
 RIGHTS: Final = "rights"
-"""What a complaint about controllers is about that may not do what they have to."""
+"""The `about` of a complaint about controllers that lack rights."""
 CONTRACT: Final = "contract"
-"""What a complaint about a CRD without a contract label is about."""
+"""The `about` of a complaint about a CRD without a contract label."""
 _CONTRACT_LABEL: Final = re.compile(rf"^{re.escape(CONTRACT_LABEL_PREFIX)}v\d+((alpha|beta)\d+)?$")
 _ADDRESSES: Final = "ipam.cluster.x-k8s.io"
 _CLAIM: Final = "IPAddressClaim"
 """The only kind of its group that every provider reports on."""
 _UNREPORTED: Final = ("Template", "Binding", "ClusterResourceSet", "ExtensionConfig", "Revision")
-"""Ends of kinds that report nothing, or only when they have something to do."""
+"""Endings of kinds that report nothing, or only when they have work."""
 
 
 def unreconciled(obj: Unstructured, now: datetime | None, heard: str = "", written: str = "") -> Complaint | None:
-    """That no controller has said anything of an object of Cluster API since it was made, or since its spec was changed.
+    """Return a complaint if no controller has reported on an object of Cluster API since its creation or the last change of its spec.
 
-    `heard`: when an Event last told of it. A controller that fails may have nothing else to say. `written`: when the spec was changed,
-    where the object itself does not tell.
+    `heard`: the time of its last Event, which may be all that a failing controller writes. `written`: the time of the spec's change,
+    if the object itself does not show it.
     """
     group = obj.gvk.group
     is_ours = group == CORE_GROUP or group.endswith(f".{CORE_GROUP}")
@@ -71,14 +71,14 @@ def unreconciled(obj: Unstructured, now: datetime | None, heard: str = "", writt
 
 
 def observed_generation(obj: Unstructured) -> int | None:
-    """Return the newest generation that the status tells of; conditions are newer where a pass fails after them."""
+    """Return the newest generation in the status. Conditions have a newer one if a pass failed after writing them."""
     conditions = obj.at("status", "conditions")
     told = [obj.at("status", "observedGeneration"), *(c.get("observedGeneration") for c in conditions or () if isinstance(c, Mapping))]
     return max((n for n in told if isinstance(n, int) and n > 0), default=None)
 
 
 def is_own_write(obj: Unstructured) -> bool:
-    """Return whether the controller of an object that has done its part was the last to write the spec, after it had reported."""
+    """Return whether an object reports completion and the last writer of its spec also writes its status."""
     listed = [m for m in obj.at("metadata", "managedFields") or () if isinstance(m, Mapping)]
     newest = max((m for m in listed if not m.get("subresource")), key=lambda m: str(m.get("time")), default={})
     reporters = {m.get("manager") for m in listed if m.get("subresource") == "status"}
@@ -89,7 +89,7 @@ def is_own_write(obj: Unstructured) -> bool:
 
 
 def spec_changed(obj: Unstructured, written: str = "") -> datetime | None:
-    """When somebody last wrote anything but the status, as far as the fields' managers tell; else `written`."""
+    """Return the time of the last change outside the status, by the fields' managers, else `written`."""
     times = [m.get("time") for m in obj.at("metadata", "managedFields") or () if isinstance(m, Mapping) and not m.get("subresource")]
     newest = max((t for t in times if isinstance(t, str)), default=written)
     try:
@@ -99,7 +99,7 @@ def spec_changed(obj: Unstructured, written: str = "") -> datetime | None:
 
 
 def ago(span: timedelta) -> str:
-    """Return a span of time in at most two units, as people say it."""
+    """Return a span of time in at most two units, for people."""
     seconds = max(0, int(span.total_seconds()))
     for unit, length, smaller, part in (("d", 86400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
         if seconds >= length:
@@ -109,7 +109,7 @@ def ago(span: timedelta) -> str:
 
 
 def without_contract(definition: Unstructured) -> Complaint | None:
-    """That a CRD of a provider says of none of its versions which contract it follows."""
+    """Return a complaint if a provider's CRD has no contract label for any of its versions."""
     if any(_CONTRACT_LABEL.match(label) for label in definition.metadata.labels):
         return None
     versions = [str(v.get("name")) for v in definition.at("spec", "versions") or () if isinstance(v, Mapping) and v.get("served")]
@@ -119,7 +119,7 @@ def without_contract(definition: Unstructured) -> Complaint | None:
 
 
 def booting_in_vain(machine: Unstructured, conditions: tuple[Condition, ...], now: datetime | None) -> Complaint | None:
-    """That the machine of a control plane runs, with its bootstrap data, and no control plane has come up on it, for a while."""
+    """Return a complaint if a control-plane machine has run with its bootstrap data for a while and no control plane came up on it."""
     begun = get(conditions, "InfrastructureReady")
     provisioned = machine.at("status", "initialization", "infrastructureProvisioned") is True
     if not provisioned or machine.at("status", "nodeRef") or begun is None or begun.status != "True":
@@ -131,14 +131,14 @@ def booting_in_vain(machine: Unstructured, conditions: tuple[Condition, ...], no
 
 
 def is_of_a_halt(complaint: Complaint) -> bool:
-    """Whether a complaint of a machine says that it, or the etcd on it, does not run; that something else on it is wrong is not that."""
+    """Return whether a complaint of a machine reports that the machine or its etcd has stopped; other faults do not count."""
     words = f"{complaint.about} {complaint.text}"
     return HALT.said_in(words) and not OTHER_PROCESS.said_in(words)
 
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A Machine that has an etcd member, what it says of it, and what is wrong with the machine behind it, if anything."""
+    """A Machine with an etcd member, its condition about the member, and the fault of the machine behind it, if any."""
 
     machine: Unstructured
     conditions: tuple[Condition, ...]
@@ -146,13 +146,13 @@ class Seat:
 
     @property
     def is_voter(self) -> bool:
-        """Whether the member counts: one that is yet to come or to be promoted does not."""
+        """Return whether the member votes: one that has not joined or is a learner does not."""
         member = get(self.conditions, "EtcdMemberHealthy")
         return bool(self.machine.at("status", "nodeRef")) and not (member is not None and "learner" in member.message)
 
     @property
     def down_since(self) -> str | None:
-        """Since when the member is known to be down, by etcd's own words; empty: it is not known since when; None: it is not down."""
+        """Return since when the member is down, by etcd's report; empty: down for an unknown time; None: not down."""
         for type_ in ("EtcdMemberHealthy", "EtcdPodHealthy"):
             said = get(self.conditions, type_)
             if said is not None and said.status == "False" and said.reason not in {"Deleting", "Provisioning"}:
@@ -161,10 +161,10 @@ class Seat:
 
 
 def lost_quorum(seats: Sequence[Seat], *, reachable: bool) -> Complaint | None:
-    """That too few etcd members of a managed control plane are left to decide anything.
+    """Return a complaint if a managed control plane has lost its etcd quorum.
 
-    Without contact, the machines behind the members are asked, too: nothing on them answers while they do not run. At the edge of the
-    quorum, losing contact is taken for the last straw, if etcd itself had been in trouble.
+    Without contact, the state of the machines behind the members counts, too: a stopped machine has no running member. If one more loss
+    would end the quorum and etcd had been in trouble, the loss of contact counts as that loss.
     """
     voters = [s for s in seats if s.is_voter]
     spare = len(voters) - (len(voters) // 2 + 1)

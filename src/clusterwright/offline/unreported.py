@@ -1,4 +1,4 @@
-"""What is wrong with a cluster though none of its objects says so: contracts, quorum, machines that boot in vain."""
+"""Find faults of a cluster that none of its objects reports: broken contracts, lost quorum, machines that never come up."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from clusterwright.offline.unreconciled import IDLE, RIGHTS, TOPOLOGY, Seat, boo
 
 
 class Unreported(MissingObjects):
-    """Adds to what objects say, and to what they name in vain, what follows from several of them together."""
+    """The complaints of the base classes, and those that follow from several objects together."""
 
     def look_for_neglect(self) -> None:
-        """Looks at everything that nobody complains of."""
+        """Run all checks for faults that no object reports."""
         self._look_for_controllers()
         self._look_at_preflights()
         self._look_for_contracts()
@@ -31,7 +31,7 @@ class Unreported(MissingObjects):
         self._look_for_boots()
 
     def _look_for_controllers(self) -> None:
-        """Why nobody reconciles what nobody reconciles, where the controllers themselves could be asked."""
+        """Add the reason to complaints about missing controllers, if the controllers could be asked."""
         running = self._running
         for node in self.nodes.values() if self._managers else ():
             if running is not None and node.kind in running.controllers.values():
@@ -45,14 +45,14 @@ class Unreported(MissingObjects):
             node.complaints = [_reasoned(running, node, c) if c.tier is Tier.UNRECONCILED else c for c in node.complaints]
 
     def _unmanaged(self, node: Node, complaint: Complaint) -> Complaint:
-        """That nobody reconciles an object, with what the Deployment of its controller tells of that."""
+        """Return the complaint that no controller reconciles an object, with the reason that the controller's Deployment shows."""
         definition = self._definitions.get((node.object.gvk.group, node.kind)) if node.object is not None else None
         provider = definition.metadata.labels.get(PROVIDER_LABEL, "") if definition is not None else ""
         why = why_idle(node.kind, provider, self._managers, TOPOLOGY_GATE if complaint.about == TOPOLOGY else "")
         return replace(complaint, text=f"{complaint.text}: {why}", about=IDLE, raw=why) if why else complaint
 
     def _look_at_preflights(self) -> None:
-        """Checks that keep Machines from being made: a wait for the control plane is no error, and a wrong version says which."""
+        """Complain about failed preflight checks. Waiting for the control plane is not an error; a wrong version is, and is named."""
         for node in [n for n in self.nodes.values() if n.kind in {"MachineSet", "MachineDeployment"} and not n.deleting]:
             told: list[Complaint] = []
             for complaint in node.complaints:
@@ -76,11 +76,11 @@ class Unreported(MissingObjects):
         return replace(complaint, tier=Tier.PROGRESS if is_moving else Tier.WAITING, text=text, about=about, raw=failure.raw)
 
     def _look_for_contracts(self) -> None:
-        """Providers' kinds that others name and whose CRD does not say which contract it follows, and objects that do not keep theirs."""
+        """Complain about CRDs of referenced provider kinds without a contract, and about objects that break theirs."""
         for node in [n for n in self.nodes.values() if n.object is not None and n.complaints and "#" not in n.id]:
             assert node.object is not None
             for reference in references(node.object.at("spec"), home=node.namespace):
-                # what is made from a template is in no better state than its definition
+                # a clone is not in a better state than its definition
                 for kind in dict.fromkeys((reference.kind, reference.kind.removesuffix("Template"))):
                     self._look_at_definition(node, reference, kind)
 
@@ -97,7 +97,7 @@ class Unreported(MissingObjects):
         node.because_of[found.id] = f"refers to a {kind} in {reference.path}"
 
     def _look_for_breach(self, node: Node, reference: Reference, definition: Unstructured) -> None:
-        """A provider's object that breaks the contract of what it is to the object that names it."""
+        """Complain about a provider's object that breaks the contract of its role for the object that names it."""
         role, target = ROLES.get((node.kind, reference.path)), self.nodes.get(node_id(reference.kind, node.namespace, reference.name))
         if role is None or target is None or target.object is None or target.deleting or target.tier is Tier.PAUSED:
             return
@@ -112,7 +112,7 @@ class Unreported(MissingObjects):
             target.complaints.append(complaint)
 
     def _look_for_quorum(self) -> None:
-        """The etcd members of a control plane that has them on its Machines."""
+        """Check the quorum of a control plane with etcd members on its Machines."""
         if self.cluster is None or self.cluster.object is None or self.cluster.deleting:
             return
         for name in self._control_plane():
@@ -126,7 +126,7 @@ class Unreported(MissingObjects):
                 node.complaints = [complaint]
 
     def _look_for_boots(self) -> None:
-        """The first machines of a control plane that is not there yet, where nobody else complains: they are what it waits for."""
+        """Complain about the first machines of a control plane that has not come up, if no other object complains."""
         if self._shared("initialization") is None or self.cluster is None or self.cluster.deleting:
             return
         for node in list(self.nodes.values()):
@@ -140,7 +140,7 @@ class Unreported(MissingObjects):
                 node.complaints = [complaint]
 
     def _behind(self, machine: Node) -> Complaint | None:
-        """Return what keeps the etcd member from running that a Machine which has been up carries, by the words of its infrastructure."""
+        """Return the complaint of a once provisioned infrastructure machine that explains why the Machine's etcd member does not run."""
         assert machine.object is not None
         kind, name = (machine.object.at("spec", "infrastructureRef", part) for part in ("kind", "name"))
         found = self.nodes.get(node_id(str(kind), machine.namespace, str(name)))
@@ -161,7 +161,7 @@ class Unreported(MissingObjects):
 
 
 def _reasoned(running: Running, node: Node, complaint: Complaint) -> Complaint:
-    """That nobody reconciles an object, with the reason, if the controllers know one."""
+    """Return the complaint that no controller reconciles an object, with the reason if the controllers report one."""
     idle = running.idle.get("topology/cluster") if complaint.about == TOPOLOGY else None
     if why := idle.why if idle is not None else running.why_idle(node.kind):
         return replace(complaint, text=f"{complaint.text}: {why}", about=IDLE, raw=why)

@@ -1,4 +1,4 @@
-"""The verdict on an object: how it is, through whose fault, who must act and how. One type for everybody who shows it. Pure."""
+"""The verdict on an object: its state, the cause, the person who must act and the step. All commands and pages show this type. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from clusterwright.offline.unreconciled import ago, is_own_write, spec_changed
 
 
 class State(StrEnum):
-    """How an object is."""
+    """The state of an object."""
 
     FINE = "fine"
     PROGRESSING = "progressing"
@@ -31,27 +31,27 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What there is to say of an object. `object` is the cause, or what progresses; empty where all is well."""
+    """The verdict on an object. `object`: the cause, or the object in progress; empty if all is well."""
 
     subject: str
     state: State
     what: str
     object: str = ""
     field: str = ""
-    """Of the cause, or of the object that names it."""
+    """The field at fault: of the cause, or of the object that names it."""
     since: str = ""
     who: str = ""
     next: str = ""
     command: str = ""
     evidence: tuple[str, ...] = ()
-    """From the subject to the cause, each with what it says."""
+    """The objects from the subject to the cause, each with its complaint."""
     now: datetime | None = None
     cause: str = ""
-    """The stable identifier of the cause (`cause_ids`); empty where all is well."""
+    """The stable identifier of the cause (`cause_ids`); empty if all is well."""
 
     @property
     def brief(self) -> str:
-        """State, object and what it is, in one line that does not change with time alone."""
+        """Return state, object and fault in one line that does not change with time alone."""
         about = f"{self.object} " if self.object else ""
         first, _, rest = self.what.partition("\n")
         if first.endswith(":"):  # what comes is the news
@@ -60,7 +60,7 @@ class Verdict:
 
     @property
     def short(self) -> str:
-        """State and object alone, for a column."""
+        """Return state and object alone, for a column."""
         if not self.object or self.object == self.subject:
             return self.state.capitalize()
         kind, _, rest = self.object.partition("/")
@@ -68,7 +68,7 @@ class Verdict:
 
     @property
     def headline(self) -> str:
-        """All of it in one line."""
+        """Return the whole verdict in one line."""
         span = _span(self.since, self.now)
         lasting = f", for {ago(span)}" if span is not None and self.state is not State.FINE else ""
         return f"{self.brief}{lasting}"
@@ -91,9 +91,9 @@ class Verdict:
 
 
 GRACE: Final = timedelta(seconds=30)
-"""How long something may look wrong while it is being made, changed or removed."""
+"""The time for which something may look wrong while it is being created, changed or removed."""
 PATIENCE: Final = timedelta(minutes=5)
-"""How long a wait counts as getting on."""
+"""The time for which a wait counts as progress."""
 _BAD: Final = frozenset({Tier.MISSING, Tier.ERROR, Tier.UNRECONCILED, Tier.UNHEALTHY})
 _UNDER_WAY: Final[Mapping[str, str]] = {
     "RollingOut": "is rolling out",
@@ -107,7 +107,7 @@ _SETS: Final = ("MachinePool", "MachineDeployment", "MachineSet")
 
 
 def judge(investigation: Investigation, causes: Sequence[Node], now: datetime | None) -> Verdict:
-    """Return the verdict on the investigation's subject, whose `causes` were found, the most telling first."""
+    """Return the verdict on the investigation's subject from its `causes`, the strongest evidence first."""
     judged = [(node, state_of(investigation, node, now)) for node in causes]
     for wanted in (State.BROKEN, State.WAITING):
         for node, state in judged:
@@ -146,10 +146,10 @@ def judge(investigation: Investigation, causes: Sequence[Node], now: datetime | 
 
 
 def state_of(investigation: Investigation, node: Node, now: datetime | None) -> State:
-    """Return how bad it is that an object is the cause of trouble."""
+    """Return the state that follows when an object is the cause of trouble."""
     worst = node.worst or Complaint(Tier.UNKNOWN, "")
     span = _span(worst.since or _made(node), now)
-    if worst.tier is Tier.MISSING:  # named in vain for as long as whoever names it is there
+    if worst.tier is Tier.MISSING:  # it has been missing for as long as the object that names it exists
         named = [_span(_made(investigation.nodes[r]), now) for r in node.referrers if r in investigation.nodes]
         span = max((s for s in (span, *named) if s is not None), default=None)
     if worst.cause == WAITS:
@@ -163,7 +163,7 @@ def state_of(investigation: Investigation, node: Node, now: datetime | None) -> 
 
 
 def _is_moving(investigation: Investigation, node: Node, now: datetime | None) -> bool:
-    """Return whether the object, or what it is part of, is being made, changed or removed."""
+    """Return whether the object, or a whole that it is part of, is being created, changed or removed."""
     cluster = investigation.cluster
     if cluster is None or cluster.deleting or investigation.is_being_set_up:
         return True
@@ -181,7 +181,7 @@ def _is_moving(investigation: Investigation, node: Node, now: datetime | None) -
 
 
 def _is_coming_or_going(machine: Node, now: datetime | None) -> bool:
-    """Return whether a Machine is not there for long: whoever sums it up may not have seen the end of it."""
+    """Return whether a Machine is new or going away, so that summaries may not include its last change."""
     if machine.object is None:
         return False
     available = _said(machine.object, "Available")
@@ -191,7 +191,7 @@ def _is_coming_or_going(machine: Node, now: datetime | None) -> bool:
 
 
 def _is_settled(node: Node, complaint: Complaint | None) -> bool:
-    """Return whether an object has once done its part; a Node may take its time after that, and so may what runs on it."""
+    """Return whether an object has done its work once. After that, its Node and the Pods on it may take their time."""
     if node.object is None or (node.kind == "Machine" and complaint is not None and complaint.about.startswith("Node")):
         return False
     is_up = node.object.at("status", "phase") == "Running" and not _is_still_to_come(node.object)
@@ -199,7 +199,7 @@ def _is_settled(node: Node, complaint: Complaint | None) -> bool:
 
 
 def _is_still_to_come(machine: Unstructured) -> bool:
-    """Return whether a Machine has not been available yet: that it is not is older than its infrastructure."""
+    """Return whether a Machine has never been available: its Available has been False since before its infrastructure was ready."""
     available, infrastructure = _said(machine, "Available"), _said(machine, "InfrastructureReady")
     return (
         available is not None
@@ -253,7 +253,7 @@ def _unseen(investigation: Investigation) -> dict[str, str]:
 
 
 def _under_way(investigation: Investigation) -> Iterator[tuple[Node, Complaint]]:
-    """Yield what progresses: the whole cluster when it goes, else control planes, then workers, then the rest; Machines speak last."""
+    """Yield objects in progress: the Cluster alone if it is being deleted, else control planes, workers, the rest, and Machines last."""
     cluster = investigation.cluster
     said = [(node, complaint) for node in investigation.nodes.values() if "#" not in node.id for complaint in node.complaints]
     found = [(n, c) for n, c in said if c.about in _UNDER_WAY and c.tier in {Tier.PROGRESS, Tier.SILENT, Tier.WAITING}]
@@ -275,7 +275,7 @@ def _under_way(investigation: Investigation) -> Iterator[tuple[Node, Complaint]]
 
 
 def _progress(node: Node, complaint: Complaint) -> str:
-    """Return what an object is doing, and how far it has come."""
+    """Return the work of an object in progress, and how far it has come."""
     words = _UNDER_WAY[complaint.about]
     counts = _counts(node.object) if node.object is not None else ""
     if complaint.about == "Deleting":
@@ -298,7 +298,7 @@ _PARTS: Final = (("controlPlane", "control plane"), ("workers", "worker"))
 
 
 def _lacking(investigation: Investigation, now: datetime | None) -> Verdict | None:
-    """That a Cluster nobody complains of is not whole: not found available yet, not all Machines ready, or changed just now."""
+    """Return the progress of a Cluster without complaints: not yet available, Machines not ready, or changed just now."""
     node = investigation.nodes.get(investigation.subject)
     if node is None or node.object is None or node.kind != "Cluster":
         return None
@@ -330,7 +330,7 @@ def _was_well(cluster: Unstructured) -> bool:
 
 
 def _is_unseen(investigation: Investigation, node: Node, now: datetime | None) -> bool:
-    """Return whether the spec of an object is newer than its status, since a short while."""
+    """Return whether the spec of an object was changed a short time ago and its status is older."""
     if node.object is None or node.deleting or "#" in node.id or is_own_write(node.object):
         return False
     changed = spec_changed(node.object)
@@ -343,7 +343,7 @@ def _is_unseen(investigation: Investigation, node: Node, now: datetime | None) -
 
 
 def _well(investigation: Investigation) -> str:
-    """Return what is there of a cluster that is well."""
+    """Return the text for a subject without trouble, with the numbers of ready Machines if it is a Cluster."""
     node = investigation.nodes.get(investigation.subject)
     if node is None or node.object is None or node.kind != "Cluster":
         return "nothing is wrong"
@@ -357,7 +357,7 @@ def _made(node: Node) -> str:
 
 
 def _span(moment: str, now: datetime | None) -> timedelta | None:
-    """Return how long ago; None where that is not known."""
+    """Return the time since then, or None if it is unknown."""
     try:
         return now - datetime.fromisoformat(moment) if now is not None and moment else None
     except (ValueError, TypeError):

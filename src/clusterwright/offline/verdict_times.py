@@ -1,4 +1,4 @@
-"""Verdicts of before: what a plane remembers of a cluster, and what that tells of the verdict of now. Pure."""
+"""Earlier verdicts that a plane remembers, and the time since when a cluster is not fine. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def moments(cluster: str, past: Iterable[Past]) -> Iterator[Moment]:
 
 
 def since_left(verdict: Verdict, verdicts: Mapping[str, Sequence[Past]]) -> Verdict:
-    """Return a verdict on a cluster with the moment at which the cluster ceased to be fine, if its plane remembers that."""
+    """Return a verdict with the moment at which the cluster ceased to be fine, if its plane remembers it."""
     past = verdicts.get(verdict.subject.removeprefix("Cluster/"), ())
     if verdict.state is State.FINE or not past or past[-1].is_fine or not past[-1].left:
         return verdict

@@ -1,4 +1,4 @@
-"""Whom the words of objects blame that is no object of the cluster: webhooks, runtime extensions and the hooks that they hold."""
+"""Find webhooks and runtime extensions that messages of a cluster's objects blame, and the lifecycle hooks that they hold."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from clusterwright.offline.unreconciled import TOPOLOGY
 from clusterwright.offline.unreported import Unreported
 
 DOWN: Final = "webhook"
-"""What a complaint about a webhook that nobody reaches is about."""
+"""The `about` of a complaint about a webhook that cannot be reached."""
 EXTENSION: Final = "extension"
-"""What a complaint about a runtime extension that fails, or holds a Cluster, is about."""
+"""The `about` of a complaint about a runtime extension that fails or holds a Cluster."""
 ANNOTATION: Final = re.compile(r"\bannotations? ([a-z0-9./,_ -]+?) (?:is|are) set")
-"""Annotations of a Cluster that hold its upgrade as an extension would."""
+"""Matches annotations of a Cluster that hold its upgrade as an extension would."""
 WEBHOOK: Final = re.compile(r'failed calling webhook "([^"]+)": (?:failed to call webhook: )?([^\n]*)')
 HANDLER: Final = re.compile(r'extension handler "([^"]+)"(?:: ([^\n]*))?')
 DEFERRED: Final = re.compile(r"^[* ]*+([^\n]*?) upgrade to version [^\n]*? deferred using ([^\n]+?) annotations$", re.MULTILINE)
-"""Workers that somebody asked to leave where they are."""
+"""Matches workers whose upgrade is deferred by an annotation."""
 _BLOCKING: Final = re.compile(r"[Ff]ollowing hooks are blocking [^:\n]+: ([^\n]+)")
 _HOOK: Final = re.compile(r"(?:^|; )((?:Before|After)[A-Za-z]+)(?:: )?")
 _UNREGISTERED: Final = "has not been registered"
 
 
 def held_by(message: str) -> list[tuple[str, str]]:
-    """Return the lifecycle hooks that hold a Cluster, each with what was said, by the message of its condition."""
+    """Return the lifecycle hooks that hold a Cluster, with the text for each, from the message of its condition."""
     found = _BLOCKING.search(message)
     if found is None:
         return []
@@ -44,10 +44,10 @@ def config_of(handler: str) -> str:
 
 
 class WebhooksAndExtensions(Unreported):
-    """Adds to the objects of a cluster those beside it that keep controllers from going on, as far as words name them."""
+    """The objects of a cluster, and the webhooks and extensions outside it that messages name as obstacles."""
 
     def look_beside(self) -> None:
-        """Follows the words of every complaint out of the cluster."""
+        """Add the webhooks and extensions that complaints name."""
         for node in [n for n in self.nodes.values() if n.object is not None and "#" not in n.id]:
             for complaint in list(node.complaints):
                 self._blame_webhook(node, complaint)
@@ -64,7 +64,7 @@ class WebhooksAndExtensions(Unreported):
         self._add_beside(node, configuration, Complaint(Tier.ERROR, text, complaint.since, DOWN, path="webhooks"), "writes are refused")
 
     def _blame_extension(self, node: Node, complaint: Complaint) -> None:
-        """An extension that failed; one that was never discovered says itself why."""
+        """Complain about an extension that failed. One that was never discovered reports the reason itself."""
         found = HANDLER.search(complaint.raw)
         if found is None:
             return
@@ -96,13 +96,13 @@ class WebhooksAndExtensions(Unreported):
         node.because_of[missing.id] = "asks a handler of it"
 
     def _naming(self, handler: str) -> Iterator[tuple[Node, str]]:
-        """Yield the ClusterClasses that name a handler, and where."""
+        """Yield the ClusterClasses that name a handler, with the path of each mention."""
         for node in self.nodes.values():
             if node.kind == "ClusterClass" and node.object is not None:
                 yield from ((node, path) for path in _places(node.object.at("spec"), handler, "spec"))
 
     def _blame_hooks(self, cluster: Node) -> None:
-        """Lifecycle hooks that hold the Cluster: an extension answers, or an annotation asks for it."""
+        """Complain about lifecycle hooks that hold the Cluster: an extension or an annotation asks for it."""
         said = get(self._conditions(cluster), TOPOLOGY)
         if said is not None and said.reason.endswith("UpgradeDeferred") and (deferred := DEFERRED.search(said.message)):
             text = f"is held: {deferred[0].lstrip('* ')}"
@@ -122,7 +122,7 @@ class WebhooksAndExtensions(Unreported):
 
     @staticmethod
     def _hold(cluster: Node, complaint: Complaint) -> None:
-        """Somebody holds the Cluster; what its condition says beside that is no more than a wait."""
+        """Mark the Cluster as held, and lower the rest of its condition to a wait."""
         cluster.complaints = [replace(c, tier=max(c.tier, Tier.WAITING)) if c.about == TOPOLOGY else c for c in cluster.complaints]
         cluster.complaints.append(complaint)
 
@@ -134,7 +134,7 @@ class WebhooksAndExtensions(Unreported):
 
 
 def _is_for(config: Unstructured, namespace: str) -> bool:
-    """Return whether an extension looks after a namespace, as far as the namespace's name tells."""
+    """Return whether an extension may select a namespace: only the namespace's name is known, not its labels."""
     name_label = "kubernetes.io/metadata.name"
     labels = config.at("spec", "namespaceSelector", "matchLabels")
     return not (isinstance(labels, Mapping) and labels.get(name_label, namespace) != namespace)
@@ -148,7 +148,7 @@ def _hooks(config: Unstructured) -> set[str]:
 
 
 def _places(value: Any, wanted: str, path: str) -> Iterator[str]:
-    """Yield where a value is, below another."""
+    """Yield the paths below a value at which another value is found."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _places(inner, wanted, f"{path}.{key}")

@@ -1,4 +1,4 @@
-"""Words that tell what a message of a foreign controller is about: phrases as data, each with an example."""
+"""Phrases that show the subject of a foreign controller's message: data, each with an example."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Phrases:
-    """Phrases of which a text has one or not.
+    """Phrases to look for in a text.
 
-    `anyhow` are found in any case of letters, `exact` as they are written, `whole` only where they stand alone. `near` has a phrase, those
-    that follow it, and after how many letters at most.
+    `anyhow` match in any case of letters, `exact` as they are written, `whole` only as whole words. `near` has a phrase, those
+    that follow it, and the most letters between them.
     """
 
     example: str
@@ -67,7 +67,7 @@ BLOCKED: Final = Phrases(
     ("blocked", "does not exist", "not found", "fail", "error", "denied", "forbidden", "exceeded", "invalid", "cannot", "can't"),
 )
 HELD: Final = Phrases("Following hooks are blocking the upgrade", ("on hold", "deferred"), whole=("blocking", "Blocking"))
-"""A topology that does not go on by itself: a hook or a user holds it."""
+"""A topology that a hook or a user holds."""
 INITIALIZATION: Final = Phrases(
     "Waiting for the control plane to be initialized",
     ("WaitingForControlPlane", "ControlPlaneInitialized", "first control plane", "ControlPlaneIsStable"),
@@ -82,7 +82,7 @@ INFRASTRUCTURE: Final = Phrases(
     ("infrastructureProvisioned", "infrastructureReady", "controlPlaneEndpoint"),
 )
 UNINSPECTED: Final = Phrases("InspectionFailed Failed to get the Node", exact=("InspectionFailed ", "for etcd to report"))
-"""The words of a controller that could not look into the workload cluster."""
+"""Messages of a controller that could not read the workload cluster."""
 CONNECTION: Final = Phrases(
     "Remote connection down since 2026-01-01T00:00:00Z",
     ("remote connection", "probe last", "probe failed"),
@@ -117,7 +117,7 @@ TOKEN: Final = Phrases(
     near=(("bootstrap-token-", (" not found",), 40), ("token id ", (" is unknown",), 40)),
 )
 OF_A_NODE: Final = Phrases("Kubelet stopped posting node status.", ("kubelet",), ("Node.",))
-"""Words that come from the Node: that it does not report is a fact, though its state is not known."""
+"""Messages from the Node's conditions: the Node does not report, so its state is Unknown, but that it does not report is a fact."""
 AWAITED: Final = Phrases(
     "Waiting for control plane to be initialized", ("control plane to be initialized", "WaitingForControlPlaneInitialized")
 )

@@ -24,7 +24,7 @@ class Failing(msgspec.Struct, frozen=True, rename="camel"):
     controller: str = ""
     passes: int = 1
     same: int = 1
-    """How many of the passes, up to the last one, ended in this error."""
+    """The number of passes in a row, up to the last one, that ended in this error."""
     retry_at: datetime | None = None
 
     @property
@@ -42,7 +42,7 @@ class Queue(msgspec.Struct, frozen=True, rename="camel"):
     oldest_seconds: float = 0.0
     processing: int = 0
     ahead: Mapping[str, int] = {}
-    """By `namespace/name` of an object that waits: how many are handed out before it."""
+    """By `namespace/name` of a waiting object: the number of objects ahead of it."""
     at_work: tuple[str, ...] = ()
 
 
@@ -57,7 +57,7 @@ class Past(msgspec.Struct, frozen=True, omit_defaults=True):
     cause: str = ""
     object: str = ""
     left: str = ""
-    """When the cluster ceased to be fine; empty while it is."""
+    """The time at which the cluster ceased to be fine; empty while it is fine."""
 
     @property
     def is_fine(self) -> bool:
@@ -71,7 +71,7 @@ class Past(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def about(running: Json, names: Collection[str]) -> Json:
-    """Return what the controllers say, as far as it is about the objects with these names (`Kind/namespace/name`)."""
+    """Return the parts of the controllers' report about the objects with these names (`Kind/namespace/name`)."""
     kept = dict(running)
     for field in ("traces", "failures"):
         kept[field] = [t for t in running.get(field) or () if name_of(t["kind"], t["namespace"], t["name"]) in names]

@@ -31,7 +31,7 @@ class ObservedEtcd:
         ]
 
     async def alarms(self) -> Sequence[tuple[str, str]]:
-        """(member id, alarm type) of every active alarm."""
+        """Return (member id, alarm type) of every active alarm."""
         _fail(self._errors.alarms)
         return [(m.id, alarm) for m in self._members.values() for alarm in m.alarms]
 
@@ -54,7 +54,7 @@ class ObservedEtcd:
         self._journal.actions.append(Action("patch", "EtcdMember", "", member.name or member.id))
 
     async def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""
 
     def _find(self, member_id: str) -> Member:
         if member_id not in self._members:
@@ -88,7 +88,7 @@ class ObservedWorkloadClusters:
         return self._clients[cluster]
 
     def health(self, cluster: ObjectKey) -> Health:
-        """Return what the probe had found."""
+        """Return the recorded result of the probe."""
         found = self._clusters.get(cluster)
         if found is None:
             return Health()
@@ -116,7 +116,7 @@ class ObservedWorkloadClusters:
         return ObservedEtcd(self._members[cluster], found.etcd_errors, self._journal)
 
     async def serving_certificate_expiry(self, cluster: ObjectKey, node: str, port: int = 6443) -> datetime:
-        """As observed; a Node not named cannot be reached."""
+        """Return the observed expiry. A Node that the Observation does not name cannot be reached."""
         found = self._connected(cluster)
         if node not in found.api_server_certificate_expiry:
             raise NotConnected(f"error reaching the API server on Node {node}")
@@ -132,8 +132,8 @@ class ObservedWorkloadClusters:
         namespace: str = "",
         labels: str = "",
     ) -> None:
-        """One pass sees no changes."""
+        """Do nothing: one pass sees no changes."""
         self._connected(cluster, "error creating watch")
 
     def unwatch(self, cluster: ObjectKey, watcher: str, kind: type[Object]) -> None:
-        """There is nothing to end."""
+        """Do nothing: there is nothing to end."""

@@ -39,7 +39,7 @@ from clusterwright.runtime.rest import RestClient
 
 
 class _CoreSchema(KindSchema):
-    """How objects of a core kind are merged; made when the first is written."""
+    """The merge rules of a core kind, built on the first write."""
 
     def __init__(self, resource: ModelledResource) -> None:
         super().__init__()
@@ -52,13 +52,13 @@ class _CoreSchema(KindSchema):
 
 
 def _merged_as(resource: ModelledResource) -> KindSchema | None:
-    """Providers' kinds may be anybody's; the core kinds are ours, and merged as the API server merges them."""
+    """Return the merge rules of a kind. Core kinds merge as in the API server; kinds of providers have no known rules."""
     return _CoreSchema(resource) if resource.group == CORE_GROUP else None
 
 
 @cache
 def _lenient_resources() -> Mapping[ResourceKey, Resource]:
-    """Return every kind that we know, served without validation: a bundle is taken as it is."""
+    """Return every known kind, served without validation, because a bundle is taken as it is."""
     made = [permissive_resource(r.gvk, plural=r.plural, namespaced=r.namespaced, status=r.status, schema=_merged_as(r)) for r in CUSTOM]
     built_in = (
         replace(
@@ -80,18 +80,18 @@ class StandingClock:
         return self._now
 
     def monotonic(self) -> float:
-        """No interval ever passes."""
+        """Return 0: no interval ever passes."""
         return 0.0
 
     async def sleep(self, seconds: float) -> None:
-        """Return at once: nothing can change while we wait."""
+        """Return at once: nothing can change during the wait."""
 
 
 class World:
-    """A bundle, brought to life for one pass."""
+    """API servers with the objects of a bundle, for one pass."""
 
     def __init__(self, bundle: Bundle, now: datetime, keys: KeySource, *, like: World | None = None) -> None:
-        """Make a world. `like`: one of the same bundle, in which nothing was done: what its servers hold need not be loaded again."""
+        """Make a world. `like`: an unused world of the same bundle, whose content is copied instead of loaded again."""
         observation = bundle.observation
         self.now = now
         self.journal = Journal()
@@ -123,7 +123,7 @@ class World:
         return ObservedClient(RestClient(InProcessTransport(server)), failing, self.journal, serve)
 
     def dependencies(self) -> Dependencies:
-        """Return what a reconciler gets in this world: the production parts, but for time, keys and the network."""
+        """Return the dependencies of a reconciler in this world: the production parts, except time, keys and the network."""
         return Dependencies(
             client=self.client,
             clock=StandingClock(self.now),
@@ -142,19 +142,19 @@ class World:
         )
 
     def record(self, obj: Object | Unstructured, type: str, reason: str, message: str) -> None:
-        """Keep an Event for the explanation; nothing is written."""
+        """Keep an Event for the explanation, without a write."""
         self.events.append({"object": f"{obj.kind}/{obj.key}", "type": type, "reason": reason, "message": message})
 
     async def ensure(self, kind: GroupVersionKind, also: Mapper | None = None, *, lasting: bool = False) -> None:
-        """One pass needs no watch."""
+        """Do nothing: one pass needs no watch."""
 
 
 SUPPOSED: Final = "saved-without-owners"
-"""The manager of the fields of objects that were saved without managedFields."""
+"""The field manager given to objects that were saved without managedFields."""
 
 
 def with_owners(objects: Sequence[Json]) -> list[Json]:
-    """Return the objects as an API server has them: each with an owner of its fields, if all were saved without."""
+    """Return the objects as an API server has them: if all were saved without managedFields, each gets an owner of its fields."""
     if any(isinstance(o.get("metadata"), dict) and o["metadata"].get("managedFields") for o in objects):
         return list(objects)
     return [_with_owner(o) if isinstance(o.get("metadata"), dict) else o for o in objects]
@@ -184,7 +184,7 @@ def _key(name: str) -> ObjectKey:
 
 
 def decoded(value: Any) -> str | None:
-    """Return a Secret's value as text; bytes that are no text as surrogates."""
+    """Return a Secret's value as text, with invalid bytes as surrogates."""
     import base64
     import binascii
 

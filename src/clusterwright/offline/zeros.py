@@ -1,4 +1,4 @@
-"""Counters of 0 that their kind does not write: a bundle may hold them, whoever reads the object as its kind does not see them."""
+"""Remove counters of 0 that their kind does not serialise: a bundle may hold them, but an API server never serves them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from clusterwright.api.meta import Always, GroupVersionKind, Json
 from clusterwright.api.scheme import SCHEME
 
 Silent = dict[str, "Silent | None"]
-"""By field: where below it such counters are; None: it is one."""
+"""By field: the counters below it; None: the field is such a counter itself."""
 
 
 def without_silent_zeros(json: Json) -> Json:
-    """Return the object without them, as an API server serves what was stored through its kind. The given one is not changed."""
+    """Return a copy of the object without such counters, as an API server serves it."""
     gvk = GroupVersionKind.of(str(json.get("apiVersion", "")), str(json.get("kind", "")))
     known = SCHEME.by_gvk(gvk)
     return _without(json, _silent(known.model)) if known is not None else json
@@ -38,7 +38,7 @@ def _without(json: Any, silent: Silent) -> Any:
 
 @cache
 def _silent(cls: type[msgspec.Struct], above: tuple[type[msgspec.Struct], ...] = ()) -> Silent:
-    """Return the counters that a kind leaves out when they are 0; those in lists, and in schemas in schemas, are left alone."""
+    """Return the counters that a kind omits when they are 0, except those in lists and in nested schemas."""
     found: Silent = {}
     hints = field_hints(cls)
     for field in msgspec.structs.fields(cls):

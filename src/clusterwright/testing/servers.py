@@ -40,11 +40,11 @@ from clusterwright.webhooks import embedded
 T = TypeVar("T")
 
 _START = 60.0
-"""Seconds after which a server that has not started is given up."""
+"""Seconds within which a server must start."""
 
 
 class Served:
-    """A server that runs on a thread of its own: where it is, and a way to run coroutines there."""
+    """A server on a thread of its own: its address, and a way to run coroutines there."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, url: str, kubeconfig: Path, client: Client) -> None:
         self._loop = loop

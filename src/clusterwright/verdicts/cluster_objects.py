@@ -1,4 +1,4 @@
-"""The objects of each Cluster, as the informers of this process know them, and the Cluster that a change is about."""
+"""Find the objects of each Cluster in the informers of this process, and the Cluster that a change affects."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from clusterwright.runtime.informer import Entry, Informer
 from clusterwright.runtime.logging import get_logger
 
 PATIENCE: Final = 5.0
-"""Seconds that a question waits until all objects are known."""
+"""Seconds that a query waits until all objects are known."""
 AT_ONCE: Final = 50
-"""The number of objects that are read before other work gets its turn."""
+"""The number of objects to read before other work gets a turn."""
 BYTES_AT_ONCE: Final = 256 * 1024
-"""The same in bytes."""
+"""The same limit in bytes."""
 MOST_OBJECTS: Final = 20_000
-"""Of a cluster; one with more is judged by its Cluster alone."""
+"""The most objects of a cluster. A larger cluster is judged by its Cluster object alone."""
 MOST_BYTES: Final = 64 * 1024 * 1024
-"""The same in bytes."""
+"""The same limit in bytes."""
 MOST_EVENTS: Final = 5_000
 CLUSTER: Final = gvk_of(Cluster)
 _EVENT: Final = GroupVersionKind("", "v1", "Event")
 _EXTENSION: Final = gvk_of(ExtensionConfig)
 _WEBHOOKS: Final = tuple(GroupVersionKind("admissionregistration.k8s.io", "v1", kind) for kind in WEBHOOK_CONFIGURATIONS)
 _NAMING: Final = frozenset(map(gvk_of, (Machine, MachineSet, MachineDeployment, MachinePool, MachineHealthCheck)))
-"""Kinds whose spec names the Cluster, also before a label does."""
+"""Kinds whose spec names the Cluster, even before a label does."""
 _RESOURCE_SET: Final = gvk_of(ClusterResourceSet)
 _COMMON: Final = frozenset({_EXTENSION, *_WEBHOOKS})
 """Kinds that belong to no cluster and matter to many."""
@@ -54,7 +54,7 @@ _log = get_logger("verdicts")
 
 @dataclass(frozen=True, slots=True)
 class ClusterObjects:
-    """A Cluster, which comes first, what belongs to it, and their Events."""
+    """A Cluster (first), the objects that belong to it, and their Events."""
 
     objects: Sequence[Json]
     events: Sequence[Json] = ()
@@ -62,7 +62,7 @@ class ClusterObjects:
     """Objects that belong to no cluster and may matter to this one."""
 
     is_partial: bool = False
-    """Whether there is too much of it, so that only the Cluster is here."""
+    """Whether the cluster is too large, so that only the Cluster object is here."""
 
     @property
     def cluster(self) -> Json:
@@ -76,15 +76,15 @@ class ClusterObjects:
 
 
 class ObjectsByCluster:
-    """Follows informers. `everything`: of all kinds that a cluster can be made of; else of those only that somebody watches anyway."""
+    """An index of informers. `everything`: watch all kinds that can be part of a cluster, else use only informers that exist anyway."""
 
     def __init__(self, cache: Cache, changed: Callable[[ObjectKey], None], *, everything: bool) -> None:
-        """`changed` is called with the Cluster that a change is about."""
+        """Make an index. `changed` is called with each Cluster that a change affects."""
         self._cache, self._tell, self._everything = cache, changed, everything
         self._informers: dict[GroupVersionKind, Informer] = {}
         self._by_kind: dict[str, list[Informer]] = {}
         self._by_uid: dict[str, ObjectKey] = {}
-        """The Clusters."""
+        """The Clusters, by UID."""
         self._definitions: dict[str, Json] = {}
         self._starting: set[asyncio.Task[None]] = set()
         self._on_appearance: list[Callable[[Entry], None]] = []
@@ -94,24 +94,24 @@ class ObjectsByCluster:
     # ------------------------------------------------------------------------------------------------ reading
 
     def clusters(self) -> list[ObjectKey]:
-        """Return the Clusters that are there."""
+        """Return the existing Clusters."""
         informer = self._informers.get(CLUSTER)
         return [entry.key for entry in informer.entries()] if informer is not None else []
 
     def find(self, cluster: ObjectKey) -> Entry | None:
-        """Return the Cluster itself."""
+        """Return the Cluster object."""
         informer = self._informers.get(CLUSTER)
         return informer.find(cluster) if informer is not None else None
 
     def objects_of(self, cluster: ObjectKey) -> list[Json]:
-        """Whatever carries the cluster's name, and what that names and owns; the Cluster first. Empty where it is not there.
+        """Return the objects of a cluster by label, reference and owner, the Cluster first; empty if it does not exist.
 
-        Secrets are among them, because verdicts are about them, too: what is shown is decided by whoever shows it.
+        Secrets are included because verdicts need them. The caller decides what to show.
         """
         return [obj for obj, _ in self._walk(cluster)]
 
     async def of(self, cluster: ObjectKey) -> ClusterObjects | None:
-        """Return all about a Cluster, between other work of the event loop; None where it is not there."""
+        """Return the Cluster with its objects, in steps that leave turns to the event loop; None if it does not exist."""
         objects: list[Json] = []
         size = step = number = 0
         for obj, length in self._walk(cluster):
@@ -196,24 +196,24 @@ class ObjectsByCluster:
 
     @property
     def definitions(self) -> list[Json]:
-        """The CRDs of all kinds, without their schemas."""
+        """Return the CRDs of all kinds, without their schemas."""
         return list(self._definitions.values())
 
     @property
     def seen(self) -> frozenset[str]:
-        """The kinds of which everything is known."""
+        """The kinds of which all objects are known."""
         return frozenset(gvk.kind for gvk, informer in self._informers.items() if informer.is_synced and not informer.namespace)
 
     @property
     def unseen(self) -> Mapping[str, str]:
-        """The kinds of which nothing follows if an object is not found, and why: they cannot be listed, or nobody watches them."""
+        """The kinds of which a missing object proves nothing, each with the reason: they cannot be listed, or are not watched."""
         waiting = {gvk.kind: "not listed yet" for gvk, informer in self._informers.items() if not informer.is_synced}
         return waiting if self._everything else _Unwatched(waiting, self.seen)
 
     # ----------------------------------------------------------------------------------------------- watching
 
     async def open(self) -> None:
-        """Begin to look, once; raises ApiError if nothing can be known yet."""
+        """Start the informers, once. Raises ApiError if the API server does not answer yet."""
         async with self._opening:
             if self._is_open:
                 return
@@ -228,11 +228,11 @@ class ObjectsByCluster:
             definitions.subscribe(self._defined)
 
     def when_cluster_appears(self, appeared: Callable[[Entry], None]) -> None:
-        """Call back with every Cluster that is new."""
+        """Register a callback for every new Cluster."""
         self._on_appearance.append(appeared)
 
     async def ready(self) -> None:
-        """Begin to look, and wait a while until all objects are known."""
+        """Start the informers, and wait a while until all objects are known."""
         await self.open()
         with suppress(TimeoutError):  # a kind that cannot be listed is never known
             async with asyncio.timeout(PATIENCE):
@@ -242,7 +242,7 @@ class ObjectsByCluster:
                 await self._cache.synced()
 
     async def close(self) -> None:
-        """Stop looking."""
+        """Stop the informers."""
         for task in self._starting:
             task.cancel()
         await asyncio.gather(*self._starting, return_exceptions=True)
@@ -293,7 +293,7 @@ class ObjectsByCluster:
                 self._tell(cluster)
 
     def _with_topology(self) -> list[ObjectKey | None]:
-        """Return the Clusters that runtime extensions may have a say in."""
+        """Return the Clusters with a topology, which runtime extensions may affect."""
         return [e.key for e in self._informers[CLUSTER].entries() if b'"topology"' in e.raw]
 
     def _cluster_of(self, gvk: GroupVersionKind, entry: Entry) -> ObjectKey | None:
@@ -315,7 +315,7 @@ class ObjectsByCluster:
 
 
 class _Unwatched(dict[str, str]):
-    """Has every kind that was not seen; only those that are being listed are named to people."""
+    """Contains every kind that was not seen. Iteration yields only those that are being listed, for messages."""
 
     def __init__(self, waiting: Mapping[str, str], seen: Collection[str]) -> None:
         super().__init__(waiting)
@@ -326,12 +326,12 @@ class _Unwatched(dict[str, str]):
 
 
 def _decoded(gvk: GroupVersionKind, entry: Entry) -> Json:
-    """Return an object that says what it is: items of lists need not name their kind."""
+    """Return an object with its kind and version, which items of lists may lack."""
     return {"apiVersion": gvk.api_version, "kind": gvk.kind, **msgspec.json.decode(entry.raw)}
 
 
 def _version_of(crd: Unstructured) -> GroupVersionKind | None:
-    """In which version a kind is looked at: the one that follows the contract, else the one that is stored."""
+    """Return the version in which a kind is watched: the one of the contract, else the stored one."""
     group, kind = crd.at("spec", "group"), crd.at("spec", "names", "kind")
     versions: Any = crd.at("spec", "versions")
     served = [v.get("name") for v in versions if v.get("served")] if isinstance(versions, list) else []

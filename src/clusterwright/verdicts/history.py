@@ -1,4 +1,4 @@
-"""How each cluster was: its verdicts by time, bounded, and since when it is not fine."""
+"""The history of each cluster: its verdicts by time, in bounded number, and the time since when it is not fine."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from clusterwright.offline.workings import Past
 
 MOST_CLUSTERS: Final = 5000
 MOST_ENTRIES: Final = 100
-"""Of one cluster."""
+"""The most entries of one cluster."""
 LONGEST: Final = timedelta(days=30)
-"""Older entries are dropped, but for the last one of each cluster."""
+"""The age from which entries are dropped, except the last one of each cluster."""
 
 
 class Kept(Protocol):
-    """Where the history survives the process."""
+    """Storage in which the history survives the process."""
 
     def load(self) -> Iterator[tuple[ObjectKey, str, Past]]:
         """Yield cluster, uid and entry, oldest first."""
@@ -36,12 +36,12 @@ class Kept(Protocol):
         ...
 
     def close(self) -> None:
-        """Keep no more."""
+        """Close the storage."""
         ...
 
 
 class Nowhere:
-    """Nothing survives."""
+    """Storage that keeps nothing."""
 
     def load(self) -> Iterator[tuple[ObjectKey, str, Past]]:
         """Yield nothing."""
@@ -78,7 +78,7 @@ class History:
     def note(self, cluster: ObjectKey, uid: str, verdict: Verdict, now: datetime) -> Verdict:
         """Remember a verdict. Return it with the moment at which the cluster ceased to be fine as its `since`."""
         if verdict.state is State.UNSEEN:
-            return verdict  # it tells of whoever looks, not of the cluster
+            return verdict  # it describes the reader, not the cluster
         life = self._lives.get(cluster)
         if life is None or life.uid != uid:
             self.forget(cluster)
@@ -117,17 +117,17 @@ class History:
         return tuple(life.entries) if life is not None else ()
 
     def close(self) -> None:
-        """Remember nothing more on disk."""
+        """Close the storage of the history."""
         self._kept.close()
 
     @property
     def clusters(self) -> list[ObjectKey]:
-        """The clusters that are remembered."""
+        """The clusters with a history."""
         return list(self._lives)
 
 
 def _moment(verdict: Verdict, now: datetime, last: Past | None) -> str:
-    """Return when the cluster ceased to be fine: with the cause, but not before it was last known to be fine."""
+    """Return the moment at which the cluster ceased to be fine: that of the cause, but not before it was last known to be fine."""
     at = f"{now:%Y-%m-%dT%H:%M:%SZ}"
     begun = verdict.since if verdict.since and verdict.since <= at else at
     return max(begun, last.at) if last is not None else begun

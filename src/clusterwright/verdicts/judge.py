@@ -1,8 +1,8 @@
-"""Keeps a verdict on every Cluster of this process: whenever something of it changed, it is judged again, once for what came together.
+"""Keep a verdict on every Cluster of this process. A Cluster is judged again after a change, once for changes that come together.
 
 Work is bounded. Clusters are judged one at a time, on another thread, with a rest after each that is many times as long as the work,
-so that controllers are not held up. What was fine is judged again only when it changes; what was not is also looked at again after a
-while, less and less often, because patience ends with time alone. Nothing is written to the API server.
+so that controllers are not held up. A fine Cluster is judged again only when it changes; others are also judged again after a
+while, less and less often, because the patience of a verdict ends with time alone. Nothing is written to the API server.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from clusterwright.verdicts.cluster_objects import ClusterObjects, ObjectsByClus
 from clusterwright.verdicts.history import History
 
 LOOK_AGAIN: Final = timedelta(seconds=30)
-"""After which a cluster that is not fine is judged again though nothing happened; doubled each time, until something does."""
+"""The time until a cluster that is not fine is judged again without a change; it doubles each time until the next change."""
 SELDOM: Final = timedelta(hours=1)
 """The longest of these times."""
 SETTLE: Final = 1.0
-"""Seconds in which changes of a cluster are taken together."""
+"""Seconds within which changes of a cluster lead to one judgment."""
 HURRY: Final = 0.1
-"""The same for a cluster that somebody looks at."""
+"""The same for a cluster that a user looks at."""
 REST: Final = 9.0
-"""How long to rest after a verdict, in times of what it took."""
+"""The rest after a verdict, as a multiple of the time that the verdict took."""
 WATCHED_REST: Final = 1.0
-"""The same while somebody looks at the list of all clusters."""
+"""The same while a user looks at the list of all clusters."""
 
 TRY_AGAIN: Final = 5.0
-"""Seconds after which the API server is asked again if it did not answer."""
+"""Seconds until the API server is asked again if it did not answer."""
 
 Told = Callable[[ObjectKey, ClusterObjects | None, Verdict | None], None]
-"""Called with a cluster, what belongs to it, and the verdict; with neither when it is gone, or is not ours any more."""
+"""Called with a cluster, its objects and the verdict; both are None when it is gone or belongs to another process."""
 _log = get_logger("verdicts")
 
 
@@ -64,9 +64,9 @@ class Judge:
         running: Callable[[str, Collection[str]], Running | None] = lambda namespace, names: None,
         is_ours: Callable[[ObjectKey, bytes], bool] = lambda cluster, raw: True,
     ) -> None:
-        """`everything`: see ObjectsByCluster. `always`: also while nobody looks.
+        """`everything`: see ObjectsByCluster. `always`: judge even while no user looks.
 
-        `running` tells what the controllers say about objects of a namespace. `is_ours`: whether this process, and not another one, is to
+        `running` returns the controllers' report on objects of a namespace. `is_ours`: whether this process, and not another one, is to
         judge a Cluster, by its key and bytes.
         """
         self.objects_by_cluster = ObjectsByCluster(cache, self._changed, everything=everything)
@@ -76,9 +76,9 @@ class Judge:
         self._always, self._running, self._is_ours = always, running, is_ours
         self._listeners: list[Told] = []
         self._dirty: dict[ObjectKey, float] = {}
-        """By Cluster: when it changed first since it was judged."""
+        """By Cluster: the time of the first change since its last verdict."""
         self._due: dict[ObjectKey, tuple[datetime, timedelta]] = {}
-        """When to look again, and how long was waited for that."""
+        """When to judge again without a change, and the wait until then."""
         self._wake = asyncio.Event()
         self._viewers: list[object] = []
         self._followers: dict[ObjectKey, int] = {}
@@ -86,32 +86,32 @@ class Judge:
     # ---------------------------------------------------------------------------------------------- interest
 
     def listen(self, told: Told) -> None:
-        """Tell of every verdict from now on, also of one that did not change."""
+        """Call back with every verdict from now on, even an unchanged one."""
         self._listeners.append(told)
 
     def look(self, viewer: object) -> None:
-        """Somebody looks at all clusters from now on."""
+        """Note that one more user looks at all clusters."""
         self._viewers.append(viewer)
         self._wake.set()
 
     def look_away(self, viewer: object) -> None:
-        """They do not any more."""
+        """Note that one user less looks at all clusters."""
         self._viewers.remove(viewer)
 
     def follow(self, cluster: ObjectKey) -> None:
-        """Somebody looks closely at a cluster: it comes first."""
+        """Note that one more user looks at a cluster, which is then judged first."""
         self._followers[cluster] = self._followers.get(cluster, 0) + 1
         self._changed(cluster)
         self._wake.set()
 
     def unfollow(self, cluster: ObjectKey) -> None:
-        """They do not any more."""
+        """Note that one user less looks at the cluster."""
         left = self._followers.pop(cluster) - 1
         if left:
             self._followers[cluster] = left
 
     def reconsider(self) -> None:
-        """Judge all clusters again: this process may have others than before."""
+        """Judge all clusters again, because this process may have others than before."""
         for cluster in {*self.objects_by_cluster.clusters(), *self.verdicts}:
             self._changed(cluster)
 
@@ -129,7 +129,7 @@ class Judge:
     async def run(self) -> None:
         """Judge until cancelled."""
         if not self._always:
-            await self._wake.wait()  # until somebody looks for the first time
+            await self._wake.wait()  # until the first user looks
         while True:
             try:
                 await self.objects_by_cluster.ready()
@@ -148,7 +148,7 @@ class Judge:
                 rest = 0.0 if cluster in self._followers else WATCHED_REST if self._viewers else REST
                 await self._clock.sleep(rest * (self._clock.monotonic() - begun))
                 if any(c in self._dirty and c not in ready for c in self._followers):
-                    break  # somebody looks closely at another one
+                    break  # a user looks at another cluster
             if not ready:
                 await self._something_to_do()
 
@@ -165,11 +165,11 @@ class Judge:
             self._dirty.setdefault(cluster, 0.0)
 
     def _settled(self, cluster: ObjectKey) -> float:
-        """Return when a changed cluster is to be judged."""
+        """Return the time at which to judge a changed cluster."""
         return self._dirty[cluster] + (HURRY if self._viewers or cluster in self._followers else SETTLE)
 
     def _ready(self) -> list[ObjectKey]:
-        """Return the clusters to judge now: those that somebody looks at first, then those that are not well."""
+        """Return the clusters to judge now: first those that a user looks at, then those that are not available."""
         now = self._clock.monotonic()
         wanted = [c for c in self._dirty if self._is_wanted(c) and self._settled(c) <= now + 1e-6]
         return sorted(wanted, key=lambda c: (c not in self._followers, self._is_calm(c)))
@@ -194,12 +194,12 @@ class Judge:
         await self._clock.sleep(HURRY)  # many changes come at once: they are gone through once
 
     async def _judge(self, cluster: ObjectKey) -> None:
-        """Judge one cluster and tell of it; nothing that it holds may end the verdicts on others."""
+        """Judge one cluster and call the listeners. No content of the cluster may end the verdicts on others."""
         self._dirty.pop(cluster, None)
         _, waited = self._due.pop(cluster, (None, LOOK_AGAIN / 2))
         entry = self.objects_by_cluster.find(cluster)
         if entry is None and "Cluster" not in self.objects_by_cluster.seen:
-            self._dirty[cluster] = self._clock.monotonic() + SETTLE  # nobody knows yet what there is
+            self._dirty[cluster] = self._clock.monotonic() + SETTLE  # the objects are not known yet
             return
         try:
             cluster_objects = await self.objects_by_cluster.of(cluster) if entry is not None and self._is_ours(cluster, entry.raw) else None
@@ -230,14 +230,14 @@ class Judge:
 
 
 def _verdict(cluster: ObjectKey, cluster_objects: ClusterObjects, sight: Sight) -> Verdict:
-    """Judge a cluster; on another thread, so that it is given all that it needs."""
+    """Judge a cluster from the given objects alone, because this runs on another thread."""
     objects = [*cluster_objects.objects, *cluster_objects.events, *cluster_objects.common]
     return verdict_by_its_objects(name_of("Cluster", *cluster), objects, sight)
 
 
 def _is_available(raw: bytes) -> bool:
-    """Return whether a Cluster says that it is; False if it cannot be read."""
+    """Return whether a Cluster's own condition reports it as Available; False if it cannot be read."""
     try:
         return is_true(conditions_shown(Unstructured(msgspec.json.decode(raw))), "Available")
-    except Exception:  # only the order of work depends on it, and whatever a Cluster holds must not end that
+    except Exception:  # only the order of work depends on it, and no content of a Cluster may end the loop
         return False

@@ -11,11 +11,11 @@ from clusterwright.runtime.metrics import Gauge, Registry
 from clusterwright.verdicts.cluster_objects import ClusterObjects
 
 MOST: Final = 5000
-"""Clusters with series of their own; the others are only counted."""
+"""The most clusters with series of their own; the others are only counted."""
 
 
 class Series:
-    """Listens to a Judge."""
+    """A listener of a Judge that keeps the series."""
 
     def __init__(self, registry: Registry) -> None:
         labels = ["namespace", "cluster"]
@@ -32,7 +32,7 @@ class Series:
             self._count.set(lambda state=state: float(sum(1 for s in self._states.values() if s is state)), _label(state))  # type: ignore[misc]
 
     def told(self, cluster: ObjectKey, cluster_objects: ClusterObjects | None, verdict: Verdict | None) -> None:
-        """Take the verdict on a cluster; without one, its series end."""
+        """Update the series of a cluster from its verdict; without one, remove them."""
         shown = self._shown.get(cluster)
         if verdict is None:
             self._states.pop(cluster, None)

@@ -1,4 +1,4 @@
-"""The history of verdicts in a file of its own next to the objects. It is a convenience: a file that cannot be read is begun again."""
+"""The history of verdicts in a file of its own next to the objects. It is a convenience: an unreadable file is replaced by a new one."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _log = get_logger("verdicts")
 
 
 class Store:
-    """Keeps entries in SQLite. Nothing waits for the disk: what the kernel has taken survives the process, not the machine."""
+    """Storage of entries in SQLite. No write waits for the disk: entries survive the process, but not a crash of the machine."""
 
     def __init__(self, folder: Path) -> None:
-        """The folder and the file are made for their owner only."""
+        """Create the folder and the file, accessible to their owner only."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._path = folder / FILE
         self._connection: sqlite3.Connection | None = None

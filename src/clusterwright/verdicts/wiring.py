@@ -1,4 +1,4 @@
-"""The judge of a manager: what its controllers say is evidence, and its verdicts are served with their traces and metrics."""
+"""Add a judge to a manager: the controllers' reports become evidence, and the verdicts are served with the traces and metrics."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from clusterwright.verdicts.series import Series
 from clusterwright.verdicts.store import Store
 
 MOST_TOLD: Final = 2000
-"""Entries of histories in one answer."""
+"""The most entries of histories in one answer."""
 
 
 def add_judge(manager: Manager, *, everything: bool, folder: Path | None) -> Judge:
-    """Let a manager judge its Clusters as long as it leads, or those of its share; `folder` keeps their history, None: nothing does.
+    """Let a manager judge its Clusters while it leads, or those of its shard. `folder`: the place of their history; None: memory only.
 
-    `everything`: also objects are looked at that no controller watches, which costs watches of their kinds.
+    `everything`: also watch kinds that no controller watches.
     """
     history = History(Store(folder) if folder is not None else None)
 
@@ -41,7 +41,7 @@ def add_judge(manager: Manager, *, everything: bool, folder: Path | None) -> Jud
 
 
 def running_of(manager: Manager) -> Callable[[str, Collection[str]], Running]:
-    """Return what tells what the controllers of a manager say about objects of a namespace."""
+    """Return a function that returns the report of a manager's controllers on objects of a namespace."""
 
     def running(namespace: str, names: Collection[str]) -> Running:
         return msgspec.convert(about(manager.workings({"namespace": namespace}), names), Running)
@@ -50,7 +50,7 @@ def running_of(manager: Manager) -> Callable[[str, Collection[str]], Running]:
 
 
 def told_by(history: History) -> Callable[[Mapping[str, str]], Json]:
-    """Return what answers a query with the histories of clusters: of many only the newest entries of each."""
+    """Return a function that answers a query with the histories of clusters; for many clusters, only the newest entries of each."""
 
     def told(query: Mapping[str, str]) -> Json:
         namespace, cluster = query.get("namespace", ""), query.get("cluster", "")

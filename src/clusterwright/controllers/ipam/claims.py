@@ -66,7 +66,7 @@ def cluster_name(claim: IPAddressClaim) -> str:
 
 
 class Claims(Kind[IPAddressClaim, Unowned | ClusterPause, ClaimSnapshot, ClaimDone]):
-    """Answers claims."""
+    """The reconciler of claims."""
 
     def __init__(self, deps: Dependencies) -> None:
         self._client = deps.client

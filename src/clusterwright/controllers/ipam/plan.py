@@ -33,7 +33,7 @@ class ClaimSnapshot(Snapshot[IPAddressClaim]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimDone(ClaimSnapshot):
-    """The claim as this pass leaves it, and why it could not be given an address."""
+    """The claim after this pass, and the reason why it got no address."""
 
     error: str = ""
 

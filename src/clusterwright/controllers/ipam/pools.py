@@ -1,4 +1,4 @@
-"""The steps of a pass over a pool: count what is in use, and keep the pool as long as anything is."""
+"""The steps of a pass over a pool: count the addresses in use, and keep the pool while there are any."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def make(deps: Dependencies, kind: type[Any]) -> Reconciler:
 
 
 class Pools(Kind[Any, Unowned, PoolSnapshot, PoolSnapshot]):
-    """Counts the addresses of pools. A pool is not paused: what is counted takes nothing from anybody."""
+    """The reconciler of pools: it counts their addresses. Pools are not paused, because a count changes no address."""
 
     def __init__(self, deps: Dependencies) -> None:
         self._client = deps.client

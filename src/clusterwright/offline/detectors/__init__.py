@@ -1,4 +1,4 @@
-"""Detectors: each looks at what is known and yields causes. A module is named for what it finds."""
+"""Detectors: each reads the known facts and yields causes. The name of a module says what it finds."""
 
 from __future__ import annotations
 

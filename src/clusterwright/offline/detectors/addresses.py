@@ -1,4 +1,4 @@
-"""Finds pools of addresses that have none left."""
+"""Find pools of addresses that are exhausted."""
 
 from __future__ import annotations
 

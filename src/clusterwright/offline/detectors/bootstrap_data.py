@@ -1,4 +1,4 @@
-"""Finds what a machine cannot boot with: lost, in an unknown format, for another cluster, behind a lock that nobody can read."""
+"""Find unusable bootstrap data: lost, in an unknown format, for another cluster, or behind an unreadable lock."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HASHES: Final = "caCertHashes"
 
 
 def bootstrap_data(known: Known) -> Iterator[Found]:
-    """Yield what keeps machines from booting, in their bootstrap data."""
+    """Yield faults of bootstrap data that keep machines from booting."""
     yield from _lock(known)
     for _, machine in known.of_kind("Machine"):
         if machine.metadata.deletion_timestamp is not None:

@@ -1,4 +1,4 @@
-"""Finds certificate authorities that their authors made with a mistake."""
+"""Find certificate authorities with mistakes of their authors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def certificate_authorities(known: Known) -> Iterator[Found]:
     yield from _external(known, cluster)
     initialized = known.said(name_of(cluster.kind, *cluster.key), "ControlPlaneInitialized")
     if initialized is not None and initialized.status == "True":
-        return  # what is in use must come back; no other pair fits
+        return  # the pair in use must come back; no other one fits
     for purpose in _PURPOSES:
         name = name_of("Secret", cluster.key.namespace, f"{cluster.key.name}-{purpose}")
         secret = known.objects.get(name)
@@ -50,7 +50,7 @@ def certificate_authorities(known: Known) -> Iterator[Found]:
 
 
 def _external(known: Known, cluster: Unstructured) -> Iterator[Found]:
-    """Yield the CA that a control plane of others has not brought, though workers wait for it."""
+    """Yield the CA Secret that a foreign control plane has not created although workers wait for it."""
     reference = cluster.at("spec", "controlPlaneRef")
     kind = reference.get("kind") if isinstance(reference, Mapping) else None
     waiting = [n for n, _ in known.of_kind("KubeadmConfig") if any(c.about == "CertificatesAvailable" for c in known.complaints.get(n, ()))]
@@ -67,7 +67,7 @@ def _external(known: Known, cluster: Unstructured) -> Iterator[Found]:
 
 
 def mistake(secret: Unstructured, now: datetime | None) -> tuple[str, str, str] | None:
-    """Return the cause, its text and the field, if the Secret's pair cannot be used; None also where it was taken out."""
+    """Return the cause, its text and the field if the Secret's pair cannot be used; None if it can or was redacted."""
     data = secret.at("data")
     data = data if isinstance(data, Mapping) else {}
     if lacking := [key for key in _PAIR if key not in data]:

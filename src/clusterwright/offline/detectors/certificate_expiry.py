@@ -1,4 +1,4 @@
-"""Finds certificates of control planes that have expired, or are about to: nothing answers then, and nobody says why."""
+"""Find expired certificates of control planes: nothing answers then, and no condition gives the reason."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clusterwright.offline.ownership import name_of
 
 
 def certificate_expiry(known: Known) -> Iterator[Found]:
-    """Yield the Machines of a control plane whose certificates are of no use any more."""
+    """Yield the Machines of a control plane whose certificates have expired."""
     for name, machine in known.of_kind("Machine"):
         expiry = _expiry(machine)
         is_gone = machine.metadata.deletion_timestamp is not None or CONTROL_PLANE_LABEL not in machine.metadata.labels

@@ -1,4 +1,4 @@
-"""Finds the patch of a ClusterClass that makes an object which admission refuses."""
+"""Find the patch of a ClusterClass that produces an object which admission refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds what keeps a Machine's Node from being drained, and its volumes from being detached."""
+"""Find Pods and volumes that block the drain of a Machine's Node or the detachment of its volumes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def drains(known: Known) -> Iterator[Found]:
             facts = {"cluster": cluster, "volume": volume, "driver": driver, "node": node}
             yield _found(name, "drain.volume", text, begun, facts)
         elif lines:
-            # a Pod that nobody lets go comes before one that is on its way
+            # a Pod that is blocked comes before one that is terminating
             listed, why = min(lines, key=lambda line: "not removed" in line[1])
             pod = listed.partition(",")[0].strip()
             namespace, _, bare = pod.rpartition("/")
@@ -48,7 +48,7 @@ def _found(name: str, cause: str, text: str, begun: str, facts: dict[str, str]) 
 
 
 def _cause(known: Known, pod: str, why: str) -> tuple[str, dict[str, str]]:
-    """Return what kind of cause keeps a Pod, and who has it."""
+    """Return the kind of cause that keeps a Pod, and the object or person behind it."""
     namespace, _, bare = pod.rpartition("/")
     there = known.workload.get(name_of("Pod", namespace, bare))
     if "more than one PodDisruptionBudget" in why:

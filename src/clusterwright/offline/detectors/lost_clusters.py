@@ -1,4 +1,4 @@
-"""Finds objects that name a Cluster which does not exist: no controller does anything about them."""
+"""Find objects that name a Cluster which does not exist: no controller acts on them."""
 
 from __future__ import annotations
 

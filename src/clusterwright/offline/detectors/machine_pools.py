@@ -1,4 +1,4 @@
-"""Finds MachinePools that have fewer Nodes than they want, and why."""
+"""Find MachinePools that have fewer Nodes than replicas, and the reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LISTED: Final = "spec.providerIDList"
 
 
 def machine_pools(known: Known) -> Iterator[Found]:
-    """Yield the infrastructure that says it is done and lists no machines, and pools that lack Nodes."""
+    """Yield infrastructure that reports completion and lists no machines, and pools that lack Nodes."""
     for name, pool in known.of_kind("MachinePool"):
         wanted, nodes = pool.at("spec", "replicas"), pool.at("status", "nodeRefs") or ()
         is_managed = REPLICAS_MANAGED_BY_ANNOTATION in pool.metadata.annotations

@@ -1,4 +1,4 @@
-"""Finds what a Machine needs from somebody other than its controller: a Node, a network, a gate, a vote, a replacement."""
+"""Find needs of a Machine that its controller cannot meet: a Node, a network, a readiness gate, a vote, a replacement."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from clusterwright.offline.known import Found, Known
 from clusterwright.offline.ownership import resources, selects
 
 _NETWORK: Final = ("NetworkPluginNotReady", "cni plugin not initialized", "cni config uninitialized")
-"""Words of kubelets whose container runtime has no network."""
+"""Messages of kubelets whose container runtime has no network."""
 _LOST: Final = "no Node matches the providerID"
 _UNHEALTHY: Final = ("HealthCheckSucceeded", "NodeHealthy", "NodeReady")
 
 
 def machines(known: Known) -> Iterator[Found]:
-    """Yield Machines with what helps them."""
+    """Yield Machines in trouble with the cause that has a remedy."""
     for name, machine in known.of_kind("Machine"):
         if machine.metadata.deletion_timestamp is not None or not known.complaints.get(name):
             continue
@@ -46,7 +46,7 @@ def _network(known: Known, name: str, machine: Unstructured) -> Complaint | None
 
 
 def _hint(known: Known) -> str:
-    """Return what a ClusterResourceSet that was perhaps meant for the cluster selects."""
+    """Return a hint at a ClusterResourceSet that may be meant for the cluster, with its selector."""
     cluster = known.cluster
     for _, obj in known.of_kind("ClusterResourceSet"):
         labels = obj.at("spec", "clusterSelector", "matchLabels")
@@ -120,7 +120,7 @@ def _unhealthy(known: Known, name: str, machine: Unstructured) -> Complaint | No
 
 
 def _refusal(known: Known, check: Unstructured, machine: Unstructured) -> str:
-    """Return why a MachineHealthCheck does not have a Machine replaced; empty if it does."""
+    """Return why a MachineHealthCheck does not replace a Machine; empty if it does."""
     if SKIP_REMEDIATION_ANNOTATION in machine.metadata.annotations:
         return f"the Machine has the annotation {SKIP_REMEDIATION_ANNOTATION}"
     if PAUSED_ANNOTATION in check.metadata.annotations:

@@ -1,4 +1,4 @@
-"""Finds objects over which the passes of a controller fail, and objects that wait in the queue of a busy controller."""
+"""Find objects on which a controller's passes fail, and objects that wait in the queue of a busy controller."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from clusterwright.offline.workings import Failing, Queue
 FAILS: Final = "pass.fails"
 WAITS: Final = "queue.waits"
 OFTEN: Final = 3
-"""The number of passes in a row that must have failed before this is more than a hiccup."""
+"""The number of failed passes in a row from which the failure is reported."""
 LONG: Final = timedelta(seconds=10)
 BUSY: Final = 5.0
-"""Seconds that the oldest object of a queue has waited if the controller does not keep up."""
+"""Seconds that the oldest object of a queue has waited from which its controller counts as busy."""
 _REPORTED: Final = frozenset({"clustercache"})
 """Controllers that report every failure as a condition of its own kind: RemoteConnectionProbe."""
 _FORBIDDEN: Final = " is forbidden: User "
-"""In errors about rights, for which there is advice of its own."""
+"""Part of errors about rights, which have advice of their own."""
 _SAYS_NOTHING: Final = frozenset({Tier.UNRECONCILED, Tier.SILENT, Tier.WAITING, Tier.UNKNOWN})
 
 
@@ -68,7 +68,7 @@ def _failure(failing: Failing, obj: Unstructured) -> Complaint:
 
 
 def queues(known: Known) -> Iterator[Found]:
-    """Yield the objects that nobody has looked at because their controller has not come to them yet."""
+    """Yield the objects that their busy controller has not reconciled yet."""
     busy = [q for q in (known.running.queues if known.running is not None else ()) if q.oldest_seconds >= BUSY]
     for queue in busy:
         for name, obj in known.of_kind(queue.kind):

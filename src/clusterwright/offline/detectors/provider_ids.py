@@ -1,4 +1,4 @@
-"""Finds machines that report one providerID together, and Nodes that have another one than their machine."""
+"""Find machines that share a providerID, and Nodes whose providerID differs from that of their machine."""
 
 from __future__ import annotations
 

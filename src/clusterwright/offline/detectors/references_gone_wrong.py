@@ -1,4 +1,4 @@
-"""Finds references whose group does not have their kind, objects of another shape, and CRDs that nobody can convert."""
+"""Find references to a wrong API group, malformed objects, and kinds whose conversion webhook fails."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TAKEN: Final = re.compile(r"the owner of (\w+) (\S+): already owned by another 
 
 
 def references_gone_wrong(known: Known) -> Iterator[Found]:
-    """Yield what keeps an object from being read by those who name it."""
+    """Yield objects that cannot be read through the references to them."""
     for name, obj in known.objects.items():
         complaints = known.complaints.get(name, ())
         if not complaints or obj.metadata.deletion_timestamp is not None:
@@ -51,7 +51,7 @@ def references_gone_wrong(known: Known) -> Iterator[Found]:
 
 
 def _taken(known: Known, name: str, complaint: Complaint, what: str, target: str, owner: str) -> Iterator[Found]:
-    """Yield the object that names what another one has already."""
+    """Yield the object that references an object which already has another owner."""
     obj = known.objects[name]
     bare = target.rpartition("/")[2]
     path = next((r.path for r in references(obj.at("spec"), home=obj.key.namespace) if r.name == bare), "spec")

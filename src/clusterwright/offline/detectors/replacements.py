@@ -1,4 +1,4 @@
-"""Finds Machines that are replaced again and again, because none of them comes up in time."""
+"""Find Machines that are replaced again and again because none of them comes up in time."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from clusterwright.offline.known import Found, Known
 from clusterwright.offline.ownership import selects
 
 OFTEN: Final = 3
-"""The number of Machines that come and go before this is more than an accident."""
+"""The number of replaced Machines from which the replacement is reported."""
 
 
 def replacements(known: Known) -> Iterator[Found]:
-    """Yield the newest Machine of each MachineSet whose Machines come and go."""
+    """Yield the newest Machine of each MachineSet whose Machines are replaced again and again."""
     for name, owner in known.of_kind("MachineSet"):
         told = sorted((time_of(e), str(e.get("reason"))) for e in known.events.get(name, ()))
         gone = [at for at, reason in told if reason == "SuccessfulDelete"]

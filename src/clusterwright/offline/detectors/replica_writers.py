@@ -1,4 +1,4 @@
-"""Finds MachineDeployments whose replicas two write: a topology and an autoscaler."""
+"""Find MachineDeployments whose replicas a topology and an autoscaler both write."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from clusterwright.offline.known import Found, Known
 _BOUNDS: Final = tuple(f"cluster.x-k8s.io/cluster-api-autoscaler-node-group-{bound}-size" for bound in ("min", "max"))
 _NAME: Final = "topology.cluster.x-k8s.io/deployment-name"
 _OFTEN: Final = 12
-"""So many changes of a spec are more than its author makes."""
+"""The number of changes of a spec from which two writers are suspected."""
 
 
 def replica_writers(known: Known) -> Iterator[Found]:
-    """Yield MachineDeployments with bounds for an autoscaler whose topology gives replicas, and whose spec changes all the while."""
+    """Yield MachineDeployments with autoscaler bounds and replicas in the topology whose spec changes often."""
     cluster = known.cluster
     listed = cluster.at("spec", "topology", "workers", "machineDeployments") if cluster is not None else None
     given = {str(d.get("name")): d.get("replicas") for d in listed if isinstance(d, Mapping)} if isinstance(listed, list) else {}

@@ -1,4 +1,4 @@
-"""Finds what a ClusterResourceSet cannot apply: a Secret of another type, an object whose kind the workload cluster does not serve."""
+"""Find sources that a ClusterResourceSet cannot apply: Secrets of another type, objects of kinds that the cluster does not serve."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def resource_sets(known: Known) -> Iterator[Found]:
 
 
 def _said(obj: Unstructured) -> str:
-    """Return the reason that a ClusterResourceSet gives in its condition of the old form, which says more."""
+    """Return the reason in the ClusterResourceSet's condition of the old form, which has more detail."""
     listed = obj.at("status", "deprecated", "v1beta1", "conditions")
     told = [c for c in listed if isinstance(c, dict) and c.get("type") == _APPLIED] if isinstance(listed, list) else []
     return str(told[0].get("message") or "") if told and told[0].get("status") == "False" else ""

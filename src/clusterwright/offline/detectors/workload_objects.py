@@ -1,4 +1,4 @@
-"""Finds objects of the workload cluster itself that controllers count on: missing, or with what nobody can read."""
+"""Find objects of the workload cluster that controllers need and that are missing or unreadable."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ IN_WORKLOAD: Final = (
     ("Deployment", "coredns"),
     ("Secret", "bootstrap-token-*"),
 )
-"""By kind and name: what controllers only ever ask a workload cluster for."""
+"""Kind and name of objects that controllers read only from workload clusters."""
 _DNS: Final = "CoreDNS"
 
 
 def is_in_workload(kind: str, name: str) -> bool:
-    """Return whether an object that was not found was looked for in the workload cluster."""
+    """Return whether the missing object belongs to the workload cluster."""
     return any(kind == k and fnmatchcase(name, pattern) for k, pattern in IN_WORKLOAD)
 
 
 def workload_objects(known: Known) -> Iterator[Found]:
-    """Yield what is missing or unreadable in the workload cluster's kube-system, by the words of control planes."""
+    """Yield missing or unreadable objects in the workload cluster's kube-system, by the messages of control planes."""
     if known.cluster is None:
         return
     for name, obj in known.of_kind("KubeadmControlPlane", "KubeadmConfig", "Machine"):

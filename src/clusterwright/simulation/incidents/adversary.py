@@ -1,4 +1,4 @@
-"""An adversary between the controllers and the API server: it delays, refuses or loses what a scenario names, and nothing else."""
+"""An adversary between the controllers and the API server: it delays, refuses or loses exactly the requests that a scenario names."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _refusal(code: int, reason: str) -> Response:
 
 @dataclass(slots=True)
 class Trap:
-    """It waits for requests with a method to a resource, and springs `times` times."""
+    """A fate for requests with a method to a resource, applied `times` times."""
 
     method: str
     resource: str
@@ -45,14 +45,14 @@ class Trap:
     sprung: int = 0
 
     def catches(self, request: Request) -> bool:
-        """Return whether the trap is set for the request."""
+        """Return whether the trap applies to the request."""
         is_meant = request.method == self.method and self.resource in request.path.split("/")
         return self.sprung < self.times and is_meant and self.when(request)
 
 
 @dataclass(slots=True)
 class Adversary:
-    """It outlives crashes of the controllers. `lag`: by how many seconds watches of a resource are late."""
+    """The traps and delays, which outlive crashes of the controllers. `lag`: the delay of a resource's watches in seconds."""
 
     crash: Callable[[], None]
     lag: dict[str, float] = field(default_factory=dict)
@@ -65,12 +65,12 @@ class Adversary:
         return made
 
     def delay(self, path: str) -> float:
-        """Return how late the lines of a watch are now."""
+        """Return the current delay of a watch's lines."""
         return self.lag.get(path.rpartition("/")[2], 0.0) if self.lag else 0.0
 
 
 class Between:
-    """The way of one process to the API server, past the adversary."""
+    """The transport of one process to the API server, through the adversary."""
 
     def __init__(self, inner: Transport, adversary: Adversary) -> None:
         self._inner = inner
@@ -91,7 +91,7 @@ class Between:
         raise ConnectionFailed("the adversary took the answer")
 
     async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
-        """Return a watch whose lines come as late as the adversary wants."""
+        """Return a watch whose lines the adversary delays."""
         response, lines = await self._inner.stream(request)
         return response, self._late(lines, request.path)
 

@@ -1,4 +1,4 @@
-"""All incidents, and how one is found by its number."""
+"""All incidents, and the search for one by its number."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ INCIDENTS: Final = tuple(incident for family in FAMILIES.values() for incident i
 
 
 class UnknownIncident(LookupError):
-    """No incident has this number, or several have; the text names those that are near."""
+    """No incident has this number, or several have it; the text names similar ones."""
 
 
 def find(text: str) -> Incident:
@@ -52,14 +52,14 @@ def find(text: str) -> Incident:
 
 
 def _names(incident: Incident) -> set[str]:
-    """Return the full names by which an incident is known: its own, and those of issues about the same."""
+    """Return the full names of an incident: its own, and those of issues about the same fault."""
     project = incident.project.rpartition("/")[2]
     others = {f"{project}{other}" if other.startswith("#") else other.rpartition("/")[2] for other in incident.also}
     return {incident.name, *others}
 
 
 def _likeness(text: str, incident: Incident) -> int:
-    """Return how many characters two names share, wherever they stand; digits in their place count most."""
+    """Return the number of characters that two names share; equal digits in the same place count most."""
     number = text.rpartition("#")[2]
     same = sum(a == b for a, b in zip(number, str(incident.number), strict=False))
     shared = sum((Counter(text.lower()) & Counter(incident.name.lower())).values())

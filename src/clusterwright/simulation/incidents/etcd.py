@@ -1,4 +1,4 @@
-"""Incidents of etcd: members that join, members that die, and who leads."""
+"""Incidents of etcd: members that join, members that die, and changes of the leader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A runtime extension in the same process, whose handlers a scenario writes."""
+"""A runtime extension in the same process, with handlers from a scenario."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Handler = Callable[[Json], Json]
 
 
 class Scripted:
-    """It answers hooks with functions; `failure` makes all hooks but discovery fail with this message. `calls` are the hooks called."""
+    """Answers hooks with functions. `failure`: the message with which all hooks but discovery fail. `calls`: all calls."""
 
     def __init__(self, **handlers: Handler) -> None:
         self._handlers = handlers
@@ -24,7 +24,7 @@ class Scripted:
         self.calls: list[str] = []
 
     def objects(self) -> list[Json]:
-        """Return what registers the extension."""
+        """Return the objects that register the extension."""
         spec = {"clientConfig": {"url": "https://ext.example.com/"}, "namespaceSelector": {}}
         return [{"apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig", "metadata": {"name": "ext"}, "spec": spec}]
 

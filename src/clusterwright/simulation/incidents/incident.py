@@ -1,4 +1,4 @@
-"""An incident as data: what happened elsewhere, what must happen here, and the scenario that plays it."""
+"""An incident as data: the original fault, the required behaviour, and the scenario that plays it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Play an incident in virtual time, and keep what is needed to show it."""
+"""Play an incident in virtual time, and keep the records that show it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _SHOWN = frozenset({"bootstrap.cluster.x-k8s.io", "cluster.x-k8s.io", "controlpl
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """How an incident went. `violation` is empty if it ended as it must."""
+    """The course of an incident. `violation` is empty if it ended as required."""
 
     seed: int
     violation: str
     began: datetime
-    """When the stage was ready, and the incident began."""
+    """The time at which the stage was ready and the incident began."""
     notes: tuple[tuple[datetime, str], ...]
     moments: tuple[Moment, ...]
     virtual_seconds: float
@@ -36,7 +36,7 @@ class Replay:
 
 @asynccontextmanager
 async def begun(stage: Stage, seed: int) -> AsyncIterator[Scene]:
-    """Yield a scene at its stage; the controllers end with the context."""
+    """Yield a scene at its stage. The controllers end with the context."""
     world = World(seed, NO_FAULTS)
     extension = stage.extension() if stage.extension is not None else None
     scene = Scene(world, features=stage.features, extension=extension)
@@ -54,7 +54,7 @@ async def begun(stage: Stage, seed: int) -> AsyncIterator[Scene]:
 
 
 async def played(incident: Incident, scene: Scene) -> str:
-    """Play an incident on its stage. Return what was violated, or nothing."""
+    """Play an incident on its stage. Return the violation, or an empty text."""
     scene.mark()
     try:
         await incident.play(scene)
@@ -84,9 +84,9 @@ async def _replay(incident: Incident, seed: int) -> Replay:
 
 
 def _moments(scene: Scene) -> list[Moment]:
-    """Return what all versions of all objects tell, the Events, and the decisions of the last life of the controllers.
+    """Return the moments in all versions of all objects, the Events, and the decisions since the controllers last started.
 
-    Of a condition that kept its status, only what it said last is told.
+    A condition that kept its status has only its last message.
     """
     told: dict[tuple[str, ...], Moment] = {}
     for written in scene.history:

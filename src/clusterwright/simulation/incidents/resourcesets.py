@@ -28,7 +28,7 @@ def _resource_set(name: str) -> list[Json]:
 
 
 async def _bound(scene: Scene) -> dict[str, bool]:
-    """Return the sets in the binding, with whether all that they have is applied."""
+    """Return the sets in the binding, each with whether all its resources are applied."""
     binding = await scene.client.find(ClusterResourceSetBinding, _KEY)
     entries: Any = binding.spec.bindings if binding is not None else ()
     return {e.cluster_resource_set_name: bool(e.resources) and all(r.applied for r in e.resources) for e in entries}

@@ -1,4 +1,4 @@
-"""Incidents of what all controllers stand on: queues, back-off, admission of older objects."""
+"""Incidents of the parts that all controllers use: queues, back-off, admission of older objects."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Answers(Protocol):
     """An extension that answers runtime hooks, with the objects that register it."""
 
     def objects(self) -> list[Json]:
-        """Return what registers the extension."""
+        """Return the objects that register the extension."""
 
     async def __call__(self, handler: Any, url: str, body: bytes) -> tuple[int, bytes]:
         """Answer a request, as `runtimesdk.client.Post` says."""
@@ -75,7 +75,7 @@ class Scene:
         world.server = management_server(world.clock, Random(world.random.getrandbits(64)), self.features)
         self.world = world
         self.random = Random(world.random.getrandbits(64))
-        """Where a scenario may vary: times, and victims."""
+        """The randomness of a scenario: times, and the objects that it hits."""
         self.cloud = Cloud(now=world.clock.now, random=Random(7), keys=FixedKeySource(7))
         self.p = Plane(world.server, self.cloud, world.clock)
         self.client = self.p.client
@@ -112,7 +112,7 @@ class Scene:
         self.process.crash()
 
     def did(self, text: str) -> None:
-        """Note what was done, for who reads the replay."""
+        """Record an action for the reader of the replay."""
         self.notes.append((self.world.clock.now(), text))
 
     async def patch(self, kind: Any, name: str, patch: Json) -> None:
@@ -128,7 +128,7 @@ class Scene:
         await self.world.clock.sleep(seconds)
 
     def cut_off(self, node: str, cluster: str = "c") -> None:
-        """Let nobody reach the Pods of a node through its kubelet from now on; what runs there runs on."""
+        """Block access to the Pods of a node through its kubelet from now on. The Pods keep running."""
         simulated = self.p.workload(cluster)
         dial = simulated.dial
 
@@ -140,7 +140,7 @@ class Scene:
         simulated.dial = refusing  # type: ignore[method-assign]
 
     def hang(self, node: str, cluster: str = "c") -> None:
-        """Let tunnels to the Pods of a node open, and never answer, from now on."""
+        """Let tunnels to the Pods of a node open without an answer from now on."""
         simulated = self.p.workload(cluster)
         dial = simulated.dial
 
@@ -150,7 +150,7 @@ class Scene:
         simulated.dial = hanging  # type: ignore[method-assign]
 
     def pretend_etcd(self, machine: str, authority: KeyPair, cluster: str = "c") -> None:
-        """Let a program with a certificate of another authority answer in place of a member, and end what is open to it."""
+        """Replace a member by a program with a certificate of another authority, and close the connections to the member."""
         simulated = self.p.workload(cluster)
         rightly = simulated.etcd_on
 
@@ -161,7 +161,7 @@ class Scene:
         simulated.etcd_on = pretending  # type: ignore[method-assign,assignment]
 
     def store_as_before(self, obj: Json) -> None:
-        """Put an object into the store as an older version of us may have, without any check of today."""
+        """Put an object into the store as an older release may have done, without today's validation."""
         server = self.world.server
         resource = server.registry.by_kind(*_parts(obj))
         assert resource is not None
@@ -173,12 +173,12 @@ class Scene:
         server.drain()
 
     def crash(self) -> None:
-        """End the controllers at once; they come back within seconds."""
+        """Stop the controllers at once. They start again within seconds."""
         self.did("The controllers crash.")
         self.process.crash()
 
     def mark(self) -> None:
-        """Let `made` and `deleted` begin to count here."""
+        """Start the count of `made` and `deleted` here."""
         self._mark = len(self.history)
 
     # ------------------------------------------------------------------------------------------------- looking
@@ -199,7 +199,7 @@ class Scene:
         return sorted(chosen, key=lambda m: m.metadata.name)
 
     async def next_host(self, known: Collection[str]) -> str:
-        """Wait until a DevMachine is there that is not known; return its name."""
+        """Wait until there is a DevMachine that is not known, and return its name."""
         found: list[str] = []
 
         async def holds() -> bool:
@@ -210,7 +210,7 @@ class Scene:
         return found[0]
 
     async def is_gone(self, kind: Any, name: str) -> bool:
-        """Return whether the first object of this name is gone; another may have its name."""
+        """Return whether the first object of this name is gone. Another one may have its name."""
         found = await self.client.find(kind, ObjectKey(NAMESPACE, name))
         table = f"{kind.__name__.lower()}s"
         first = next(w.json["metadata"]["uid"] for w in self.history if w.table == table and w.name == name)
@@ -243,9 +243,9 @@ class Scene:
     async def until_machines(
         self, count: int, *, leaders: bool | None = None, version: str = "", without: Collection[str] = (), within: float = 900.0
     ) -> None:
-        """Wait until there are so many Machines, all ready, of a version, and no other is on its way out.
+        """Wait until there are exactly so many Machines of a version, all ready, and none is being deleted.
 
-        `without` names Machines that must be gone; another may have taken the name.
+        `without`: names of Machines that must be gone. Another Machine may have taken the name.
         """
         gone = {next(w.json["metadata"]["uid"] for w in self.history if w.table == "machines" and w.name == name) for name in without}
 

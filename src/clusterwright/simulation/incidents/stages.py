@@ -1,4 +1,4 @@
-"""Situations in which incidents begin. Several incidents share one, so that tests bring it up once."""
+"""Situations in which incidents begin. Several incidents share one, so that tests create it only once."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ OLD, NEW = "v1.34.0", "v1.34.1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """A situation: what there is, in words, and how it comes about. `features` differ from those of `up`."""
+    """A situation: its description, and the steps that create it. `features`: gates that differ from those of `up`."""
 
     name: str
     text: str
     build: Callable[[Scene], Awaitable[None]]
     features: Mapping[str, bool] = field(default_factory=dict)
     extension: Callable[[], Answers] | None = None
-    """Makes what answers runtime hooks."""
+    """Makes the extension that answers runtime hooks."""
 
 
 async def _nothing(scene: Scene) -> None:
-    """There is nothing yet."""
+    """Create nothing."""
 
 
 def _cluster(control_plane: int, workers: int) -> Callable[[Scene], Awaitable[None]]:

@@ -1,4 +1,4 @@
-"""Incidents of MachineDeployments and MachineSets: too many Machines, the wrong ones, and those that nobody makes or removes."""
+"""Incidents of MachineDeployments and MachineSets: too many or wrong Machines, and Machines that are not created or not removed."""
 
 from __future__ import annotations
 
