@@ -16,7 +16,7 @@ from clusterwright.conformance import Judgement, Options, Pace, Role, as_text, j
 from clusterwright.provider import InfraCluster, InfraClusters, Site
 from clusterwright.runtime.manager import Manager
 from clusterwright.runtime.rest import RestClient
-from clusterwright.testing import run_virtual, virtual_plane
+from clusterwright.testing import run_virtual, samples, virtual_plane
 from kit.definitions import GROUP, definitions, template
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "provider"
@@ -99,3 +99,11 @@ def test_the_bootstrap_configs_of_kubeadm_are_accepted() -> None:
     judgement = judged("BootstrapConfig", {**kind, "spec": {"template": {"spec": {"format": "cloud-config"}}}})
     assert judgement.conforms, as_text([judgement])
     assert judgement.outcomes[4].status == "passed", as_text([judgement])
+
+
+def test_the_control_planes_of_kubeadm_are_accepted() -> None:
+    objects = samples.control_plane("any", replicas=1)
+    (plane,) = [obj for obj in objects if obj["kind"] == "KubeadmControlPlane"]
+    judgement = judged("ControlPlane", plane, crds=[obj for obj in objects if obj is not plane])
+    assert judgement.conforms, as_text([judgement])
+    assert {o.rule.id for o in judgement.outcomes if o.status == "passed"} >= {"CP-6", "CP-7", "CP-9", "CP-14"}, as_text([judgement])
