@@ -31,7 +31,6 @@ from clusterwright.api.wire import Request
 from clusterwright.apiserver.auth.rbac import bootstrap_roles
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.cli import samples
 from clusterwright.conditions import is_true
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.listener import TlsListener
@@ -40,6 +39,7 @@ from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.keys import PooledKeySource
 from clusterwright.runtime.manager import Manager
 from clusterwright.runtime.rest import RestClient
+from clusterwright.simulation import samples
 
 
 class CountingTransport(InProcessTransport):

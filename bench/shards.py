@@ -20,7 +20,6 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.cli import samples
 from clusterwright.conditions import is_true
 from clusterwright.controllers.belonging import belongs_to
 from clusterwright.inmemory.cloud import Cloud
@@ -29,6 +28,7 @@ from clusterwright.runtime.keys import FixedKeySource
 from clusterwright.runtime.manager import Manager, Options
 from clusterwright.runtime.rest import RestClient
 from clusterwright.runtime.shards import ShardOptions
+from clusterwright.simulation import samples
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import management_server
 from clusterwright.simulation.world import START

@@ -15,13 +15,13 @@ from typing import Any
 
 from clusterwright.api.core import Cluster
 from clusterwright.api.meta import Json, ObjectKey
-from clusterwright.cli import samples
 from clusterwright.controllers.kit import registry
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.keys import FixedKeySource
 from clusterwright.runtime.reports import Reports
+from clusterwright.simulation import samples
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, management_server, plane
 from clusterwright.simulation.world import START

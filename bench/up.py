@@ -22,12 +22,12 @@ from typing import Any
 
 from clusterwright.api.core import Cluster
 from clusterwright.api.meta import Json, ObjectKey
-from clusterwright.cli import samples
 from clusterwright.conditions import is_true
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.http import HttpTransport
 from clusterwright.runtime.kubeconfig import Kubeconfig
 from clusterwright.runtime.rest import RestClient
+from clusterwright.simulation import samples
 
 AT_ONCE = 16
 """Requests of the benchmark that are under way at a time."""

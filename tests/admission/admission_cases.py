@@ -19,6 +19,7 @@ Json = dict[str, Any]
 ALL_GATES = dict.fromkeys(
     (
         "ClusterTopology",
+        "ClusterTopologyWorkerVersionPinning",
         "MachinePool",
         "RuntimeSDK",
         "MachineTaintPropagation",

@@ -14,11 +14,12 @@ from admission.cases_cluster import CLUSTER_CASES
 from admission.cases_clusterclass import CLASS_CASES
 from admission.cases_kinds import DEFAULTS, KIND_CASES, MAX, MIN
 from admission.cases_kubeadm import KUBEADM_CASES
+from admission.cases_pinning import PINNING_CASES
 from clusterwright.admission.hook import Hook
 from clusterwright.admission.registry import HOOKS, KEPT_ELSEWHERE
 from clusterwright.admission.rule import Refused, Review, Rule, judge
 
-CASES = [*CLUSTER_CASES, *CLASS_CASES, *KIND_CASES, *KUBEADM_CASES]
+CASES = [*CLUSTER_CASES, *CLASS_CASES, *KIND_CASES, *KUBEADM_CASES, *PINNING_CASES]
 IDS = (Path(__file__).parent / "rule_ids.txt").read_text().split()
 
 
@@ -132,7 +133,7 @@ def test_every_rule_of_the_specification_is_here_and_no_other() -> None:
     assert set(ids) | set(KEPT_ELSEWHERE) == set(IDS)
     assert not set(ids) & set(KEPT_ELSEWHERE)
     assert Counter(IDS).most_common(1)[0][1] == 1
-    assert len(IDS) == 351  # CL-41, DEV-6 and DEV-7 are ours: no upstream has them
+    assert len(IDS) == 362  # CL-41 to CL-51, CC-36, DEV-6 and DEV-7 are ours: no release of upstream has them
 
 
 def test_every_row_has_a_write_that_keeps_it_and_one_that_breaks_it() -> None:

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from admission.admission_cases import ALL_GATES, BASES, Json, merge
+from admission.admission_cases import ALL_GATES, BASES, MP_TOPOLOGY, Json, merge
 from clusterwright.admission import Workloads, chain
 from clusterwright.api.controlplane import KubeadmControlPlane
 from clusterwright.api.core import Cluster, ClusterClass, MachinePool
 from clusterwright.api.crds import crds
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import ObjectKey
+from clusterwright.api.wellknown import TOPOLOGY_POOL_NAME_LABEL
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.runtime.client import Reader
@@ -115,6 +116,42 @@ async def test_without_connections_a_pool_keeps_its_version() -> None:
     with pytest.raises(Invalid, match="unable to get client for workload cluster: nobody here has connections"):
         await client.patch(Cluster, CLUSTER, UP)
     await client.patch(Cluster, CLUSTER, {"metadata": {"labels": {"a": "b"}}})
+
+
+@pytest.mark.parametrize(
+    ("kubelet", "refused"), [("v1.33.3", ""), ("v1.31.9", ""), ("v1.30.9", "runs v1.30.9, which is more than 3 minor")]
+)
+async def test_nodes_of_a_pinned_pool_may_be_behind_but_not_too_far(kubelet: str, refused: str) -> None:
+    """CL-38 does not ask for pinned pools, CL-51 does."""
+    workloads, inside = Workloads(), await workload("v1.33.4")
+
+    async def open_(_cluster: ObjectKey) -> Reader:
+        return inside
+
+    workloads.lend(open_)
+    client = await plane(workloads)
+    await client.patch(MachinePool, CLUSTER, {"metadata": {"labels": {TOPOLOGY_POOL_NAME_LABEL: "mp"}}})
+    pinned = {"spec": {"topology": {"workers": {"machinePools": [MP_TOPOLOGY | {"version": "v1.33.4"}]}}}}
+    await client.patch(Cluster, CLUSTER, pinned)
+    await inside.patch(Node, ObjectKey("", "node"), {"status": {"nodeInfo": {"kubeletVersion": kubelet}}}, subresource="status")
+
+    with pytest.raises(Invalid, match=refused) if refused else nullcontext():
+        await client.patch(Cluster, CLUSTER, UP)
+
+
+async def test_a_pin_is_set_only_where_the_pool_has_arrived() -> None:
+    """CL-48."""
+    workloads, inside = Workloads(), await workload("v1.33.3")
+
+    async def open_(_cluster: ObjectKey) -> Reader:
+        return inside
+
+    workloads.lend(open_)
+    client = await plane(workloads)
+    pinned = {"spec": {"topology": {"workers": {"machinePools": [MP_TOPOLOGY | {"version": "v1.33.4"}]}}}}
+
+    with pytest.raises(Invalid, match=r"machinePools\[mp\].version: .*still MachinePools completing a previous upgrade: \[x\]"):
+        await client.patch(Cluster, CLUSTER, pinned)
 
 
 async def test_a_cluster_whose_class_is_gone_can_still_be_deleted() -> None:

@@ -12,7 +12,12 @@ from clusterwright.api.crds import crds
 
 UPSTREAM = json.loads(gzip.decompress((Path(__file__).parent / "data" / "v1.14-schemas.json.gz").read_bytes()))
 TEXTS = frozenset({"description", "message"})
+_PINNING = "worker version pinning, merged upstream as a proposal; refused unless the feature gate is on"
 DIFFERENCES = {
+    ("clusters", "v1beta1", "spec.topology.workers.machineDeployments.version"): _PINNING,
+    ("clusters", "v1beta1", "spec.topology.workers.machinePools.version"): _PINNING,
+    ("clusters", "v1beta2", "spec.topology.workers.machineDeployments.version"): _PINNING,
+    ("clusters", "v1beta2", "spec.topology.workers.machinePools.version"): _PINNING,
     ("devmachinepools", "v1beta2", "spec.backend.inMemory"): "our pools can be simulated; upstream's cannot",
     ("devmachinepooltemplates", "v1beta2", "spec.template.spec.backend.inMemory"): "our pools can be simulated; upstream's cannot",
 }

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from apiserver.apiserver_testing import widget_crds
-from clusterwright.cli import samples
+from clusterwright.simulation import samples
 
 KUBECTL = os.environ.get("KUBECTL") or shutil.which("kubectl")
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not on the PATH: nothing here was tried with it")

@@ -12,9 +12,9 @@ from typing import Any
 from cli.conftest import Run, run_in, start, stop
 from clusterwright.api.core import Cluster
 from clusterwright.api.meta import ObjectKey
-from clusterwright.cli import samples
 from clusterwright.cli.connect import connected
 from clusterwright.runtime.kubeconfig import Kubeconfig
+from clusterwright.simulation import samples
 
 
 def said(run: Run, *arguments: str) -> str:

@@ -10,9 +10,10 @@ from pathlib import Path
 from cli.conftest import start, stop
 from clusterwright.api.core import Cluster, ClusterClass, MachineDeployment
 from clusterwright.api.meta import Json, ObjectKey
-from clusterwright.cli import connect, samples
+from clusterwright.cli import connect
 from clusterwright.conditions import is_true
 from clusterwright.runtime.digest import LASTING
+from clusterwright.simulation import samples
 
 MISTAKE = "machinedeployment default/md: failed to create a new MachineSet: DevMachineTemplate does not exist"
 

@@ -11,11 +11,11 @@ from clusterwright.api.core import Cluster
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.cli import samples
 from clusterwright.cli.verdicts import MANY, MOST, Teller
 from clusterwright.runtime.cache import Cache
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.rest import RestClient
+from clusterwright.simulation import samples
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START
@@ -47,7 +47,7 @@ async def told(p: Plane, shown: ObjectKey | None = None) -> AsyncIterator[tuple[
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await judge.households.close()
+        await judge.objects_by_cluster.close()
 
 
 def words(lines: list[str]) -> list[str]:

@@ -13,7 +13,6 @@ import pytest
 from clusterwright.api.core import Machine, MachineDeployment, MachineSet
 from clusterwright.api.infrastructure import DevCluster, DevMachine
 from clusterwright.api.meta import ObjectKey
-from clusterwright.cli import samples
 from clusterwright.conditions import get
 from clusterwright.controllers.intstr import total
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
@@ -21,6 +20,7 @@ from clusterwright.controllers.machinedeployment.rollout import Sized, proportio
 from clusterwright.controllers.owned_machines import MOST_CREATED, creation_budget
 from clusterwright.kubeadm.naming import BadNamingTemplate, machine_name
 from clusterwright.runtime.clock import LoopClock
+from clusterwright.simulation import samples
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane as Simulated
 from clusterwright.simulation.plane import management_server, plane

@@ -19,11 +19,11 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving import serve
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.cli import samples
 from clusterwright.cli.webview import open_page
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.keys import sample_keys
 from clusterwright.runtime.rest import RestClient
+from clusterwright.simulation import samples
 
 
 class Hurried(SystemClock):

@@ -20,10 +20,11 @@ from clusterwright.api.core import Cluster, MachineDeployment
 from clusterwright.api.infrastructure import DevMachine, DevMachineTemplate
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.cli import connect, samples
+from clusterwright.cli import connect
 from clusterwright.inmemory.faults import FAULT
 from clusterwright.runtime.kubeconfig import Kubeconfig
 from clusterwright.runtime.rest import RestClient
+from clusterwright.simulation import samples
 from dashboard.conftest import Served
 from support.browser import Page, browser, find
 

@@ -11,12 +11,12 @@ import msgspec
 
 from clusterwright.api.core import Cluster
 from clusterwright.api.meta import Json, ObjectKey
-from clusterwright.cli import samples
 from clusterwright.dashboard.feed import Feed
 from clusterwright.dashboard.fleet import Fleet, newest
 from clusterwright.offline.timeline import Moment, Sort
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.traces import Decision
+from clusterwright.simulation import samples
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START
@@ -45,7 +45,7 @@ async def judged(p: Plane, *, always: bool = False) -> AsyncIterator[Judge]:
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        await judge.households.close()
+        await judge.objects_by_cluster.close()
 
 
 @asynccontextmanager
@@ -109,7 +109,7 @@ def test_a_cluster_is_shown_completely_without_its_secrets() -> None:
             moments = [v for k, v in known.items() if k.startswith("moment ")]
             assert {m["sort"] for m in moments} >= {"created", "condition", "event", "decision"}
             everything = msgspec.json.encode(known).decode()
-            secrets = [o for o in fleet.households.objects_of(KEY) if o["kind"] == "Secret"]
+            secrets = [o for o in fleet.objects_by_cluster.objects_of(KEY) if o["kind"] == "Secret"]
             assert secrets
             for value in (v for s in secrets for v in (s.get("data") or {}).values() if len(v) > 20):
                 assert value not in everything

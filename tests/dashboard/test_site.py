@@ -10,9 +10,9 @@ from typing import Any
 
 import aiohttp
 
-from clusterwright.cli import samples
 from clusterwright.dashboard import site
 from clusterwright.dashboard.door import LASTING
+from clusterwright.simulation import samples
 from dashboard.conftest import Served
 
 

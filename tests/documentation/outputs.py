@@ -23,7 +23,6 @@ from clusterwright.api.infrastructure import DevCluster, DevMachine, DevMachineT
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
 from clusterwright.api.wire import Transport
 from clusterwright.app import connector
-from clusterwright.cli import samples
 from clusterwright.cli.describe import look
 from clusterwright.cli.explain import as_text
 from clusterwright.cli.layout import render
@@ -35,6 +34,7 @@ from clusterwright.offline.record import record
 from clusterwright.offline.survey import Surveyor
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.keys import sample_keys
+from clusterwright.simulation import samples
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, management_server, plane
 from clusterwright.simulation.world import START

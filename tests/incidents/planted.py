@@ -340,6 +340,11 @@ PLANTED: dict[str, Bug] = {
         "is gone",
         put(f"{KCP}.snapshot", "ControlPlaneSnapshot.awaited_version", property(_awaited)),
     ),
+    "cluster-api#13303": Bug(
+        "pinned workers follow the topology as all others",
+        "2 worker Machines are ready at v1.34.0",
+        put("clusterwright.topology.desired", "pins", lambda *_: {}),
+    ),
     "cluster-api#13813": Bug(
         "what an extension says stays in the log",
         "no capacity is left in zone b",

@@ -7,9 +7,9 @@ import pytest
 
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import ObjectKey
-from clusterwright.cli import samples
 from clusterwright.inmemory import boot
 from clusterwright.runtime.clock import LoopClock
+from clusterwright.simulation import samples
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import plane
 from clusterwright.simulation.world import START

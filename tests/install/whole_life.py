@@ -9,10 +9,10 @@ from clusterwright.api.core import Cluster, ClusterClass, Machine, MachineDeploy
 from clusterwright.api.infrastructure import DevMachine
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.wire import Duplex, Request, Response, Transport
-from clusterwright.cli import samples
 from clusterwright.inmemory import faults
 from clusterwright.runtime.logging import bound_fields
 from clusterwright.runtime.rights import right_of
+from clusterwright.simulation import samples
 from clusterwright.simulation.plane import NAMESPACE, Plane
 
 HOUR = 3600.0

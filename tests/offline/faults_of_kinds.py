@@ -8,9 +8,9 @@ from collections.abc import Callable
 from functools import partial
 
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
-from clusterwright.cli import samples
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.inmemory.faults import FAULT
+from clusterwright.simulation import samples
 from clusterwright.simulation.plane import Plane, plane
 from offline.faulty import PAUSED, SLOW, Fault, Make, in_cluster
 from offline.live import CLUSTER, CONTROL_PLANE, DEPLOYMENT, DEV_MACHINE, MACHINE, NAMESPACE, admitting, key, machines

@@ -13,12 +13,12 @@ from clusterwright.apiserver.auth.rbac import RbacAuthorizer
 from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.cli import samples
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.offline.verdict import State
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtimesdk.client import PostFailed
 from clusterwright.runtimesdk.registry import Handler
+from clusterwright.simulation import samples
 from clusterwright.simulation.plane import Plane, management_server, plane, prepare
 from clusterwright.webhooks import embedded
 from offline.faulty import Fault, Make, Stage, in_cluster

@@ -11,7 +11,6 @@ from typing import Any
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.api.wire import Transport
 from clusterwright.app import connector
-from clusterwright.cli import samples
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.offline.bundle import assemble
 from clusterwright.offline.explain import Answer, explain
@@ -21,6 +20,7 @@ from clusterwright.offline.verdict import State
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.keys import sample_keys
+from clusterwright.simulation import samples
 from clusterwright.simulation.plane import Plane, management_server, plane
 
 NAMESPACE = "default"

@@ -23,7 +23,7 @@ from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.cluster import SimulatedCluster
 from clusterwright.inmemory.loopback import LoopbackTransport
 from clusterwright.offline.glance import Fleet
-from clusterwright.offline.testimony import Sight
+from clusterwright.offline.reported import Sight
 from clusterwright.offline.verdict import Verdict
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.errors import ConnectionFailed

@@ -6,11 +6,11 @@ import copy
 from typing import Any
 
 from clusterwright.api.crds import crds
-from clusterwright.cli import samples
 from clusterwright.cli.explain import as_text
 from clusterwright.offline.bundle import assemble
 from clusterwright.offline.explain import explain
 from clusterwright.offline.topologies import blamed
+from clusterwright.simulation import samples
 from support.extension import extension_config
 
 SIZE = {"name": "size", "required": True, "schema": {"openAPIV3Schema": {"type": "string", "enum": ["small"]}}}

@@ -13,10 +13,10 @@ from collections.abc import Callable
 import pytest
 
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
-from clusterwright.cli import samples
 from clusterwright.inmemory.faults import FAULT
 from clusterwright.offline.verdict import Verdict
 from clusterwright.runtime.clock import LoopClock
+from clusterwright.simulation import samples
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START

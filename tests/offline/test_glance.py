@@ -8,14 +8,14 @@ from random import Random
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.cli import samples
 from clusterwright.inmemory.faults import FAULT
 from clusterwright.offline.glance import Fleet, read
 from clusterwright.offline.listing import everything
-from clusterwright.offline.testimony import Sight
+from clusterwright.offline.reported import Sight
 from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.rest import RestClient
+from clusterwright.simulation import samples
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import management_server, plane
 from clusterwright.simulation.world import START
@@ -76,7 +76,7 @@ def test_every_cluster_of_a_namespace_has_its_own_verdict() -> None:
     assert found["c"].subject == SUBJECT
     assert found["d"].object == "KubeadmControlPlane/default/d"
     assert found["e"].object == "Cluster/default/e"
-    assert not any(name.endswith("/d") for name in fleet.household(key("c")))
+    assert not any(name.endswith("/d") for name in fleet.names_of(key("c")))
 
 
 def test_what_was_not_listed_is_not_called_absent() -> None:

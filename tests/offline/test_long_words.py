@@ -8,13 +8,13 @@ import time
 import pytest
 
 from clusterwright.golang.quantities import parse_quantity
-from clusterwright.offline import absences, beside, hearsay, preflights
+from clusterwright.offline import missing, preflights, summaries, webhooks_and_extensions
 
 PATTERNS = {
     "preflights": preflights.FAILED,
-    "deferred": beside.DEFERRED,
-    "types": hearsay._TYPE,
-    "absences": absences._NOT_FOUND,
+    "deferred": webhooks_and_extensions.DEFERRED,
+    "types": summaries._TYPE,
+    "absences": missing._NOT_FOUND,
 }
 
 
@@ -44,7 +44,10 @@ def first(pattern: re.Pattern[str], text: str) -> object:
 
 
 def test_what_they_look_for_is_found() -> None:
-    assert first(absences._NOT_FOUND, 'failed: clusters.cluster.x-k8s.io "ns/a" not found') == ("clusters", "a")
+    assert first(missing._NOT_FOUND, 'failed: clusters.cluster.x-k8s.io "ns/a" not found') == ("clusters", "a")
     assert first(preflights.FAILED, 'x\n  * MachineSet is old ("Skew" preflight check failed)') == ("MachineSet is old", "Skew")
-    assert first(beside.DEFERRED, "* Workers md upgrade to version v1 deferred using a, b annotations") == ("Workers md", "a, b")
-    assert hearsay._TYPE.findall("* Ready: x\n  Available: y") == ["Ready", "Available"]
+    assert first(webhooks_and_extensions.DEFERRED, "* Workers md upgrade to version v1 deferred using a, b annotations") == (
+        "Workers md",
+        "a, b",
+    )
+    assert summaries._TYPE.findall("* Ready: x\n  Available: y") == ["Ready", "Available"]

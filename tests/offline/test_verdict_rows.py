@@ -14,7 +14,6 @@ from clusterwright.apiserver.auth.rbac import RbacAuthorizer
 from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.cli import samples
 from clusterwright.conditions import conditions_of, get
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.controllers.kubeadmcontrolplane.build import ALARMS_EVERY
@@ -23,12 +22,13 @@ from clusterwright.inmemory.faults import FAULT
 from clusterwright.offline.bundle import assemble
 from clusterwright.offline.complaints import Complaint, Tier
 from clusterwright.offline.explain import Answer
-from clusterwright.offline.neglect import Seat, lost_quorum
 from clusterwright.offline.observation import Observation
 from clusterwright.offline.record import record
+from clusterwright.offline.unreconciled import Seat, lost_quorum
 from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.rest import RestClient
+from clusterwright.simulation import samples
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane, prepare
 from clusterwright.simulation.world import START

@@ -9,10 +9,10 @@ import pytest
 
 from clusterwright.api.core import Cluster
 from clusterwright.api.meta import GroupVersionKind
-from clusterwright.cli import samples
 from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.errors import NotFound
+from clusterwright.simulation import samples
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, management_server, plane
 from clusterwright.simulation.world import START

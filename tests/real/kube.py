@@ -20,11 +20,11 @@ from clusterwright import conditions
 from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.wire import Request
 from clusterwright.apiserver.serving.tls import make_authority, sign
-from clusterwright.cli import samples
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.http import HttpTransport
 from clusterwright.runtime.kubeconfig import Kubeconfig
 from clusterwright.runtime.rest import RestClient
+from clusterwright.simulation import samples
 
 PATIENCE = 900.0
 """Seconds that anything may take on a machine that others use, too."""

@@ -20,9 +20,9 @@ from typing import Any, Final
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.api.yamlreader import load_all
 from clusterwright.apiserver.serving.tls import make_authority, sign
-from clusterwright.cli import samples
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.simulation import samples
 from real.kube import Kube, Manager, free_port, until
 
 COMPONENTS: Final = {

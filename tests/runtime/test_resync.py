@@ -14,11 +14,11 @@ from clusterwright.api.core import Cluster
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Duplex, Request, Response, Transport
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.cli import samples
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.controller import Resync
 from clusterwright.runtime.manager import Manager, Options
 from clusterwright.runtime.reconcile import Result
+from clusterwright.simulation import samples
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import NAMESPACE, management_server, plane
 from clusterwright.simulation.world import START

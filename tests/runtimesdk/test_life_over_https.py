@@ -13,10 +13,10 @@ from clusterwright.api.controlplane import KubeadmControlPlane
 from clusterwright.api.core import Cluster, Machine, MachineDeployment
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.runtime import ExtensionConfig
-from clusterwright.cli import samples
 from clusterwright.conditions import get
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.runtime.clock import SystemClock
+from clusterwright.simulation import samples
 from clusterwright.simulation.plane import Plane, management_server, plane
 from support.extension import Running, serving
 from support.patience import PATIENCE

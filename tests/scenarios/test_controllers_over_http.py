@@ -20,13 +20,13 @@ from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.infrastructure import DevCluster, DevMachine
 from clusterwright.api.kubernetes import ConfigMap, Node, Pod, Secret
 from clusterwright.api.meta import ObjectKey
-from clusterwright.cli import samples
 from clusterwright.conditions import get, is_true
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.http import HttpTransport
 from clusterwright.runtime.kubeconfig import Kubeconfig, from_secret
 from clusterwright.runtime.rest import RestClient
+from clusterwright.simulation import samples
 from support.forks import KILL, program
 from support.patience import PATIENCE
 

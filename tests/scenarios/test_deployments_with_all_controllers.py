@@ -11,10 +11,10 @@ from clusterwright import app
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import ObjectKey
-from clusterwright.cli import samples
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.keys import FixedKeySource
+from clusterwright.simulation import samples
 from clusterwright.simulation.faults import ALL_FAULTS, FaultPlan
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane, prepare

@@ -13,9 +13,9 @@ from clusterwright.api.core import Cluster
 from clusterwright.api.docker import DockerCluster, DockerMachine, DockerMachinePool
 from clusterwright.api.infrastructure import DevCluster, DevMachine, DevMachinePool
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
-from clusterwright.cli import samples
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.runtime.clock import LoopClock
+from clusterwright.simulation import samples
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, management_server, plane
 from clusterwright.simulation.world import START

@@ -17,7 +17,6 @@ from clusterwright.api.core import Machine, MachineDeployment, MachineSet
 from clusterwright.api.infrastructure import DevMachine
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.apiserver.server import ApiServer
-from clusterwright.cli import samples
 from clusterwright.conditions import get, is_true
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.inmemory.cloud import Cloud
@@ -25,6 +24,7 @@ from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.keys import FixedKeySource
 from clusterwright.runtimesdk.client import RuntimeClient
 from clusterwright.runtimesdk.registry import Registry
+from clusterwright.simulation import samples
 from clusterwright.simulation.faults import ALL_FAULTS
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, management_server, plane, prepare

@@ -10,10 +10,10 @@ from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.infrastructure import DevMachine
 from clusterwright.api.kubernetes import Node, Pod
 from clusterwright.api.meta import ObjectKey
-from clusterwright.cli import samples
 from clusterwright.inmemory import faults
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.runtime.keys import FixedKeySource
+from clusterwright.simulation import samples
 from clusterwright.simulation.faults import ALL_FAULTS, NO_FAULTS
 from clusterwright.simulation.plane import Plane, prepare
 from clusterwright.simulation.world import World, run

@@ -18,13 +18,13 @@ from clusterwright.api.infrastructure import DevCluster, DevMachine
 from clusterwright.api.kubernetes import ConfigMap, Node, Pod
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.apiserver.storage import upkeep
-from clusterwright.cli import samples
 from clusterwright.conditions import get, is_true
 from clusterwright.inmemory import faults
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.http import HttpTransport
 from clusterwright.runtime.kubeconfig import Kubeconfig
 from clusterwright.runtime.rest import RestClient
+from clusterwright.simulation import samples
 from support.forks import KILL, program
 from support.patience import PATIENCE
 

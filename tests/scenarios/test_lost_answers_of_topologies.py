@@ -9,10 +9,10 @@ import pytest
 from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.cli import samples
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.errors import ConnectionFailed
+from clusterwright.simulation import samples
 from clusterwright.simulation.plane import management_server, plane
 from clusterwright.simulation.world import START
 from support.topologies import PATCHES, SIZE, machines, topology, until_settled, virtual

@@ -19,12 +19,12 @@ from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.infrastructure import DevCluster, DevMachine
 from clusterwright.api.kubernetes import ConfigMap, Node, Pod, Secret
 from clusterwright.api.meta import ObjectKey
-from clusterwright.cli import samples
 from clusterwright.conditions import get, is_true
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import NotFound
 from clusterwright.runtime.keys import sample_keys
+from clusterwright.simulation import samples
 from clusterwright.simulation.faults import ALL_FAULTS, NO_FAULTS, FaultPlan
 from clusterwright.simulation.world import Outcome, Violation, World, run
 

@@ -11,11 +11,11 @@ from clusterwright.api.controlplane import KubeadmControlPlane
 from clusterwright.api.core import MachineDeployment
 from clusterwright.api.infrastructure import DevMachine, DevMachineTemplate
 from clusterwright.api.meta import ObjectKey
-from clusterwright.cli import samples
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.keys import FixedKeySource
 from clusterwright.runtime.metrics import RuntimeMetrics
+from clusterwright.simulation import samples
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, management_server, plane
 from clusterwright.simulation.world import START

@@ -18,11 +18,11 @@ from clusterwright.api.infrastructure import DevMachine
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Request
-from clusterwright.cli import samples
 from clusterwright.conditions import get, is_true
 from clusterwright.inmemory import faults
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.runtime.keys import FixedKeySource
+from clusterwright.simulation import samples
 from clusterwright.simulation.faults import ALL_FAULTS, NO_FAULTS
 from clusterwright.simulation.plane import NAMESPACE, Plane, prepare
 from clusterwright.simulation.world import Violation, World, run

@@ -11,7 +11,6 @@ from clusterwright import app
 from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.meta import ObjectKey
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.cli import samples
 from clusterwright.controllers.belonging import belongs_to
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.inmemory.cloud import Cloud
@@ -20,6 +19,7 @@ from clusterwright.runtime.keys import FixedKeySource
 from clusterwright.runtime.logging import bound_fields
 from clusterwright.runtime.manager import Manager, Options
 from clusterwright.runtime.shards import ShardOptions
+from clusterwright.simulation import samples
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, management_server
 from clusterwright.simulation.world import START

@@ -15,8 +15,8 @@ from clusterwright.api.core import Cluster, ClusterClass, MachineDeployment, Mac
 from clusterwright.api.infrastructure import DevMachineTemplate
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import UPGRADE_STEP_ANNOTATION
-from clusterwright.cli import samples
 from clusterwright.conditions import get
+from clusterwright.simulation import samples
 from clusterwright.testing import virtual_plane
 from support.topologies import (
     CLUSTER,

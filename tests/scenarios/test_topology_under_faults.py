@@ -18,10 +18,10 @@ from clusterwright import admission, app
 from clusterwright.api.controlplane import KubeadmControlPlane
 from clusterwright.api.core import Cluster, MachineDeployment, MachineHealthCheck
 from clusterwright.apiserver.server import ApiServer
-from clusterwright.cli import samples
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.runtime.keys import FixedKeySource
+from clusterwright.simulation import samples
 from clusterwright.simulation.faults import ALL_FAULTS, NO_FAULTS
 from clusterwright.simulation.plane import Plane, prepare
 from clusterwright.simulation.world import Violation, World, run

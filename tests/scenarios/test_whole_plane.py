@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from clusterwright.api.core import Machine, MachineDeployment
-from clusterwright.cli import samples
 from clusterwright.runtime.clock import LoopClock
+from clusterwright.simulation import samples
 from clusterwright.simulation.faults import ALL_FAULTS
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import plane

@@ -21,7 +21,6 @@ from clusterwright.api.bootstrap import KubeadmConfig
 from clusterwright.api.core import Machine, MachineDeployment, MachineSet
 from clusterwright.api.infrastructure import DevMachine
 from clusterwright.api.meta import Json, ObjectKey
-from clusterwright.cli import samples
 from clusterwright.conditions import is_true
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.controllers.kit import registry
@@ -33,6 +32,7 @@ from clusterwright.runtime.keys import sample_keys
 from clusterwright.runtime.manager import Manager
 from clusterwright.runtime.models import decode
 from clusterwright.runtime.reconcile import Watch
+from clusterwright.simulation import samples
 from clusterwright.simulation.faults import ALL_FAULTS, NO_FAULTS, FaultPlan
 from clusterwright.simulation.world import Violation, World, run
 from clusterwright.workload.access import Health, NotConnected

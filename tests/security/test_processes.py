@@ -153,7 +153,7 @@ async def test_a_missing_permission_is_named_at_once_and_in_readiness(caplog: py
 
     assert status == 500
     assert "not allowed to list machines.cluster.x-k8s.io" in text
-    assert "no controller begins before it is granted" in text
+    assert "no controller starts before it is granted" in text
     assert "machine" in text
     assert any("A permission is missing" in line for line in said)
 

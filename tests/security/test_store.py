@@ -272,7 +272,7 @@ async def test_a_damaged_row_is_named_at_start_and_put_aside_by_repair(tmp_path:
     assert main(["store", "check", "--data-dir", str(tmp_path / "d")]) == 1
     assert "damaged: configmaps default/c007" in capsys.readouterr().out
     assert main(["store", "repair", "--data-dir", str(tmp_path / "d")]) == 1
-    assert "as it was" in capsys.readouterr().err
+    assert "the damaged file is kept as" in capsys.readouterr().err
     assert main(["store", "check", "--data-dir", str(tmp_path / "d"), "-o", "json"]) == 0
     assert [r["sound"] for r in json.loads(capsys.readouterr().out)] == [True]
     running = await serving(tmp_path / "d")

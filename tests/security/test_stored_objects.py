@@ -16,7 +16,7 @@ import pytest_asyncio
 from yarl import URL
 
 from clusterwright.api.meta import Json
-from clusterwright.cli import samples
+from clusterwright.simulation import samples
 from security.target import Target, Wait, started
 
 HUGE = 2147483647

@@ -14,9 +14,9 @@ from clusterwright import app
 from clusterwright.api.core import Machine, MachineSet
 from clusterwright.api.infrastructure import DevMachine
 from clusterwright.api.wire import Request
-from clusterwright.cli import samples
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.runtime.keys import FixedKeySource
+from clusterwright.simulation import samples
 from clusterwright.simulation.faults import FaultPlan
 from clusterwright.simulation.plane import Plane, prepare
 from clusterwright.simulation.world import Violation, World, run

@@ -21,11 +21,11 @@ from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import CONTROL_PLANE_LABEL
 from clusterwright.apiserver.storage.store import Event, Table
-from clusterwright.cli import samples
 from clusterwright.conditions import is_true
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.runtime.keys import FixedKeySource
+from clusterwright.simulation import samples
 from clusterwright.simulation.faults import ALL_FAULTS, FaultPlan
 from clusterwright.simulation.plane import Overdue, Plane, management_server
 from clusterwright.simulation.world import Outcome, Violation, World, run

@@ -7,8 +7,8 @@ from typing import Any
 
 from clusterwright.api.core import Cluster, Machine, MachineDeployment
 from clusterwright.api.meta import Json, ObjectKey
-from clusterwright.cli import samples
 from clusterwright.conditions import is_true
+from clusterwright.simulation import samples
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane
 from clusterwright.topology.extensions import CallAll, CallHandler, ExtensionError, ListHandlers

@@ -10,13 +10,13 @@ from clusterwright.api.copying import replace
 from clusterwright.api.core import Machine, MachineSet
 from clusterwright.api.crds import crds
 from clusterwright.api.meta import ObjectKey
-from clusterwright.cli import samples
 from clusterwright.controllers.kit import registry
 from clusterwright.offline.bundle import assemble
 from clusterwright.offline.contracts import complete
 from clusterwright.offline.world import World
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.keys import sample_keys
+from clusterwright.simulation import samples
 
 Json = dict[str, Any]
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

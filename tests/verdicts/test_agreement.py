@@ -21,7 +21,7 @@ from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START
 from clusterwright.verdicts.judge import Judge
-from clusterwright.verdicts.witness import running_of
+from clusterwright.verdicts.wiring import running_of
 from offline.live import SUBJECT, key, lived, recorded, whole
 from offline.situations.truth import Situation
 from offline.test_situations import SITUATIONS
@@ -40,7 +40,7 @@ async def started_again(p: Plane) -> AsyncIterator[Judge]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await judge.households.close()
+        await judge.objects_by_cluster.close()
 
 
 async def from_the_page(p: Plane) -> Verdict:
@@ -134,10 +134,10 @@ def test_everything_that_the_judge_reads_says_what_it_is() -> None:
             await p.apply(whole())
             await p.until_available("c", workers=1)
             async with started_again(p) as judge:
-                await judge.households.ready()
-                household = await judge.households.of(key("c"))
-                assert household is not None
-                return [*household.objects, *household.events, *household.common]
+                await judge.objects_by_cluster.ready()
+                found = await judge.objects_by_cluster.of(key("c"))
+                assert found is not None
+                return [*found.objects, *found.events, *found.common]
 
     read = run_virtual(main())
     assert {"Secret", "Event", "Cluster", "CustomResourceDefinition"} <= {o.get("kind") for o in read}

@@ -11,18 +11,18 @@ import pytest
 
 from clusterwright.api.core import Cluster
 from clusterwright.api.meta import ObjectKey
-from clusterwright.cli import samples
 from clusterwright.offline import glance
 from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.clock import LoopClock
+from clusterwright.simulation import samples
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START
-from clusterwright.verdicts import households
+from clusterwright.verdicts import cluster_objects
 from clusterwright.verdicts.history import History
 from clusterwright.verdicts.judge import SELDOM, Judge
 from clusterwright.verdicts.series import Series
-from clusterwright.verdicts.witness import MOST_TOLD, running_of, told_by
+from clusterwright.verdicts.wiring import MOST_TOLD, running_of, told_by
 from offline.live import CLUSTER, DEPLOYMENT, DEV_TEMPLATE, key, whole
 
 KEY = key("c")
@@ -49,7 +49,7 @@ async def judged(p: Plane, *, everything: bool = True, **more: Any) -> AsyncIter
         assert not task.done(), task.exception()
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        await judge.households.close()
+        await judge.objects_by_cluster.close()
 
 
 def test_a_fine_cluster_at_rest_costs_nothing() -> None:
@@ -125,7 +125,7 @@ def test_with_the_kinds_alone_that_controllers_watch_no_request_is_sent() -> Non
                 await asyncio.sleep(60)
                 assert judge.verdicts[KEY].state is State.FINE
                 added = p.manager.metrics.watches.total() - before
-            kinds = {g.kind for g in judge.households._informers}
+            kinds = {g.kind for g in judge.objects_by_cluster._informers}
             assert "Event" not in kinds
             assert {"Cluster", "Machine", "DevMachine", "KubeadmConfig"} <= kinds
             assert added <= 10, "those of controllers that met new kinds"
@@ -218,7 +218,7 @@ def test_the_share_of_another_process_is_left_to_it() -> None:
 
 
 def test_a_cluster_of_which_there_is_too_much_is_judged_by_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(households, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(cluster_objects, "MOST_BYTES", 100_000)
 
     async def main() -> None:
         async with plane(LoopClock(START)) as p, judged(p) as judge:
@@ -231,10 +231,10 @@ def test_a_cluster_of_which_there_is_too_much_is_judged_by_its_own_words(monkeyp
                     {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {**metadata, "name": f"huge-{n}"}, "data": data}
                 )
             await asyncio.sleep(60)
-            household = await judge.households.of(KEY)
-            assert household is not None
-            assert household.is_partial
-            assert [o["kind"] for o in household.objects] == ["Cluster"]
+            found = await judge.objects_by_cluster.of(KEY)
+            assert found is not None
+            assert found.is_partial
+            assert [o["kind"] for o in found.objects] == ["Cluster"]
             assert judge.verdicts[KEY].state is State.FINE
 
     run_virtual(main())

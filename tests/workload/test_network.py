@@ -12,7 +12,6 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Transport
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.cli import samples
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.listener import TlsListener
 from clusterwright.runtime.clock import SystemClock
@@ -20,6 +19,7 @@ from clusterwright.runtime.http import HttpTransport
 from clusterwright.runtime.keys import sample_keys
 from clusterwright.runtime.kubeconfig import from_secret
 from clusterwright.runtime.rest import RestClient
+from clusterwright.simulation import samples
 from clusterwright.workload.clusters import ClusterCache
 from support.patience import PATIENCE
 

@@ -14,13 +14,14 @@ from clusterwright.api.core import Cluster
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.cli import connect, samples
+from clusterwright.cli import connect
 from clusterwright.conditions.lists import get
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.listener import TlsListener
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.keys import sample_keys
 from clusterwright.runtime.rest import RestClient
+from clusterwright.simulation import samples
 from support.patience import PATIENCE
 
 KEY = ObjectKey("default", "c1")

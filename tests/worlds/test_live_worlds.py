@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
-from clusterwright.cli import samples
 from clusterwright.offline.bundle import assemble
 from clusterwright.offline.explain import explain
 from clusterwright.offline.record import record
 from clusterwright.runtime.clock import LoopClock
+from clusterwright.simulation import samples
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START

@@ -20,9 +20,10 @@ from clusterwright.admission.classes import (
     topology_of,
     worker_class,
 )
-from clusterwright.admission.clusterfacts import ClusterFacts, observe, observe_class
+from clusterwright.admission.clusterfacts import facts_of, kept_pins, observe, observe_class
 from clusterwright.admission.hook import Hook
 from clusterwright.admission.ipam import address
+from clusterwright.admission.pinning import PINNING
 from clusterwright.admission.rule import DELETE, UPDATE, WRITE, Default, Delegated, Fault, Guard, Review, Rule, at
 from clusterwright.admission.sets import (
     FORBIDDEN,
@@ -81,7 +82,7 @@ def _lives(review: Review) -> bool:
 
 def _has_class(review: Review) -> bool:
     """Return whether the class exists; it need not be reconciled."""
-    return _managed(review) and _facts(review).cluster_class is not None
+    return _managed(review) and facts_of(review).cluster_class is not None
 
 
 def _stays_managed(review: Review) -> bool:
@@ -89,7 +90,7 @@ def _stays_managed(review: Review) -> bool:
 
 
 def _has_variables(review: Review) -> bool:
-    facts = _facts(review)
+    facts = facts_of(review)
     return _managed(review) and facts.cluster_class is not None and facts.is_reconciled
 
 
@@ -97,22 +98,17 @@ def _class_changes(review: Review) -> bool:
     return _stays_managed(review) and class_key(review.old, review.namespace) != class_key(review.new, review.namespace)
 
 
-def _facts(review: Review) -> ClusterFacts:
-    facts: ClusterFacts = review.facts if review.facts is not None else ClusterFacts()
-    return facts
-
-
 # ----------------------------------------------------------------------------------------- defaults
 
 
 def _fill_variables(obj: Json, review: Review) -> None:
     if _has_variables(review):
-        obj["spec"]["topology"] = default_topology(obj["spec"]["topology"], _facts(review).definitions)[0]
+        obj["spec"]["topology"] = default_topology(obj["spec"]["topology"], facts_of(review).definitions)[0]
 
 
 def _variables(review: Review) -> Iterable[FieldError]:
     topology = msgspec.json.decode(msgspec.json.encode(review.new["spec"]["topology"], order="sorted"))  # errors show values sorted
-    return default_and_validate(topology, topology_of(review.old), _facts(review).definitions)[1]
+    return default_and_validate(topology, topology_of(review.old), facts_of(review).definitions)[1]
 
 
 def _version(obj: Json, review: Review) -> None:
@@ -163,18 +159,18 @@ def _unread_concurrency(review: Review, value: Any) -> Iterator[Fault]:
 
 
 def _class_unread(review: Review, _: Any) -> Iterator[Fault]:
-    if _facts(review).class_error:
-        yield Fault(error=_facts(review).class_error)
+    if facts_of(review).class_error:
+        yield Fault(error=facts_of(review).class_error)
 
 
 def _other_version(review: Review, value: Any) -> bool:
-    versions = at(_facts(review).cluster_class, "spec", "kubernetesVersions")
+    versions = at(facts_of(review).cluster_class, "spec", "kubernetesVersions")
     return bool(versions) and (value or "") not in versions
 
 
 def _unknown_class(kind: str) -> Guard:
     def guard(review: Review, value: Any) -> Iterator[Fault]:
-        known = _facts(review).cluster_class
+        known = facts_of(review).cluster_class
         if worker_class(known, kind, value or "") is None:
             yield Fault(value or "", name=quote(value or ""), of=quote(at(known, "metadata", "name") or ""))
 
@@ -192,17 +188,17 @@ def _repeated(review: Review, value: Any) -> Iterator[Fault]:
 
 
 def _check_without_machines(review: Review, value: Any) -> bool:
-    reference = at(_facts(review).cluster_class, "spec", "controlPlane", "machineInfrastructure", "templateRef")
+    reference = at(facts_of(review).cluster_class, "spec", "controlPlane", "machineInfrastructure", "templateRef")
     return is_health_check(value) and not is_filled(reference)
 
 
 def _enabled_but_undefined(review: Review, value: Any) -> bool:
-    defined = at(_facts(review).cluster_class, "spec", "controlPlane", "healthCheck")
+    defined = at(facts_of(review).cluster_class, "spec", "controlPlane", "healthCheck")
     return at(value, "enabled") is True and not is_health_check(value) and not is_health_check(defined)
 
 
 def _worker_enabled_but_undefined(review: Review, value: Any) -> bool:
-    entry = worker_class(_facts(review).cluster_class, "machineDeployments", at(value, "class") or "")
+    entry = worker_class(facts_of(review).cluster_class, "machineDeployments", at(value, "class") or "")
     check = at(value, "healthCheck")
     return (
         entry is not None and at(check, "enabled") is True and not is_health_check(check) and not is_health_check(entry.get("healthCheck"))
@@ -210,7 +206,7 @@ def _worker_enabled_but_undefined(review: Review, value: Any) -> bool:
 
 
 def _no_class(review: Review, _: Any) -> Iterator[Fault]:
-    if _facts(review).cluster_class is None:
+    if facts_of(review).cluster_class is None:
         key = class_key(review.new, review.namespace)
         yield Fault(key=f"{key.namespace}/{key.name}")
 
@@ -221,9 +217,9 @@ def _class_added(review: Review, _: Any) -> bool:
 
 
 def _old_class_unread(review: Review, _: Any) -> Iterator[Fault]:
-    if _facts(review).old_class is None:
+    if facts_of(review).old_class is None:
         old, new = (quote("/".join(class_key(o, review.namespace))) for o in (review.old, review.new))
-        yield Fault(old=old, new=new, error=_facts(review).old_class_error)
+        yield Fault(old=old, new=new, error=facts_of(review).old_class_error)
 
 
 # ----------------------------------------------------------------------------------------- versions
@@ -251,7 +247,7 @@ def _refused_change(review: Review) -> tuple[str, dict[str, Any]] | None:
     if str(old) == str(new):
         return None
     words: dict[str, Any] = {"old": old, "new": new}
-    spec = at(_facts(review).cluster_class, "spec")
+    spec = at(facts_of(review).cluster_class, "spec")
     planned = at(spec, "kubernetesVersions") or at(spec, "upgrade", "external", "generateUpgradePlanExtension")
     if new.release < old.release and new != Version(0) and old != Version(0):
         return "CL-33", words
@@ -259,7 +255,7 @@ def _refused_change(review: Review) -> tuple[str, dict[str, Any]] | None:
         return "CL-34", words
     if _AFTER_UPGRADE in (review.annotations.get(PENDING_HOOKS_ANNOTATION) or "").split(","):
         return "CL-35", words
-    found = [text for text in _facts(review).unfinished(old) if text]
+    found = [text for text in facts_of(review).unfinished(old, kept_pins(review)) if text]
     return ("CL-36", {"why": found[0] if len(found) == 1 else f"[{', '.join(found)}]"}) if found else None
 
 
@@ -282,7 +278,7 @@ def _version_is_checked(review: Review) -> bool:
 def _warnings(review: Review) -> Iterator[str]:
     if review.operation == "DELETE" or not _managed(review) or not review.enabled("ClusterTopology"):
         return
-    facts, key = _facts(review), class_key(review.new, review.namespace)
+    facts, key = facts_of(review), class_key(review.new, review.namespace)
     if not key.name or facts.class_error:
         return
     begin = f"Cluster refers to ClusterClass {key.namespace}/{key.name}, but this ClusterClass"
@@ -366,7 +362,7 @@ CLUSTER: Final = Hook(
         Rule("CL-27", FORBIDDEN, f"{_MDS}[name]", _worker_enabled_but_undefined, _NO_CHECK, path=f"{_MDS}[{{}}].healthCheck.enable", when=_has_class),
         Rule("CL-28", INVALID, "spec.topology", lambda r, _: scaled_by_itself(r.new, r.name, r.namespace), SELF_SCALED,
              path=f"{_MDS}[{{}}].replicas", when=_managed),
-        Rule("CL-29", INVALID, "spec.topology", lambda r, _: scaled_by_class(r.new, _facts(r).cluster_class, r.name, r.namespace), CLASS_SCALED,
+        Rule("CL-29", INVALID, "spec.topology", lambda r, _: scaled_by_class(r.new, facts_of(r).cluster_class, r.name, r.namespace), CLASS_SCALED,
              path=f"{_MDS}[{{}}].replicas", when=_has_class),
         Rule("CL-30", _INTERNAL, _TOPOLOGY, _no_class, "ClusterClass {key} not found", on=UPDATE, path=_CLASS, when=_lives, stop=True),
         Rule("CL-31", FORBIDDEN, _TOPOLOGY, _class_added, "classRef cannot be set on an existing Cluster", on=UPDATE, path=_CLASS, when=_managed, stop=True),
@@ -379,10 +375,11 @@ CLUSTER: Final = Hook(
              f'version cannot be changed when the "{_AFTER_UPGRADE}" hook is still blocking', on=UPDATE, when=_version_is_checked),
         Rule("CL-36 CL-37 CL-38", INVALID, f"{_TOPOLOGY}.version", _refused_for("CL-36"), "version cannot be changed: {why}",
              on=UPDATE, when=_version_is_checked),
+        *PINNING,
         Rule("CL-39", FORBIDDEN, _TOPOLOGY, _old_class_unread,
              "valid ClusterClass with name {old} could not be retrieved, change from class {old} to class {new} cannot be validated. Error: {error}",
              on=UPDATE, path=_CLASS, when=_class_changes, stop=True),
-        Delegated("CL-40", "spec.topology.classRef", lambda r: incompatibilities(_facts(r).old_class, _facts(r).cluster_class),
+        Delegated("CL-40", "spec.topology.classRef", lambda r: incompatibilities(facts_of(r).old_class, facts_of(r).cluster_class),
                   on=UPDATE, when=_class_changes),
     ),
 )  # fmt: skip

@@ -44,6 +44,7 @@ from clusterwright.apiserver.status import ErrorType, FieldError
 from clusterwright.golang.quoting import quote
 from clusterwright.kubeadm.versions import Version, compare, parse_version
 from clusterwright.runtime.errors import ApiError
+from clusterwright.topology.pinning import GATE, KINDS, pins
 from clusterwright.topology.variables import validate_definitions
 
 _MDS, _MPS = (f"spec.workers.{kind}" for kind in WORKERS)
@@ -204,6 +205,14 @@ def _used_versions(review: Review, value: Any) -> Iterator[Fault]:
             yield Fault(version=version, cluster=quote(_name(cluster)))
 
 
+def _used_pins(review: Review, value: Any) -> Iterator[Fault]:
+    for cluster in _clusters(review) if value and review.enabled(GATE) else ():
+        for kind in KINDS:
+            for name, version in pins(cluster, kind).items():
+                if version not in value:
+                    yield Fault(version=version, who=f"{kind}[{name}]", cluster=quote(_name(cluster)))
+
+
 def _used_classes(kind: str) -> Guard:
     def guard(review: Review, _: Any) -> Iterator[Fault]:
         kept = {entry.get("class") or "" for entry in class_workers(review.new, kind)}
@@ -308,6 +317,8 @@ CLUSTER_CLASS: Final = Hook(
         Rule("CC-23", ErrorType.INTERNAL, "spec", _unlisted, "Clusters using ClusterClass {name} can not be retrieved: {error}", on=UPDATE, path="", stop=True),
         Rule("CC-24", FORBIDDEN, "spec.kubernetesVersions", _used_versions, "Kubernetes Version {version} is used by Cluster {cluster} but not set in ClusterClass",
              on=UPDATE),
+        Rule("CC-36", FORBIDDEN, "spec.kubernetesVersions", _used_pins,
+             "Kubernetes Version {version} is used by {who} of Cluster {cluster} but not set in ClusterClass", on=UPDATE),
         Rule("CC-25", FORBIDDEN, _MDS, _used_classes("machineDeployments"), "MachineDeploymentClass {name} cannot be deleted because it is used by Cluster {cluster}",
              on=UPDATE),
         Rule("CC-26", FORBIDDEN, _MPS, _used_classes("machinePools"), "MachinePoolClass {name} cannot be deleted because it is used by Cluster {cluster}",

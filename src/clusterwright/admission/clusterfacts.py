@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from clusterwright.admission.classes import class_key, is_deleting, is_reconciled, topology_of
@@ -15,12 +16,25 @@ from clusterwright.api.core import ClusterClass, Machine, MachineDeployment, Mac
 from clusterwright.api.kubernetes import CustomResourceDefinition, Node
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.api.scheme import SCHEME
-from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, PAUSED_ANNOTATION, TOPOLOGY_OWNED_LABEL
+from clusterwright.api.wellknown import (
+    CLUSTER_NAME_LABEL,
+    PAUSED_ANNOTATION,
+    TOPOLOGY_DEPLOYMENT_NAME_LABEL,
+    TOPOLOGY_OWNED_LABEL,
+    TOPOLOGY_POOL_NAME_LABEL,
+)
 from clusterwright.kubeadm.reached import is_any_older, reported_versions, runs
 from clusterwright.kubeadm.versions import Version, compare, parse_version
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.topology.pinning import GATE, KINDS, Workers, pins
 
+Pins = Mapping[Workers, Collection[str]]
+"""Topology names of pinned workers, by kind."""
+_NAME_LABELS: Final[Mapping[Workers, str]] = {
+    "machineDeployments": TOPOLOGY_DEPLOYMENT_NAME_LABEL,
+    "machinePools": TOPOLOGY_POOL_NAME_LABEL,
+}
 _INTERVAL: Final = 0.2
 _TRIES: Final = 10
 """How long a class that was written just before its Cluster has to be seen and reconciled."""
@@ -56,11 +70,46 @@ class ClusterFacts:
         """Return the variables of the class."""
         return items(self.cluster_class, "status", "variables")
 
-    def unfinished(self, version: Version) -> Iterator[str]:
-        """Return violations of CL-36, CL-37, CL-38: parts that have not reached the topology's previous version; empty texts are none."""
+    def unfinished(self, version: Version, pinned: Pins = MappingProxyType({})) -> Iterator[str]:
+        """Return violations of CL-36, CL-37, CL-38: parts that have not reached the topology's previous version; empty texts are none.
+
+        Pinned workers do not count, because they do not follow that version.
+        """
         yield self._control_plane(version)
-        yield self._deployments(version)
-        yield self._pools(version)
+        yield self._deployments(version, pinned.get("machineDeployments", ()))
+        yield self._pools(version, pinned.get("machinePools", ()))
+
+    @property
+    def oldest_control_plane(self) -> str:
+        """The oldest version that the control plane runs or is to run; empty if there is none."""
+        for found in self.control_plane.objects:
+            try:
+                reported = reported_versions(found)
+            except ValueError:
+                return ""  # CL-36 reports it
+            own = at(found, "spec", "version")
+            return (reported[0] if reported else at(found, "status", "version")) or (own if isinstance(own, str) else "")
+        return ""
+
+    def worker_version(self, kind: Workers, name: str) -> Iterator[str]:
+        """Return the version in the spec of a worker of the topology, if it exists."""
+        for obj in self._worker(kind, name):
+            yield at(obj, "spec", "template", "spec", "version") or ""
+
+    def running(self, kind: Workers, name: str) -> Iterator[str]:
+        """Return every version of a worker of the topology: that of its spec, then those of its Machines or Nodes."""
+        yield from self.worker_version(kind, name)
+        for obj in self._worker(kind, name):
+            if kind == "machineDeployments":
+                own = (m for m in self.machines if fits(at(obj, "spec", "selector"), at(m, "metadata", "labels")))
+                yield from (at(m, "spec", "version") or "" for m in own)
+            else:
+                nodes = {ref.get("name") or "" for ref in items(obj, "status", "nodeRefs")}
+                yield from (at(n, "status", "nodeInfo", "kubeletVersion") or "" for n in self.nodes.objects if _name(n) in nodes)
+
+    def _worker(self, kind: Workers, name: str) -> Iterator[Json]:
+        found = self.deployments if kind == "machineDeployments" else self.pools
+        yield from (obj for obj in found.objects if _topology_name(obj, kind) == name)
 
     def _control_plane(self, version: Version) -> str:
         begin = "failed to check if control plane is upgrading"
@@ -89,11 +138,13 @@ class ClusterFacts:
             return f"{begin}: failed to parse control plane version {reached}: {error}"
         return "control plane is still completing a previous upgrade" if is_upgrading else ""
 
-    def _deployments(self, version: Version) -> str:
+    def _deployments(self, version: Version, pinned: Collection[str]) -> str:
         if self.deployments.error:
             return f"failed to check if MachineDeployments are upgrading: failed to get MachineDeployments: {self.deployments.error}"
         names = []
         for deployment in self.deployments.objects:
+            if _topology_name(deployment, "machineDeployments") in pinned:
+                continue
             name, at_version = _name(deployment), at(deployment, "spec", "template", "spec", "version") or ""
             try:
                 is_behind = str(parse_version(at_version)) != str(version)
@@ -105,7 +156,7 @@ class ClusterFacts:
                 names.append(name)
         return f"there are still MachineDeployments completing a previous upgrade: [{', '.join(names)}]" if names else ""
 
-    def _pools(self, version: Version) -> str:
+    def _pools(self, version: Version, pinned: Collection[str]) -> str:
         begin = "failed to check if MachinePools are upgrading"
         if self.pools.error:
             return f"{begin}: failed to get MachinePools: {self.pools.error}"
@@ -114,6 +165,8 @@ class ClusterFacts:
         kubelets = {_name(node): at(node, "status", "nodeInfo", "kubeletVersion") for node in self.nodes.objects}
         names = []
         for pool in self.pools.objects:
+            if _topology_name(pool, "machinePools") in pinned:
+                continue
             name, at_version = _name(pool), at(pool, "spec", "template", "spec", "version") or ""
             try:
                 is_behind = str(parse_version(at_version)) != str(version)
@@ -133,6 +186,23 @@ def _is_behind(machine: Json, version: str) -> bool:
 
 def _name(obj: Json) -> str:
     return at(obj, "metadata", "name") or ""
+
+
+def _topology_name(obj: Json, kind: Workers) -> str:
+    return (at(obj, "metadata", "labels") or {}).get(_NAME_LABELS[kind]) or ""
+
+
+def facts_of(review: Review) -> ClusterFacts:
+    """Return the facts of a review of a Cluster."""
+    facts: ClusterFacts = review.facts if review.facts is not None else ClusterFacts()
+    return facts
+
+
+def kept_pins(review: Review) -> Pins:
+    """Return the workers that were pinned before a write and still are after it."""
+    if not review.enabled(GATE):
+        return {}
+    return {kind: pins(review.old, kind).keys() & pins(review.new, kind).keys() for kind in KINDS}
 
 
 # ----------------------------------------------------------------------------------------- reading
@@ -164,7 +234,8 @@ async def observe(review: Review, access: Access) -> ClusterFacts:
             parts["old_class_error"] = f'ClusterClass.{SCHEME.gvk(ClusterClass).group} "{old.name}" not found'
         except ApiError as error:
             parts["old_class_error"] = str(error)
-    if at(review.old, "spec", "topology", "version") != at(review.new, "spec", "topology", "version"):
+    are_pins_changed = review.enabled(GATE) and any(pins(review.old, kind) != pins(review.new, kind) for kind in KINDS)
+    if are_pins_changed or at(review.old, "spec", "topology", "version") != at(review.new, "spec", "topology", "version"):
         parts |= await _what_runs(review, access)
     return ClusterFacts(**parts)
 

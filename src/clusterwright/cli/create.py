@@ -12,9 +12,8 @@ from typing import Final
 from clusterwright.admission.sets import SEMANTIC_VERSION
 from clusterwright.api.meta import Json, ObjectKey, Unstructured
 from clusterwright.api.yamlwriter import dump_all
-from clusterwright.cli import connect, samples, subjects
+from clusterwright.cli import connect, subjects
 from clusterwright.cli.containers import Choice, as_containers
-from clusterwright.cli.defaults import KUBERNETES_VERSION
 from clusterwright.cli.errors import Failed, Usage
 from clusterwright.cli.files import read_text
 from clusterwright.cli.program import as_called
@@ -22,6 +21,8 @@ from clusterwright.cli.progress import until_up
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import AlreadyExists, ApiError, NotFound
 from clusterwright.runtime.rest import RestClient
+from clusterwright.simulation import samples
+from clusterwright.simulation.defaults import KUBERNETES_VERSION
 
 
 def _plain(options: argparse.Namespace, namespace: str) -> list[Json]:

@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from clusterwright.api.meta import Json, ObjectKey
-from clusterwright.cli import samples
 from clusterwright.cli.containers import Choice, as_containers
-from clusterwright.cli.defaults import KUBERNETES_VERSION, LOCAL
+from clusterwright.cli.defaults import LOCAL
 from clusterwright.cli.describe import look
 from clusterwright.cli.layout import render
 from clusterwright.cli.program import as_called
@@ -20,6 +19,8 @@ from clusterwright.cli.screen import Screen
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import AlreadyExists
 from clusterwright.runtime.rest import RestClient
+from clusterwright.simulation import samples
+from clusterwright.simulation.defaults import KUBERNETES_VERSION
 
 NAME, NAMESPACE = "demo", "default"
 WORKERS = f"{NAME}-workers"

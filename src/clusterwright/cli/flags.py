@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from clusterwright.cli import upflags
-from clusterwright.cli.defaults import KUBERNETES_VERSION, LOCAL, WAIT_SECONDS
+from clusterwright.cli.defaults import LOCAL, WAIT_SECONDS
 from clusterwright.inmemory.faults import DESCRIPTIONS
+from clusterwright.simulation.defaults import KUBERNETES_VERSION
 
 _CLUSTER = {"nargs": "+", "metavar": "cluster/NAME", "help": "or cluster NAME, or NAME"}
 FLAVORS = {

@@ -10,10 +10,10 @@ import yaml
 
 from clusterwright.cli import subjects
 from clusterwright.cli.create import FLAVORS, as_yaml
-from clusterwright.cli.defaults import KUBERNETES_VERSION
 from clusterwright.cli.errors import Failed, Usage
 from clusterwright.cli.files import read_text
 from clusterwright.golang import envsubst
+from clusterwright.simulation.defaults import KUBERNETES_VERSION
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -24,7 +24,7 @@ from clusterwright.runtime.keys import PooledKeySource
 from clusterwright.runtime.kubeconfig import SERVICE_ACCOUNT, Connection
 from clusterwright.runtime.logging import configure
 from clusterwright.runtime.rest import RestClient
-from clusterwright.verdicts.witness import add_judge
+from clusterwright.verdicts.wiring import add_judge
 from clusterwright.webhooks.certificates import CertificateMissing
 from clusterwright.webhooks.configurations import SERVICE
 from clusterwright.webhooks.running import WebhookOptions, serving

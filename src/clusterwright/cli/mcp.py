@@ -27,7 +27,7 @@ from clusterwright.cli.timeline import as_text as timeline_text
 from clusterwright.cli.timeline import moments_of, selected
 from clusterwright.offline import glance
 from clusterwright.offline.bundle import BadBundle, Bundle, assemble
-from clusterwright.offline.testimony import Sight
+from clusterwright.offline.reported import Sight
 from clusterwright.offline.world import World
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.keys import sample_keys

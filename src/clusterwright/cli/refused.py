@@ -11,7 +11,7 @@ from clusterwright.admission.registry import hook_for
 from clusterwright.api.meta import Json, Unstructured
 from clusterwright.apiserver.status import StatusError
 from clusterwright.controllers.kit.features import DEFAULT_FEATURES
-from clusterwright.offline.kinship import name_of
+from clusterwright.offline.ownership import name_of
 from clusterwright.runtime.client import Reader
 
 _ALL_GATES: Final = dict.fromkeys(DEFAULT_FEATURES, True)

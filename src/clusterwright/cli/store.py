@@ -37,7 +37,7 @@ def _repair(arguments: argparse.Namespace) -> int:
     status = _tell(arguments, [upkeep.check(path) if repair is None else repair.found for path, repair in done])
     for path, repair in done:
         if repair is not None:
-            print(f"{path}: repaired, kept {repair.objects} objects; the damaged file is {repair.kept}", file=sys.stderr)
+            print(f"{path}: repaired; {repair.objects} objects are kept, and the damaged file is kept as {repair.kept}", file=sys.stderr)
             for line in repair.lost or ("nothing",):
                 print(f"  lost: {line.removeprefix('damaged: ')}", file=sys.stderr)
     return status

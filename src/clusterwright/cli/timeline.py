@@ -20,7 +20,7 @@ from clusterwright.cli.files import read_bundle
 from clusterwright.cli.record import gather
 from clusterwright.cli.upflags import duration
 from clusterwright.offline.bundle import Bundle, assemble
-from clusterwright.offline.kinship import name_of
+from clusterwright.offline.ownership import name_of
 from clusterwright.offline.timeline import Moment, Sort, timeline
 from clusterwright.offline.verdict_times import moments
 from clusterwright.runtime.clock import SystemClock

@@ -17,12 +17,13 @@ from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.api.scheme import SCHEME
 from clusterwright.api.wellknown import CORE_GROUP
 from clusterwright.cli import connect, main
-from clusterwright.cli.defaults import KUBERNETES_VERSION, WAIT_SECONDS
+from clusterwright.cli.defaults import WAIT_SECONDS
 from clusterwright.cli.errors import Failed
 from clusterwright.cli.program import as_called
 from clusterwright.runtime.following import states
 from clusterwright.runtime.kubeconfig import Kubeconfig
 from clusterwright.runtime.rest import RestClient
+from clusterwright.simulation.defaults import KUBERNETES_VERSION
 
 NAME, NAMESPACE = "tour", "default"
 WORKERS = f"{NAME}-md-0"

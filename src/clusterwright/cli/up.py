@@ -27,7 +27,7 @@ from clusterwright.runtime.kubeconfig import Kubeconfig
 from clusterwright.runtime.logging import configure
 from clusterwright.runtime.rest import RestClient
 from clusterwright.verdicts.judge import Judge
-from clusterwright.verdicts.witness import add_judge
+from clusterwright.verdicts.wiring import add_judge
 from clusterwright.webhooks import embedded
 
 

@@ -10,10 +10,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from clusterwright.cli.defaults import KUBERNETES_VERSION, LOCAL
+from clusterwright.cli.defaults import LOCAL
 from clusterwright.controllers.kit.features import DEFAULT_FEATURES
 from clusterwright.golang import times
 from clusterwright.kubeadm.durations import parse_seconds
+from clusterwright.simulation.defaults import KUBERNETES_VERSION
 
 
 def duration(text: str) -> timedelta:

@@ -8,7 +8,7 @@ from typing import Final
 from clusterwright.api.meta import ObjectKey
 from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.clock import Clock
-from clusterwright.verdicts.households import Household
+from clusterwright.verdicts.cluster_objects import ClusterObjects
 from clusterwright.verdicts.judge import Judge
 
 MANY: Final = 50
@@ -31,7 +31,7 @@ class Teller:
         for cluster, verdict in list(judge.verdicts.items()):
             self._tell(cluster, verdict)
 
-    def _listen(self, cluster: ObjectKey, household: Household | None, verdict: Verdict | None) -> None:
+    def _listen(self, cluster: ObjectKey, cluster_objects: ClusterObjects | None, verdict: Verdict | None) -> None:
         if not self._is_over:
             self._count()
         if self._is_over:
@@ -42,7 +42,7 @@ class Teller:
             self._tell(cluster, verdict)
 
     def _count(self) -> None:
-        number = len(self._judge.households.clusters())
+        number = len(self._judge.objects_by_cluster.clusters())
         if number > MOST:
             self._say(f"more than {MOST} clusters: from now on, use `get clusters`, `explain` or the web view")
             self._is_over = True

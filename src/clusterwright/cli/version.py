@@ -7,7 +7,7 @@ import json
 import platform
 
 from clusterwright import __version__
-from clusterwright.cli.defaults import KUBERNETES_VERSION
+from clusterwright.simulation.defaults import KUBERNETES_VERSION
 
 
 def run(arguments: argparse.Namespace) -> int:

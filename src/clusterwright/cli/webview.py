@@ -86,7 +86,7 @@ def page(
     if judge is None:
         cache = Cache(rest, random=random)
         judge = Judge(cache, clock, always=False)
-        stack.push_async_callback(judge.households.close)
+        stack.push_async_callback(judge.objects_by_cluster.close)
         for name, work in (("dashboard-cache", cache.run()), ("dashboard-judge", judge.run())):
             stack.push_async_callback(_cancelled, asyncio.create_task(work, name=name))
 

@@ -15,12 +15,12 @@ from clusterwright.api.meta import Json, ObjectKey, Unstructured
 from clusterwright.dashboard.feed import GONE, Feed
 from clusterwright.dashboard.views import UNSHOWN, fleet_row, object_view, parents, verdict_shown
 from clusterwright.dashboard.waterfall import waterfall
-from clusterwright.offline.kinship import name_of
+from clusterwright.offline.ownership import name_of
 from clusterwright.offline.timeline import Decided, Moment, Sort, timeline
 from clusterwright.offline.verdict import Verdict
 from clusterwright.offline.verdict_times import moments
 from clusterwright.runtime.informer import Entry
-from clusterwright.verdicts.households import Household, Households
+from clusterwright.verdicts.cluster_objects import ClusterObjects, ObjectsByCluster
 from clusterwright.verdicts.judge import Judge
 
 FLEET_REST: Final = 0.25
@@ -45,12 +45,12 @@ class Fleet:
         self.clusters = Feed()
         """A row for each cluster, by namespace/name."""
         judge.listen(self._told)
-        judge.households.when_cluster_appears(self._introduce)
+        judge.objects_by_cluster.when_cluster_appears(self._introduce)
 
     @property
-    def households(self) -> Households:
+    def objects_by_cluster(self) -> ObjectsByCluster:
         """The objects of each cluster."""
-        return self._judge.households
+        return self._judge.objects_by_cluster
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -59,9 +59,9 @@ class Fleet:
         viewer = object()
         self._judge.look(viewer)
         try:
-            await self.households.open()
-            for key in self.households.clusters():
-                if (entry := self.households.find(key)) is not None:
+            await self.objects_by_cluster.open()
+            for key in self.objects_by_cluster.clusters():
+                if (entry := self.objects_by_cluster.find(key)) is not None:
                     self._show(entry)
             async for difference in self.clusters.read(FLEET_REST):
                 yield difference
@@ -91,19 +91,19 @@ class Fleet:
         if str(cluster.key) not in self.clusters.values:
             self.clusters.put(str(cluster.key), fleet_row(Unstructured(msgspec.json.decode(cluster.raw)), None))
 
-    def _told(self, cluster: ObjectKey, household: Household | None, verdict: Verdict | None) -> None:
+    def _told(self, cluster: ObjectKey, cluster_objects: ClusterObjects | None, verdict: Verdict | None) -> None:
         feed = self._single.get(cluster)
-        if household is None or verdict is None:
+        if cluster_objects is None or verdict is None:
             self.clusters.put(str(cluster), GONE)
             if feed is not None:
                 feed.replace({KNOWN: {"isThere": False}})
             return
-        self.clusters.put(str(cluster), fleet_row(Unstructured(household.cluster), verdict))
+        self.clusters.put(str(cluster), fleet_row(Unstructured(cluster_objects.cluster), verdict))
         if feed is not None:
-            feed.replace(self._whole(cluster, household, verdict))
+            feed.replace(self._whole(cluster, cluster_objects, verdict))
 
-    def _whole(self, cluster: ObjectKey, household: Household, verdict: Verdict) -> dict[str, Json]:
-        shown = [o for o in map(Unstructured, household.objects) if o.kind not in UNSHOWN]
+    def _whole(self, cluster: ObjectKey, cluster_objects: ClusterObjects, verdict: Verdict) -> dict[str, Json]:
+        shown = [o for o in map(Unstructured, cluster_objects.objects) if o.kind not in UNSHOWN]
         name = name_of("Cluster", *cluster)
         above = parents(shown, name)
         values: dict[str, Json] = {KNOWN: {"isThere": True}, "verdict": verdict_shown(verdict)}
@@ -111,7 +111,7 @@ class Fleet:
             view = object_view(obj, above[name_of(obj.kind, *obj.key)])
             values[f"object {view['id']}"] = view
         decisions = [d for o in shown for d in self._history(o.kind, o.key)]
-        happened = [*timeline(shown, household.events, decisions), *moments(name, self._judge.history.of(cluster))]
+        happened = [*timeline(shown, cluster_objects.events, decisions), *moments(name, self._judge.history.of(cluster))]
         for moment in newest(sorted(happened), MOMENTS):
             values[f"moment {moment.at} {moment.object} {moment.sort} {moment.about}"] = moment.to_json()
         values |= {f"steps {object_name}": steps for object_name, steps in waterfall(shown)}

@@ -35,7 +35,7 @@ class Reasons:
         entries = [e for e in registry.ENTRIES if e.kind == kind]
         if not entries:
             raise NoTable(f"{kind} is reconciled by another provider, which sets its conditions")
-        known = self._fleet.households
+        known = self._fleet.objects_by_cluster
         await known.ready()
         async with self._turn:
             objects = known.objects_of(cluster)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from clusterwright.api.meta import Condition, Json, Unstructured
-from clusterwright.offline.kinship import name_of
+from clusterwright.offline.ownership import name_of
 from clusterwright.offline.timeline import conditions_shown
 from clusterwright.offline.verdict import Verdict
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from clusterwright.api.meta import Json, Unstructured
-from clusterwright.offline.kinship import name_of
+from clusterwright.offline.ownership import name_of
 from clusterwright.offline.timeline import conditions_shown
 
 STEPS: Final[Mapping[str, tuple[str, ...]]] = {

@@ -13,7 +13,7 @@ from clusterwright.api.meta import Json, Unstructured
 from clusterwright.api.wellknown import UPGRADE_STEP_ANNOTATION
 from clusterwright.controllers.kit import registry
 from clusterwright.offline.bundle import Bundle
-from clusterwright.offline.kinship import name_of
+from clusterwright.offline.ownership import name_of
 from clusterwright.offline.passes import run_passes
 
 _BOOKKEEPING: Final = frozenset({"managedFields", "resourceVersion", "generation"})

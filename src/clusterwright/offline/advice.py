@@ -17,16 +17,16 @@ from clusterwright.api.wellknown import (
     PRE_TERMINATE_HOOK_PREFIX,
     TOPOLOGY_OWNED_LABEL,
 )
-from clusterwright.offline.beside import ANNOTATION, DEFERRED, DOWN, EXTENSION, HANDLER, config_of
-from clusterwright.offline.breaches import BREACH
 from clusterwright.offline.causes import Investigation
 from clusterwright.offline.complaints import OWN_FINALIZER, SPEC_PAUSED, TEMPLATE, Complaint, Tier
+from clusterwright.offline.contract_breaches import BREACH
 from clusterwright.offline.credentials import KEYS
-from clusterwright.offline.kinship import selects
-from clusterwright.offline.neglect import BOOT, CONTRACT, IDLE, QUORUM, RIGHTS
 from clusterwright.offline.nodes import Node
+from clusterwright.offline.ownership import selects
 from clusterwright.offline.preflights import ABOUT, failures
 from clusterwright.offline.remedies import remedy_of
+from clusterwright.offline.unreconciled import BOOT, CONTRACT, IDLE, QUORUM, RIGHTS
+from clusterwright.offline.webhooks_and_extensions import ANNOTATION, DEFERRED, DOWN, EXTENSION, HANDLER, config_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from clusterwright.api.meta import Condition, Json
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.conditions import get, is_true
 from clusterwright.offline import provider_reports
-from clusterwright.offline.beside import HANDLER, Beside
 from clusterwright.offline.complaints import (
     TEMPLATE,
     Complaint,
@@ -30,19 +29,20 @@ from clusterwright.offline.credentials import suspicions
 from clusterwright.offline.detectors import DETECTORS
 from clusterwright.offline.detectors.passes import failing_passes
 from clusterwright.offline.graph import reachable, reverse, sinks
-from clusterwright.offline.kinship import class_of
-from clusterwright.offline.kinship import name_of as node_id
 from clusterwright.offline.known import Found, Known
-from clusterwright.offline.neglect import BOOT, QUORUM, TOPOLOGY
 from clusterwright.offline.nodes import Node
-from clusterwright.offline.testimony import Finding, Sight
+from clusterwright.offline.ownership import class_of
+from clusterwright.offline.ownership import name_of as node_id
+from clusterwright.offline.reported import Finding, Sight
+from clusterwright.offline.unreconciled import BOOT, QUORUM, TOPOLOGY
+from clusterwright.offline.webhooks_and_extensions import HANDLER, WebhooksAndExtensions
 from clusterwright.offline.words import BOOTSTRAP, CLASS_PATCH, CONNECTION, INFRASTRUCTURE, INITIALIZATION, UNINSPECTED
 
 _DESCENDANTS = frozenset({"Machine", "MachineSet", "MachineDeployment", "MachinePool"})
 _HEALTH = frozenset({"HealthCheckSucceeded", "OwnerRemediated", "NodeHealthy", "Ready"})
 
 
-class Investigation(Beside):
+class Investigation(WebhooksAndExtensions):
     """The objects of a cluster with their complaints, and the graph of whose trouble comes from whom."""
 
     def __init__(
@@ -52,10 +52,10 @@ class Investigation(Beside):
         findings: Mapping[str, Finding] | None = None,
         sight: Sight | None = None,
         *,
-        is_household: bool = False,
+        is_one_cluster: bool = False,
     ) -> None:
-        """See Testimony."""
-        super().__init__(objects, subject, findings, sight, is_household=is_household)
+        """See Reported."""
+        super().__init__(objects, subject, findings, sight, is_one_cluster=is_one_cluster)
         if self._running is not None and self._running.failures:
             for one in failing_passes(self._known()):  # first, because its words lead to others
                 self._take(one)

@@ -17,10 +17,10 @@ from clusterwright.offline.cause_ids import cause_id
 from clusterwright.offline.causes import Investigation
 from clusterwright.offline.complaints import Complaint, Tier
 from clusterwright.offline.evidence import evidence
-from clusterwright.offline.kinship import related
 from clusterwright.offline.nodes import Node
+from clusterwright.offline.ownership import related
 from clusterwright.offline.passes import Pass, findings_of, run_passes
-from clusterwright.offline.testimony import Finding, Sight
+from clusterwright.offline.reported import Finding, Sight
 from clusterwright.offline.timeline import Moment, of_decisions
 from clusterwright.offline.verdict import State, Verdict, judge, link
 from clusterwright.offline.verdict_times import since_left

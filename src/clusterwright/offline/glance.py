@@ -12,9 +12,9 @@ from datetime import datetime
 from clusterwright.api.meta import Json, ObjectKey, Unstructured
 from clusterwright.offline.asking import ask_now
 from clusterwright.offline.causes import Investigation
-from clusterwright.offline.kinship import Kinship, name_of
-from clusterwright.offline.listing import beside, everything
-from clusterwright.offline.testimony import WEBHOOK_CONFIGURATIONS, Sight
+from clusterwright.offline.listing import everything, webhooks_and_extensions
+from clusterwright.offline.ownership import Ownership, name_of
+from clusterwright.offline.reported import WEBHOOK_CONFIGURATIONS, Sight
 from clusterwright.offline.verdict import Verdict, judge
 from clusterwright.offline.verdict_times import since_left
 from clusterwright.runtime.client import Client
@@ -27,7 +27,7 @@ class Fleet:
     """Some objects of any namespaces, for instance all that caches hold; asked for verdicts on the Clusters among them.
 
     Made of a snapshot: once for all of its Clusters, and again when something has changed. To keep one verdict current, give the
-    objects of its `household` alone.
+    objects of its `names_of` alone.
     """
 
     def __init__(self, objects: Iterable[Json], sight: Sight) -> None:
@@ -36,24 +36,24 @@ class Fleet:
         self._sight = sight
         self._events = _by_object(o for o in given if o.get("kind") == "Event")
         self._common = [o for o in given if o.get("kind") in _COMMON]
-        self._kinship = Kinship(Unstructured(o) for o in given if o.get("kind") not in {"Event", *_COMMON})
+        self._ownership = Ownership(Unstructured(o) for o in given if o.get("kind") not in {"Event", *_COMMON})
 
     @property
     def clusters(self) -> list[ObjectKey]:
         """The Clusters, in order."""
-        return sorted(o.key for o in self._kinship.objects.values() if o.kind == "Cluster")
+        return sorted(o.key for o in self._ownership.objects.values() if o.kind == "Cluster")
 
-    def household(self, cluster: ObjectKey) -> set[str]:
+    def names_of(self, cluster: ObjectKey) -> set[str]:
         """`Kind/namespace/name` of whatever belongs to a Cluster."""
-        return self._kinship.of(self._kinship.objects[name_of("Cluster", *cluster)])
+        return self._ownership.of(self._ownership.objects[name_of("Cluster", *cluster)])
 
     def verdict(self, cluster: ObjectKey) -> Verdict:
         """Return the verdict on a Cluster; raises KeyError if it is not among the objects."""
         subject = name_of("Cluster", *cluster)
-        names = sorted(self._kinship.of(self._kinship.objects[subject]))  # the same words every time
-        objects = [dict(self._kinship.objects[name].json) for name in names]
+        names = sorted(self._ownership.of(self._ownership.objects[subject]))  # the same words every time
+        objects = [dict(self._ownership.objects[name].json) for name in names]
         events = [event for name in names for event in self._events.get(name, ())]
-        verdict = household_verdict(subject, [*objects, *events, *self._common], self._sight)
+        verdict = verdict_by_its_objects(subject, [*objects, *events, *self._common], self._sight)
         return since_left(verdict, self._sight.running.verdicts) if self._sight.running is not None else verdict
 
     def verdicts(self) -> Mapping[ObjectKey, Verdict]:
@@ -61,22 +61,22 @@ class Fleet:
         return {cluster: self.verdict(cluster) for cluster in self.clusters}
 
 
-def household_verdict(subject: str, objects: Iterable[Json], sight: Sight) -> Verdict:
+def verdict_by_its_objects(subject: str, objects: Iterable[Json], sight: Sight) -> Verdict:
     """Return the verdict on a Cluster, by what belongs to it, and nothing else: for those who know what that is."""
-    investigation = Investigation(objects, subject, {}, sight, is_household=True)
+    investigation = Investigation(objects, subject, {}, sight, is_one_cluster=True)
     return judge(investigation, investigation.causes(), sight.now)
 
 
 def own_verdict(cluster: Json, now: datetime) -> Verdict:
     """Return the verdict by what a Cluster itself says: for those who have no time for what belongs to it. It names the Cluster alone."""
     metadata = cluster["metadata"]
-    return household_verdict(name_of("Cluster", metadata.get("namespace", ""), metadata["name"]), [cluster], Sight(now))
+    return verdict_by_its_objects(name_of("Cluster", metadata.get("namespace", ""), metadata["name"]), [cluster], Sight(now))
 
 
 async def read(client: Client, namespace: str, now: datetime) -> Fleet:
     """Return the clusters of a namespace as they are now, or of all namespaces, if it is empty."""
     found = await everything(client, namespace)
-    found.objects += await beside(client, found)
+    found.objects += await webhooks_and_extensions(client, found)
     unseen = {str(u["kind"]): str(u["error"]) for u in found.unseen}
     running = await ask_now(client, namespace)
     return Fleet((dict(o.json) for o in found.objects), Sight(now, frozenset(found.seen), unseen, running=running))

@@ -9,8 +9,8 @@ from datetime import datetime
 from clusterwright.api.meta import Condition, Json, Unstructured
 from clusterwright.conditions import get
 from clusterwright.offline.complaints import Complaint, references
-from clusterwright.offline.kinship import name_of
 from clusterwright.offline.observation import Running
+from clusterwright.offline.ownership import name_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

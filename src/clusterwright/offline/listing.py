@@ -11,9 +11,9 @@ import msgspec
 
 from clusterwright.api.meta import GroupVersionKind, Json, Unstructured
 from clusterwright.api.wire import AGGREGATED_DISCOVERY
-from clusterwright.offline import kinship
+from clusterwright.offline import ownership
 from clusterwright.offline.complaints import is_built_in
-from clusterwright.offline.testimony import WEBHOOK_CONFIGURATIONS
+from clusterwright.offline.reported import WEBHOOK_CONFIGURATIONS
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError
 
@@ -64,8 +64,8 @@ async def everything(client: Client, namespace: str) -> Everything:
     kinds = await _kinds(client, found)
     await asyncio.gather(*(listed(k) for k in kinds))
     # what was made between two lists seems to be missing: it is looked for again before anybody says so
-    there = {kinship.name_of(o.kind, *o.key) for listing in objects.values() for o in listing}
-    named = {name for listing in objects.values() for o in listing for name in kinship.mentioned(o)}
+    there = {ownership.name_of(o.kind, *o.key) for listing in objects.values() for o in listing}
+    named = {name for listing in objects.values() for o in listing for name in ownership.mentioned(o)}
     again = {name.partition("/")[0] for name in named - there} & set(found.seen)
     await asyncio.gather(*(listed(k) for k in kinds if k.gvk.kind in again))
     found.seen = list(dict.fromkeys(found.seen))
@@ -74,7 +74,7 @@ async def everything(client: Client, namespace: str) -> Everything:
     return found
 
 
-async def beside(client: Client, found: Everything) -> list[Unstructured]:
+async def webhooks_and_extensions(client: Client, found: Everything) -> list[Unstructured]:
     """Return what belongs to no cluster and may hold one up: runtime extensions of topologies; webhooks, if somebody says that one failed.
 
     What may not be listed is left out.

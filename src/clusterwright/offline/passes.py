@@ -14,9 +14,9 @@ from clusterwright.offline.bundle import Bundle
 from clusterwright.offline.complaints import LOGS_ONLY, REDACTED
 from clusterwright.offline.contracts import complete
 from clusterwright.offline.decide import run_pass, run_to_completion
-from clusterwright.offline.kinship import name_of
+from clusterwright.offline.ownership import name_of
+from clusterwright.offline.reported import Finding
 from clusterwright.offline.standins import with_stand_ins
-from clusterwright.offline.testimony import Finding
 from clusterwright.offline.world import World
 from clusterwright.runtime.keys import sample_keys
 from clusterwright.tables import Explanation, Table, observing

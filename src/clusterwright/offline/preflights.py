@@ -35,7 +35,9 @@ CHECKS: Final[Mapping[str, Check]] = {
         False, f"set {VERSION} to {{theirs}} or at most three minor versions below it, or upgrade the control plane first"
     ),
     "KubeadmVersionSkew": Check(
-        False, f"set {VERSION} to one with the minor version of the control plane, {{theirs}}, or upgrade the control plane first"
+        False,
+        f"set {VERSION} to one with the minor version of the control plane, {{theirs}}, or upgrade the control plane first; if "
+        "the machines get the kubeadm of the control plane otherwise, skip the check (docs/topology.md, pinned workers)",
     ),
 }
 

@@ -16,12 +16,12 @@ from clusterwright.api.contract import crd_name
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
 from clusterwright.api.wellknown import BOOTSTRAP_TOKEN_SECRET_TYPE
 from clusterwright.api.wire import UNREADABLE
-from clusterwright.offline import kinship, managers
+from clusterwright.offline import managers, ownership
 from clusterwright.offline.complaints import REDACTED, references
 from clusterwright.offline.detectors.certificate_authorities import mistake
-from clusterwright.offline.listing import beside, everything
-from clusterwright.offline.neglect import is_own_write, observed_generation, spec_changed, unreconciled
+from clusterwright.offline.listing import everything, webhooks_and_extensions
 from clusterwright.offline.observation import API_VERSION
+from clusterwright.offline.unreconciled import is_own_write, observed_generation, spec_changed, unreconciled
 from clusterwright.offline.workings import about
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, NotFound
@@ -60,13 +60,13 @@ async def record(
     subject = await client.live.get(GroupVersionKind("cluster.x-k8s.io", "v1beta2", "Cluster"), cluster)
     all_there = await everything(client, cluster.namespace)
     found = [subject, *(o for o in all_there.objects if o.json != subject.json)]
-    related = kinship.related((o for o in found if o.kind != "Event"), subject)
+    related = ownership.related((o for o in found if o.kind != "Event"), subject)
     events = [o for o in found if o.kind == "Event" and _involved(o) in related]
     kept = [o for o in found if o.kind != "Event" and _name(o) in related]
     documents = [shown(o.json) for o in (*kept, *events)]
     documents += await _definitions(client, kept)
     documents += await _cluster_class(client, subject)
-    documents += [shown(o.json) for o in await beside(client, all_there)]
+    documents += [shown(o.json) for o in await webhooks_and_extensions(client, all_there)]
     jsons = [o.json for o in kept]
     running = await ask_controllers(client, cluster.namespace, cluster.name) if running is None else running
     if running is not None:
@@ -148,12 +148,12 @@ def _leaving(objects: Iterable[Unstructured]) -> list[str]:
 
 
 def _name(obj: Unstructured) -> str:
-    return kinship.name_of(obj.kind, *obj.key)
+    return ownership.name_of(obj.kind, *obj.key)
 
 
 def _involved(event: Unstructured) -> str:
     involved = event.at("involvedObject") or event.at("regarding") or {}
-    return kinship.name_of(str(involved.get("kind")), str(involved.get("namespace") or ""), str(involved.get("name")))
+    return ownership.name_of(str(involved.get("kind")), str(involved.get("namespace") or ""), str(involved.get("name")))
 
 
 async def _definitions(client: Client, objects: Iterable[Unstructured]) -> list[Json]:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from clusterwright.api.meta import Condition, Json, ObjectKey, Unstructured
 from clusterwright.conditions import InvalidConditions, conditions_of
 from clusterwright.offline.complaints import old_conditions, time_of
-from clusterwright.offline.kinship import name_of
+from clusterwright.offline.ownership import name_of
 
 
 class Sort(StrEnum):

@@ -15,8 +15,8 @@ from clusterwright.offline.cause_ids import PROGRESS, UNSEEN, cause_id
 from clusterwright.offline.causes import Investigation
 from clusterwright.offline.complaints import Complaint, Tier, condition_path, has_delivered, since
 from clusterwright.offline.detectors.passes import WAITS
-from clusterwright.offline.neglect import ago, is_own_write, spec_changed
 from clusterwright.offline.nodes import Node
+from clusterwright.offline.unreconciled import ago, is_own_write, spec_changed
 
 
 class State(StrEnum):

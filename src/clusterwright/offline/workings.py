@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from clusterwright.api.meta import Json
-from clusterwright.offline.kinship import name_of
+from clusterwright.offline.ownership import name_of
 
 
 class Failing(msgspec.Struct, frozen=True, rename="camel"):

@@ -12,7 +12,7 @@ simulated machines. See docs/testing.md.
 
 from __future__ import annotations
 
-from clusterwright.cli import samples
+from clusterwright.simulation import samples
 from clusterwright.simulation.loop import Stalled, VirtualLoop, run_virtual
 from clusterwright.simulation.plane import NAMESPACE, Overdue, Plane, plane
 from clusterwright.simulation.world import START

@@ -26,7 +26,6 @@ from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.apiserver.serving import serve
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.serving.tls import write_private
-from clusterwright.cli import samples
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.inmemory.listener import TlsListener
 from clusterwright.kubeadm.certificates import Purpose, secret_name
@@ -34,6 +33,7 @@ from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.manager import Manager
 from clusterwright.runtime.rest import RestClient
+from clusterwright.simulation import samples
 from clusterwright.simulation.plane import NAMESPACE, Plane, plane
 from clusterwright.webhooks import embedded
 

@@ -29,6 +29,7 @@ from clusterwright.topology.model import (
 )
 from clusterwright.topology.patches import PatchError, apply_patches
 from clusterwright.topology.paths import at
+from clusterwright.topology.pinning import pins
 from clusterwright.topology.planning import PlanError, check_target, lowest, upgrade_plan
 from clusterwright.topology.upgrading import UpgradeError, concurrency, control_plane_version, worker_version
 
@@ -64,12 +65,18 @@ class _Problem(Exception):
     """An object cannot be computed."""
 
 
-def desired_state(blueprint: Blueprint, current: Current, *, runtime_sdk: bool) -> Computing[Computed]:
-    """Yield the desired state of every object of the topology. Raises DesiredStateError."""
+def desired_state(blueprint: Blueprint, current: Current, *, runtime_sdk: bool, pinning: bool = False) -> Computing[Computed]:
+    """Yield the desired state of every object of the topology; without `pinning`, pinned versions are ignored. Raises DesiredStateError."""
     current = replace(current, cluster=copied(current.cluster))
     progress = Progress(pending_hooks=hooks.pending_hooks(current.cluster))
-    progress.machine_deployments.upgrading = set(current.upgrading_deployments)
-    progress.machine_pools.upgrading = set(current.upgrading_pools)
+    if pinning:
+        progress.machine_deployments.pinned = pins(current.cluster, "machineDeployments")
+        progress.machine_pools.pinned = pins(current.cluster, "machinePools")
+    for workers, present, upgrading in (
+        (progress.machine_deployments, current.machine_deployments, current.upgrading_deployments),
+        (progress.machine_pools, current.machine_pools, current.upgrading_pools),
+    ):
+        workers.upgrading = {worker.name for worker in _followers(present, workers)} & upgrading
     try:
         return Computed((yield from _desired(blueprint, current, progress, runtime_sdk=runtime_sdk)), progress)
     except DesiredStateError as error:
@@ -166,19 +173,26 @@ def _plan(blueprint: Blueprint, current: Current, progress: Progress, *, runtime
     own = at(current.control_plane, "spec", "version")
     if not own:
         raise PlanError("failed to get the version from control plane spec: path .spec.version: field not found")
-    progress.lowest_worker = lowest(_worker_versions(current), own)
+    deployments = _followers(current.machine_deployments, progress.machine_deployments)
+    pools = _followers(current.machine_pools, progress.machine_pools)
+    progress.lowest_worker = lowest(_worker_versions((*deployments, *pools)), own)
     steps, worker_steps = yield from upgrade_plan(
         hooks.clean_cluster(current.cluster), blueprint.cluster_class, own, progress.lowest_worker, runtime_sdk=runtime_sdk
     )
     progress.control_plane.plan = steps
-    if current.machine_deployments:
+    if deployments:
         progress.machine_deployments.plan = list(worker_steps)
-    if current.machine_pools:
+    if pools:
         progress.machine_pools.plan = list(worker_steps)
 
 
-def _worker_versions(current: Current) -> Iterable[tuple[str, str]]:
-    for worker in (*current.machine_deployments.values(), *current.machine_pools.values()):
+def _followers(present: Mapping[str, CurrentWorker], workers: WorkersProgress) -> list[CurrentWorker]:
+    """Return the existing workers that are not pinned: they follow the version of the topology."""
+    return [worker for name, worker in present.items() if name not in workers.pinned]
+
+
+def _worker_versions(workers: Iterable[CurrentWorker]) -> Iterable[tuple[str, str]]:
+    for worker in workers:
         version = at(worker.object, "spec", "template", "spec", "version")
         if version:
             yield version, f"{worker.object['kind']} {worker.name}"

@@ -93,14 +93,19 @@ class ControlPlaneProgress:
     is_waiting_for_workers: bool = False
 
     @property
+    def is_changing(self) -> bool:
+        """Whether its Machines are changing, or will be from this pass on."""
+        return self.is_provisioning or self.is_upgrading or self.is_starting
+
+    @property
     def is_stable(self) -> bool:
         """Whether it is neither changing nor about to change."""
-        return not (self.is_provisioning or self.is_upgrading or self.is_starting or self.is_pending)
+        return not (self.is_changing or self.is_pending)
 
     @property
     def is_stable_or_waiting(self) -> bool:
         """Whether workers may change: it is stable, or waits only for them."""
-        return self.is_stable or (self.is_waiting_for_workers and not (self.is_provisioning or self.is_upgrading or self.is_starting))
+        return self.is_stable or (self.is_waiting_for_workers and not self.is_changing)
 
 
 @dataclass(slots=True)
@@ -112,6 +117,8 @@ class WorkersProgress:
     pending: set[str] = field(default_factory=set)
     deferred: set[str] = field(default_factory=set)
     pending_create: set[str] = field(default_factory=set)
+    pinned: Mapping[str, str] = field(default_factory=dict)
+    """Pinned versions by topology names. An upgrade of the topology neither changes these workers nor waits for them."""
 
     @property
     def is_settled(self) -> bool:
@@ -127,6 +134,7 @@ class Progress:
     machine_deployments: WorkersProgress = field(default_factory=WorkersProgress)
     machine_pools: WorkersProgress = field(default_factory=WorkersProgress)
     lowest_worker: str = ""
+    """The lowest version of the workers that follow the topology; empty: there are none."""
     is_planned: bool = False
     """Whether the plans could be computed; without an upgrade they are empty."""
     pending_hooks: frozenset[str] = frozenset()

@@ -7,10 +7,8 @@ from collections.abc import Iterable, Sequence
 from clusterwright.api.meta import Json
 from clusterwright.golang.quoting import quote
 from clusterwright.topology.extensions import Asking, CallHandler, ExtensionError
+from clusterwright.topology.pinning import LARGEST_SKEW
 from clusterwright.topology.versions import UNKNOWN, Version, compare, equal, parse
-
-_LARGEST_SKEW = 3
-"""How many minor versions workers may be behind their control plane."""
 
 
 class PlanError(Exception):
@@ -161,7 +159,7 @@ def _check_control_plane(
 
 def _default_worker_steps(lowest_worker: Version, wanted: Version, target: str, minors: dict[int, str]) -> list[str]:
     made = []
-    for minor in range(lowest_worker.minor + _LARGEST_SKEW, wanted.minor, _LARGEST_SKEW):
+    for minor in range(lowest_worker.minor + LARGEST_SKEW, wanted.minor, LARGEST_SKEW):
         if minor not in minors:
             raise PlanError(f"invalid upgrade plan; unable to identify version for minor {minor}")
         made.append(minors[minor])
@@ -183,7 +181,7 @@ def _check_workers(steps: Sequence[str], lowest_worker: Version, wanted: Version
                 raise PlanError(f"failer to determine version v{previous} order")
             if order[text] < order[f"v{previous}"]:
                 raise PlanError(f"{context} version {text} must be before v{previous}")
-        if version.minor - previous.minor > _LARGEST_SKEW:
+        if version.minor - previous.minor > LARGEST_SKEW:
             way = f"from minor {previous.minor} (v{previous}) to minor {version.minor} ({text})"
             rules = "an intermediate step is required to comply with Kubernetes version skew rules"
             raise PlanError(f"{context} workers cannot go {way}, {rules}")

@@ -199,7 +199,14 @@ def worker_version(
     limit: int,
     noun: str,
 ) -> str:
-    """Return the version of a worker for this pass, and record it in `workers`. Raises UpgradeError."""
+    """Return the version of a worker for this pass, and record it in `workers`. Raises UpgradeError.
+
+    Pinned workers have their version, whatever the rest of the topology does. Only new ones wait for a control plane that is changing.
+    """
+    if entry["name"] in workers.pinned:
+        if current is None and progress.control_plane.is_changing:
+            workers.pending_create.add(entry["name"])
+        return workers.pinned[entry["name"]]
     is_held = any(
         h in progress.answers and progress.answers[h].is_blocking for h in (hooks.AFTER_CONTROL_PLANE_UPGRADE, hooks.BEFORE_WORKERS_UPGRADE)
     )

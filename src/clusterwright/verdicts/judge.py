@@ -16,18 +16,18 @@ import msgspec
 
 from clusterwright.api.meta import ObjectKey, Unstructured
 from clusterwright.conditions import is_true
-from clusterwright.offline.glance import household_verdict
-from clusterwright.offline.kinship import name_of
+from clusterwright.offline.glance import verdict_by_its_objects
 from clusterwright.offline.observation import Running
-from clusterwright.offline.testimony import Sight
+from clusterwright.offline.ownership import name_of
+from clusterwright.offline.reported import Sight
 from clusterwright.offline.timeline import conditions_shown
 from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.cache import Cache
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.logging import get_logger
+from clusterwright.verdicts.cluster_objects import ClusterObjects, ObjectsByCluster
 from clusterwright.verdicts.history import History
-from clusterwright.verdicts.households import Household, Households
 
 LOOK_AGAIN: Final = timedelta(seconds=30)
 """After which a cluster that is not fine is judged again though nothing happened; doubled each time, until something does."""
@@ -45,7 +45,7 @@ WATCHED_REST: Final = 1.0
 TRY_AGAIN: Final = 5.0
 """Seconds after which the API server is asked again if it did not answer."""
 
-Told = Callable[[ObjectKey, Household | None, Verdict | None], None]
+Told = Callable[[ObjectKey, ClusterObjects | None, Verdict | None], None]
 """Called with a cluster, what belongs to it, and the verdict; with neither when it is gone, or is not ours any more."""
 _log = get_logger("verdicts")
 
@@ -64,12 +64,12 @@ class Judge:
         running: Callable[[str, Collection[str]], Running | None] = lambda namespace, names: None,
         is_ours: Callable[[ObjectKey, bytes], bool] = lambda cluster, raw: True,
     ) -> None:
-        """`everything`: see Households. `always`: also while nobody looks.
+        """`everything`: see ObjectsByCluster. `always`: also while nobody looks.
 
         `running` tells what the controllers say about objects of a namespace. `is_ours`: whether this process, and not another one, is to
         judge a Cluster, by its key and bytes.
         """
-        self.households = Households(cache, self._changed, everything=everything)
+        self.objects_by_cluster = ObjectsByCluster(cache, self._changed, everything=everything)
         self.history = history or History()
         self.verdicts: dict[ObjectKey, Verdict] = {}
         self._clock = clock
@@ -112,7 +112,7 @@ class Judge:
 
     def reconsider(self) -> None:
         """Judge all clusters again: this process may have others than before."""
-        for cluster in {*self.households.clusters(), *self.verdicts}:
+        for cluster in {*self.objects_by_cluster.clusters(), *self.verdicts}:
             self._changed(cluster)
 
     def _is_wanted(self, cluster: ObjectKey) -> bool:
@@ -132,7 +132,7 @@ class Judge:
             await self._wake.wait()  # until somebody looks for the first time
         while True:
             try:
-                await self.households.ready()
+                await self.objects_by_cluster.ready()
                 break
             except ApiError as error:
                 _log.info("Clusters cannot be looked at yet", error=str(error))
@@ -153,8 +153,8 @@ class Judge:
                 await self._something_to_do()
 
     def _forget_what_is_gone(self) -> None:
-        there = set(self.households.clusters())
-        if "Cluster" in self.households.seen:
+        there = set(self.objects_by_cluster.clusters())
+        if "Cluster" in self.objects_by_cluster.seen:
             for cluster in self.history.clusters:
                 if cluster not in there:
                     self.history.forget(cluster)
@@ -178,7 +178,7 @@ class Judge:
         known = self.verdicts.get(cluster)
         if known is not None:
             return known.state is State.FINE
-        entry = self.households.find(cluster)
+        entry = self.objects_by_cluster.find(cluster)
         return entry is None or _is_available(entry.raw)
 
     async def _something_to_do(self) -> None:
@@ -197,22 +197,23 @@ class Judge:
         """Judge one cluster and tell of it; nothing that it holds may end the verdicts on others."""
         self._dirty.pop(cluster, None)
         _, waited = self._due.pop(cluster, (None, LOOK_AGAIN / 2))
-        entry = self.households.find(cluster)
-        if entry is None and "Cluster" not in self.households.seen:
+        entry = self.objects_by_cluster.find(cluster)
+        if entry is None and "Cluster" not in self.objects_by_cluster.seen:
             self._dirty[cluster] = self._clock.monotonic() + SETTLE  # nobody knows yet what there is
             return
         try:
-            household = await self.households.of(cluster) if entry is not None and self._is_ours(cluster, entry.raw) else None
-            if household is None:
+            cluster_objects = await self.objects_by_cluster.of(cluster) if entry is not None and self._is_ours(cluster, entry.raw) else None
+            if cluster_objects is None:
                 self._gone(cluster)
                 return
-            now, running = self._clock.now(), self._running(cluster.namespace, household.names)
-            sight = Sight(now) if household.is_partial else Sight(now, self.households.seen, self.households.unseen, running=running)
-            found = await asyncio.get_running_loop().run_in_executor(None, _verdict, cluster, household, sight)
-            verdict = self.history.note(cluster, str(household.cluster["metadata"].get("uid") or ""), found, now)
+            now, running = self._clock.now(), self._running(cluster.namespace, cluster_objects.names)
+            known = self.objects_by_cluster
+            sight = Sight(now) if cluster_objects.is_partial else Sight(now, known.seen, known.unseen, running=running)
+            found = await asyncio.get_running_loop().run_in_executor(None, _verdict, cluster, cluster_objects, sight)
+            verdict = self.history.note(cluster, str(cluster_objects.cluster["metadata"].get("uid") or ""), found, now)
             self.verdicts[cluster] = verdict
             for told in self._listeners:
-                told(cluster, household, verdict)
+                told(cluster, cluster_objects, verdict)
         except Exception as error:
             _log.error("Cluster cannot be judged", cluster=str(cluster), error=f"{type(error).__name__}: {error}")
             return
@@ -221,16 +222,17 @@ class Judge:
             self._due[cluster] = (now + again, again)
 
     def _gone(self, cluster: ObjectKey) -> None:
-        if self.households.find(cluster) is None:
+        if self.objects_by_cluster.find(cluster) is None:
             self.history.forget(cluster)
         self.verdicts.pop(cluster, None)
         for told in self._listeners:
             told(cluster, None, None)
 
 
-def _verdict(cluster: ObjectKey, household: Household, sight: Sight) -> Verdict:
+def _verdict(cluster: ObjectKey, cluster_objects: ClusterObjects, sight: Sight) -> Verdict:
     """Judge a cluster; on another thread, so that it is given all that it needs."""
-    return household_verdict(name_of("Cluster", *cluster), [*household.objects, *household.events, *household.common], sight)
+    objects = [*cluster_objects.objects, *cluster_objects.events, *cluster_objects.common]
+    return verdict_by_its_objects(name_of("Cluster", *cluster), objects, sight)
 
 
 def _is_available(raw: bytes) -> bool:

@@ -8,7 +8,7 @@ from typing import Final
 from clusterwright.api.meta import ObjectKey
 from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.metrics import Gauge, Registry
-from clusterwright.verdicts.households import Household
+from clusterwright.verdicts.cluster_objects import ClusterObjects
 
 MOST: Final = 5000
 """Clusters with series of their own; the others are only counted."""
@@ -31,7 +31,7 @@ class Series:
         for state in State:
             self._count.set(lambda state=state: float(sum(1 for s in self._states.values() if s is state)), _label(state))  # type: ignore[misc]
 
-    def told(self, cluster: ObjectKey, household: Household | None, verdict: Verdict | None) -> None:
+    def told(self, cluster: ObjectKey, cluster_objects: ClusterObjects | None, verdict: Verdict | None) -> None:
         """Take the verdict on a cluster; without one, its series end."""
         shown = self._shown.get(cluster)
         if verdict is None:

@@ -13,13 +13,13 @@ from clusterwright.api.core import ClusterClass
 from clusterwright.api.crds import crds
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.api.runtime import ExtensionConfig
-from clusterwright.cli import samples
 from clusterwright.conditions import get
 from clusterwright.controllers.clusterclass.build import CONTROLLER, classes_of_extension
 from clusterwright.offline.bundle import assemble
 from clusterwright.offline.world import World
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.keys import sample_keys
+from clusterwright.simulation import samples
 from support.extension import extension_config
 
 KEY = ObjectKey("default", "in-memory")

@@ -1,4 +1,4 @@
-from clusterwright.cli import samples
+from clusterwright.simulation import samples
 
 
 def test_a_dev_cluster_without_annotations_works(in_plane):

@@ -8,10 +8,10 @@ from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.infrastructure import DevCluster, DevMachine
 from clusterwright.api.kubernetes import ConfigMap, DaemonSet, Lease, Node, Pod, Secret
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
-from clusterwright.cli import samples
 from clusterwright.conditions import get
 from clusterwright.inmemory import etcd, faults
 from clusterwright.runtime.errors import TooManyRequests
+from clusterwright.simulation import samples
 
 CLUSTER_ROLE_BINDING = GroupVersionKind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding")
 

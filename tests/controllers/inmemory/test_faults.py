@@ -6,9 +6,9 @@ from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.infrastructure import DevCluster, DevMachine
 from clusterwright.api.kubernetes import Node, Pod
 from clusterwright.api.meta import ObjectKey
-from clusterwright.cli import samples
 from clusterwright.conditions import get
 from clusterwright.inmemory import etcd, faults, objects
+from clusterwright.simulation import samples
 
 
 async def bring_up(p, control_planes, workers):

@@ -11,9 +11,9 @@ from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.api.wellknown import CERTIFICATES_EXPIRY_ANNOTATION
 from clusterwright.api.wire import Request
 from clusterwright.apiserver.serving.inprocess import ForwardRefused, InProcessTransport
-from clusterwright.cli import samples
 from clusterwright.inmemory import faults
 from clusterwright.runtime.errors import ApiError
+from clusterwright.simulation import samples
 
 KUBE_SYSTEM = "kube-system"
 PROXY = ObjectKey(KUBE_SYSTEM, "kube-proxy-w")

@@ -13,7 +13,6 @@ from clusterwright.api.infrastructure import DevMachine
 from clusterwright.api.kubernetes import ConfigMap, Node
 from clusterwright.api.meta import ObjectKey
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.cli import samples
 from clusterwright.controllers.inmemory.conditions import Progress
 from clusterwright.controllers.inmemory.facts import ClusterFacts, MachineFacts
 from clusterwright.controllers.inmemory.revival import ADDRESS
@@ -24,6 +23,7 @@ from clusterwright.moving.transfer import gather, move
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.errors import AlreadyExists
 from clusterwright.runtime.rest import RestClient
+from clusterwright.simulation import samples
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START

@@ -10,7 +10,7 @@ from typing import Any
 from clusterwright.api.core import Machine
 from clusterwright.api.infrastructure import DevCluster, DevMachine
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
-from clusterwright.cli import samples
+from clusterwright.simulation import samples
 from clusterwright.simulation.plane import Plane
 from support.provider import GROUP, definition
 

@@ -10,10 +10,10 @@ from clusterwright.api.infrastructure import DevCluster, DevMachine
 from clusterwright.api.kubernetes import ConfigMap, Node, Pod
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import IN_MEMORY_LISTENER_ANNOTATION
-from clusterwright.cli import samples
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.keys import FixedKeySource
+from clusterwright.simulation import samples
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import management_server, plane
 from clusterwright.simulation.world import START

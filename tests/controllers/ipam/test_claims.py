@@ -11,9 +11,9 @@ from clusterwright.api.core import Cluster
 from clusterwright.api.ipam import IPAddress, IPAddressClaim
 from clusterwright.api.ippools import InClusterIPPool
 from clusterwright.api.meta import ObjectKey
-from clusterwright.cli import samples
 from clusterwright.conditions import get
 from clusterwright.controllers.ipam.plan import CLAIM, POOL, READY
+from clusterwright.simulation import samples
 from clusterwright.simulation.plane import Plane
 from clusterwright.tables import gaps, unreachable
 from support.ippools import IPAM, claim, played, pool

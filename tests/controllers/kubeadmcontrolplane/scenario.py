@@ -16,7 +16,6 @@ from clusterwright.api.controlplane import KubeadmControlPlane
 from clusterwright.api.core import Machine
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.api.wire import Transport
-from clusterwright.cli import samples
 from clusterwright.conditions import is_true
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.etcd import EtcdRefused, Member, has_quorum
@@ -25,6 +24,7 @@ from clusterwright.inmemory.faults import FAULT
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.keys import sample_keys
+from clusterwright.simulation import samples
 from clusterwright.simulation.faults import NO_FAULTS, FaultPlan
 from clusterwright.simulation.world import Outcome, Violation, World, run
 from support.moments import Moment

@@ -12,10 +12,10 @@ import pytest
 from clusterwright.api.kubernetes import ConfigMap
 from clusterwright.api.meta import ObjectKey
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.cli import samples
 from clusterwright.conditions import get
 from clusterwright.inmemory.loopback import LoopbackTransport
 from clusterwright.runtime.rest import RestClient
+from clusterwright.simulation import samples
 from clusterwright.simulation.faults import ALL_FAULTS, NO_FAULTS
 from clusterwright.simulation.world import Violation
 

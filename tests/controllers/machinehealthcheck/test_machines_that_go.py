@@ -13,8 +13,8 @@ from clusterwright.api.core import MachineHealthCheck
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.cli import samples
 from clusterwright.runtime.clock import LoopClock
+from clusterwright.simulation import samples
 from clusterwright.simulation.plane import NAMESPACE, management_server, plane
 from clusterwright.testing import START, run_virtual
 

@@ -328,6 +328,8 @@ def asked(**changes: Any) -> Verdict:
         {"version": "", "kubeadm": True},
         {"topology_version": "v1.32.0", "upgrade_step": "v1.31.2"},
         {"topology_version": "v1.31.2", "skipped": frozenset({"ControlPlaneVersionSkew"}), "version": "v1.31.1"},
+        {"topology_version": "v1.31.2", "is_pinned": True, "version": "v1.30.0"},
+        {"topology_version": "v1.32.0", "is_pinned": True, "version": "v1.31.1"},
     ],
 )
 def test_a_machine_may_join_if_versions_and_control_plane_allow(changes: dict[str, Any]) -> None:
@@ -351,6 +353,9 @@ def test_without_a_control_plane_there_is_nothing_to_compare_with() -> None:
         ({"version": "v1.30.0", "kubeadm": True}, ["KubeadmVersionSkew"]),
         ({"version": "v1.32.0", "kubeadm": True}, ["KubernetesVersionSkew", "KubeadmVersionSkew"]),
         ({"version": "1.31.2", "topology_version": "v1.31.2"}, ["ControlPlaneVersionSkew"]),
+        ({"topology_version": "v1.31.2", "is_pinned": True, "version": "v1.30.0", "kubeadm": True}, ["KubeadmVersionSkew"]),
+        ({"topology_version": "v1.31.2", "is_pinned": True, "version": "v1.27.0"}, ["KubernetesVersionSkew"]),
+        ({"topology_version": "v1.31.2", "is_pinned": True, "control_plane": {"status_version": "v1.31.1"}}, ["ControlPlaneIsStable"]),
     ],
 )
 def test_a_machine_that_may_not_join_has_every_failed_check_listed(changes: dict[str, Any], names: list[str]) -> None:

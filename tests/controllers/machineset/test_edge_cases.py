@@ -9,9 +9,9 @@ import pytest
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.scheme import SCHEME
-from clusterwright.cli import samples
 from clusterwright.conditions import get
 from clusterwright.controllers.external import get_external
+from clusterwright.simulation import samples
 from support.worker_passes import KEY, Json, Plane, objects
 
 SINCE = "2026-05-01T11:00:00Z"

@@ -10,8 +10,8 @@ import pytest
 from clusterwright.api.core import Machine, MachineDeployment, MachineSet
 from clusterwright.api.infrastructure import DevMachine
 from clusterwright.api.meta import GroupVersionKind
-from clusterwright.cli import samples
 from clusterwright.conditions import get
+from clusterwright.simulation import samples
 from support.worker_passes import KEY, NOW, Plane, objects
 
 

@@ -7,8 +7,8 @@ import asyncio
 from clusterwright.api.core import Machine, MachineDeployment
 from clusterwright.api.infrastructure import DevMachine
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
-from clusterwright.cli import samples
 from clusterwright.runtime.clock import LoopClock
+from clusterwright.simulation import samples
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import plane
 from clusterwright.simulation.world import START

@@ -12,7 +12,6 @@ from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster
 from clusterwright.api.crds import crds
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
-from clusterwright.cli import samples
 from clusterwright.conditions import get
 from clusterwright.controllers.kit import registry
 from clusterwright.offline.bundle import assemble
@@ -20,6 +19,7 @@ from clusterwright.offline.world import World
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.keys import sample_keys
+from clusterwright.simulation import samples
 from support.clocks import MovableClock
 
 KEY = ObjectKey("default", "c")

@@ -95,7 +95,7 @@ def test_long_names_of_topology_objects_are_cut() -> None:
 
 
 def _class_part(part: str) -> Json:
-    from clusterwright.cli import samples
+    from clusterwright.simulation import samples
 
     found: Json = samples.cluster_class()[-1]["spec"][part]
     return found

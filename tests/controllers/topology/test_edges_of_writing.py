@@ -11,9 +11,9 @@ import pytest
 
 from clusterwright.api.core import Cluster, MachineDeployment, MachineSet
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
-from clusterwright.cli import samples
 from clusterwright.controllers.kit import registry
 from clusterwright.runtime.errors import ApiError
+from clusterwright.simulation import samples
 from controllers.topology.passes import CORE, KEY, OWNED, Passes
 
 PLANE = "controlplane.cluster.x-k8s.io/v1beta2"

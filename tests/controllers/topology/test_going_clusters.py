@@ -10,13 +10,13 @@ import pytest
 from clusterwright.api.core import Cluster, MachineDeployment
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.cli import samples
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.controllers.topology.applying import Applier
 from clusterwright.controllers.topology.failures import TopologyFailed
 from clusterwright.controllers.topology.object_writing import ObjectWriter
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.rest import RestClient
+from clusterwright.simulation import samples
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import management_server
 from clusterwright.simulation.world import START

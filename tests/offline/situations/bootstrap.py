@@ -7,9 +7,9 @@ import base64
 from datetime import timedelta
 
 from clusterwright.api.meta import GroupVersionKind, Json
-from clusterwright.cli import samples
 from clusterwright.kubeadm import certificates as pki
 from clusterwright.runtime.keys import sample_keys
+from clusterwright.simulation import samples
 from clusterwright.simulation.plane import Plane
 from clusterwright.simulation.world import START
 from offline.live import CONFIG_TEMPLATE, NAMESPACE, SECRET, key, machines, whole

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
-from clusterwright.cli import samples
+from clusterwright.simulation import samples
 from clusterwright.simulation.plane import Plane
 from offline.live import CONTROL_PLANE, DEPLOYMENT, DEV_CLUSTER, DEV_TEMPLATE, NAMESPACE, key, machines, whole
 from offline.situations.making import NODE, definition, fault, the

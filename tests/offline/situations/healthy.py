@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
-from clusterwright.cli import samples
+from clusterwright.simulation import samples
 from clusterwright.simulation.plane import Plane
 from offline.live import CLUSTER, DEPLOYMENT, MACHINE, NAMESPACE, key, machines
 from offline.situations.making import INFRASTRUCTURE, NODE, condition, named, patched, provider_says, scale, with_provider

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from clusterwright.api.meta import Json
-from clusterwright.cli import samples
+from clusterwright.simulation import samples
 from clusterwright.simulation.plane import Plane
 from offline.faults_of_neighbours import HOLD, config, extended, held_topology
 from offline.live import CLUSTER, DEPLOYMENT, NAMESPACE, admitting, key

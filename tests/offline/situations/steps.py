@@ -17,9 +17,9 @@ import yaml
 
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.api.scheme import BUILT_IN, CUSTOM
-from clusterwright.cli import samples
 from clusterwright.inmemory.faults import FAULT
 from clusterwright.offline.verdict import State
+from clusterwright.simulation import samples
 from clusterwright.simulation.plane import Plane
 from offline.live import DEV_CLUSTER, NAMESPACE, admitting, key, machines, whole
 from offline.situations.making import INFRASTRUCTURE, budget, condition, definition, fault, pod, scale, warn, with_provider

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from clusterwright.api.meta import Json, ObjectKey
-from clusterwright.cli import samples
+from clusterwright.simulation import samples
 from clusterwright.simulation.plane import Plane
 from offline.live import DEPLOYMENT, MACHINE, NAMESPACE, admitting, key, machines
 from offline.situations.making import NODE, budget, drained, fault, named, patched, pod, scale

@@ -128,6 +128,9 @@ class MachineDeploymentTopologyRolloutSpec(Struct):
     strategy: Annotated[MachineDeploymentRolloutStrategy | None, Doc("overrides class strategy")] = None
 
 
+PINNED_VERSION = Doc("pins the workers to a version instead of spec.topology.version (feature gate ClusterTopologyWorkerVersionPinning)")
+
+
 class MachineDeploymentTopology(Struct):
     class_: Annotated[str, REQUIRED, Len(1, 256), Doc("must name an entry of ClusterClass spec.workers.machineDeployments")] = ""
     deletion: Annotated[MachineDeletionSpecWithOrder | None, Doc("drain/detach/node-delete timeouts")] = None
@@ -147,6 +150,7 @@ class MachineDeploymentTopology(Struct):
         tuple[MachineTaint, ...], Items(1, 64), ListMap("key", "effect"), Doc("taints of the Nodes (feature gate MachineTaintPropagation)")
     ] = ()
     variables: Annotated[TopologyVariableOverrides | None, Doc("variable overrides")] = None
+    version: Annotated[str, Len(1, 256), PINNED_VERSION] = ""
 
 
 class MachinePoolTopology(Struct):
@@ -163,6 +167,7 @@ class MachinePoolTopology(Struct):
         tuple[MachineTaint, ...], Items(1, 64), ListMap("key", "effect"), Doc("taints of the Nodes (feature gate MachineTaintPropagation)")
     ] = ()
     variables: Annotated[TopologyVariableOverrides | None, Doc("variable overrides")] = None
+    version: Annotated[str, Len(1, 256), PINNED_VERSION] = ""
 
 
 class WorkersTopology(Struct):

@@ -11,7 +11,7 @@ from typing import assert_never
 from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, ClusterInitializationStatus, ClusterStatus
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
-from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, OK_TO_DELETE_ANNOTATION
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CORE_GROUP, OK_TO_DELETE_ANNOTATION
 from clusterwright.conditions import names_with_limit
 from clusterwright.conditions.limits import cut
 from clusterwright.controllers.cluster.guards import (
@@ -49,6 +49,7 @@ from clusterwright.controllers.cluster.snapshot import (
     has_topology,
     owned_children,
 )
+from clusterwright.controllers.external import AlreadyControlled, refers_to
 from clusterwright.controllers.kit.adopt import owned_metadata, owner_reference
 from clusterwright.controllers.kit.conditions import CHECK_LOGS, with_v1beta1_status
 from clusterwright.controllers.kit.lookup import Unreadable, names_anything
@@ -64,11 +65,19 @@ Snapshot = ClusterSnapshot
 # ------------------------------------------------------------------------------ making objects ours
 
 
-def adoption(cluster: Cluster, obj: Unstructured) -> Json | None:
-    """Return the merge patch that makes the Cluster an owner of a provider's object; None if it is. Raises AlreadyControlled.
+class BelongsToAnother(AlreadyControlled):
+    """A provider's object belongs to another Cluster."""
 
-    The Cluster is the controller only of objects that its topology made; otherwise a plain owner.
+
+def adoption(cluster: Cluster, obj: Unstructured) -> Json | None:
+    """Return the merge patch that makes the Cluster an owner of a provider's object; None if it is. Raises AlreadyControlled (BelongsToAnother is one).
+
+    The Cluster is the controller only of objects that its topology made; otherwise a plain owner. An object that has the label and a
+    reference of another Cluster stays with that one: two Clusters that name the same object would rewrite its label in turn, without end.
     """
+    label = obj.metadata.labels.get(CLUSTER_NAME_LABEL, "")
+    if label not in ("", cluster.metadata.name) and any(refers_to(r, CORE_GROUP, "Cluster", label) for r in obj.metadata.owner_references):
+        raise BelongsToAnother(f"already belongs to Cluster {label}")
     owner = owner_reference(cluster, controller=has_topology(cluster))
     return owned_metadata(obj, owner, {CLUSTER_NAME_LABEL: cluster.metadata.name})
 

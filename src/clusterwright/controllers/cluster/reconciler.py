@@ -76,7 +76,12 @@ class Clusters(Kind[Cluster, Unowned, ClusterSnapshot, ClusterDone]):
 
     async def _look_up(self, seen: ClusterSnapshot, reference: ContractVersionedObjectReference | None, role: Role) -> Lookup:
         def adoption(found: Unstructured) -> Json | None:
-            return plan.adoption(seen.cluster, found)
+            try:
+                return plan.adoption(seen.cluster, found)
+            except plan.BelongsToAnother as error:
+                if seen.deleting:  # it is not deleted with this Cluster, and not waited for
+                    raise NotFound(str(error)) from None
+                raise
 
         found = await self._providers.look_up(seen.cluster.key, reference, None if seen.waiting_for_topology else adoption)
         return understand(found, role)

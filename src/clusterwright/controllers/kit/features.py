@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 DEFAULT_FEATURES: Mapping[str, bool] = {
     "ClusterTopology": False,
+    "ClusterTopologyWorkerVersionPinning": False,
     "CrossNamespaceClasses": True,
     "InPlaceUpdates": False,
     "KubeadmBootstrapFormatIgnition": False,
@@ -44,3 +45,5 @@ def check_features(features: Mapping[str, bool]) -> None:
     """Refuse gates that need each other; raises UnknownFeature."""
     if features.get("InPlaceUpdates") and not features.get("RuntimeSDK"):
         raise UnknownFeature("InPlaceUpdates needs RuntimeSDK: Machines are updated in place by runtime extensions")
+    if features.get("ClusterTopologyWorkerVersionPinning") and not features.get("ClusterTopology"):
+        raise UnknownFeature("ClusterTopologyWorkerVersionPinning needs ClusterTopology: versions are pinned in the topology of a Cluster")

@@ -18,6 +18,7 @@ from clusterwright.api.wellknown import (
     CORE_GROUP,
     MACHINE_DEPLOYMENT_NAME_LABEL,
     SKIP_PREFLIGHT_CHECKS_ANNOTATION,
+    TOPOLOGY_DEPLOYMENT_NAME_LABEL,
 )
 from clusterwright.controllers.external import is_owned_by, with_owner
 from clusterwright.controllers.kit.adopt import Providers, owner_reference
@@ -30,6 +31,7 @@ from clusterwright.controllers.machineset.snapshot import ClusterFacts, Deployme
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.kubeadm.reached import reported_versions
 from clusterwright.runtime.errors import ApiError
+from clusterwright.topology.pinning import GATE
 from clusterwright.workload.access import NotConnected
 
 
@@ -180,6 +182,7 @@ class Observer:
             control_plane=await self._control_plane(seen),
             topology_version=(cluster.topology_version or None) if seen.features.get("ClusterTopology") else None,
             upgrade_step=cluster.upgrade_step,
+            is_pinned=seen.features.get(GATE, False) and seen.metadata.labels.get(TOPOLOGY_DEPLOYMENT_NAME_LABEL, "") in cluster.pinned,
             skipped=skipped_checks(skipped),
             skipped_error=error,
             enabled=seen.features.get("MachineSetPreflightChecks", True),

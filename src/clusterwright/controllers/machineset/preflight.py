@@ -53,6 +53,8 @@ class Preflight:
     topology_version: str | None = None
     """The version of a managed topology; None without one."""
     upgrade_step: str = ""
+    is_pinned: bool = False
+    """Whether the topology pins new Machines to their version, so that they do not wait for that of the topology."""
     skipped: frozenset[str] = frozenset()
     skipped_error: str = ""
     """Why the skipped checks are unknown: the MachineSet names none, and its bootstrap template cannot be read."""
@@ -137,10 +139,12 @@ def status_parsable(p: Preflight) -> bool:
     return not _cp(p).status_version or _parsed(_cp(p).status_version) is not None
 
 
-@guard("the topology asks for another version than the control plane's, and it is not a step of an upgrade")
+@guard("the topology asks for another version than the control plane's, it is not a step of an upgrade, and the workers are not pinned")
 def upgrade_pending(p: Preflight) -> bool:
     version = _cp(p).version
-    return p.topology_version is not None and version is not None and version not in {p.topology_version, p.upgrade_step}
+    if p.topology_version is None or version is None or p.is_pinned:
+        return False
+    return version not in {p.topology_version, p.upgrade_step}
 
 
 @guard("control plane has no status.version")
@@ -189,8 +193,8 @@ asks_kubeadm: Guard[Preflight] = Guard(
     lambda p: bool(p.version) and p.kubeadm and KUBEADM_SKEW not in p.skipped,
 )
 asks_version: Guard[Preflight] = Guard(
-    f"{CONTROL_PLANE_SKEW} is asked, of a version in a managed topology",
-    lambda p: bool(p.version) and p.topology_version is not None and CONTROL_PLANE_SKEW not in p.skipped,
+    f"{CONTROL_PLANE_SKEW} is asked, of a version in a managed topology that is not pinned",
+    lambda p: bool(p.version) and p.topology_version is not None and not p.is_pinned and CONTROL_PLANE_SKEW not in p.skipped,
 )
 
 

@@ -31,6 +31,8 @@ class ClusterFacts(owners.ClusterFacts):
     topology_version: str = ""
     upgrade_step: str = ""
     """The intermediate version of a chained upgrade."""
+    pinned: frozenset[str] = frozenset()
+    """The topology names of MachineDeployments that are pinned to a version."""
 
     @staticmethod
     def of(cluster: Cluster) -> ClusterFacts:
@@ -43,6 +45,9 @@ class ClusterFacts(owners.ClusterFacts):
             control_plane_ref=cluster.spec.control_plane_ref,
             topology_version=topology.version if topology else "",
             upgrade_step=cluster.metadata.annotations.get(UPGRADE_STEP_ANNOTATION, ""),
+            pinned=frozenset(d.name for d in topology.workers.machine_deployments if d.version)
+            if topology and topology.workers
+            else frozenset(),
         )
 
 

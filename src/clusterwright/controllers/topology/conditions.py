@@ -119,6 +119,7 @@ def _worker_lines(noun: str, workers: WorkersProgress, version: str, words: str)
         lines.append(f"{_names(noun, deferred)} upgrade to version {version} deferred using {words}")
     if workers.pending_create:
         lines.append(f"{_names(noun, workers.pending_create)} creation deferred while control plane upgrade is in progress")
+    lines += [f"{noun} of topology name {name} is pinned to version {pin}" for name, pin in sorted(workers.pinned.items())]
     return lines
 
 

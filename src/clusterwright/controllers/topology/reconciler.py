@@ -46,6 +46,7 @@ from clusterwright.topology.desired import Computed, DesiredStateError, desired_
 from clusterwright.topology.extensions import ExtensionError
 from clusterwright.topology.model import Current, Progress
 from clusterwright.topology.paths import at
+from clusterwright.topology.pinning import GATE
 from clusterwright.topology.variables import default_and_validate, joined
 
 SHAPE = Shape(kind=Cluster, done=TopologyDone, owned=(TYPE,), owned_v1beta1=(TYPE,), main=False)
@@ -141,7 +142,9 @@ class Topologies(Kind[Cluster, Unowned, TopologySnapshot, TopologyDone]):
             current = replace(current, cluster=await self._without_hooks(current.cluster))
         with failing("error computing the desired state of the Cluster topology"):
             try:
-                computed = await self._asker.run(desired_state(blueprint, current, runtime_sdk=runtime_sdk), current.cluster)
+                pinning = bool(self._deps.features[GATE])
+                computing = desired_state(blueprint, current, runtime_sdk=runtime_sdk, pinning=pinning)
+                computed = await self._asker.run(computing, current.cluster)
             except DesiredStateError as error:
                 if error.progress is not None and error.progress.is_planned:
                     note(run, plan=error.progress)

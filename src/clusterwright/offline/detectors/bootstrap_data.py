@@ -11,8 +11,8 @@ import msgspec
 from clusterwright.api.contract import crd_name
 from clusterwright.api.meta import Unstructured
 from clusterwright.offline.complaints import Complaint, Tier, with_cause
-from clusterwright.offline.kinship import name_of
 from clusterwright.offline.known import Found, Known
+from clusterwright.offline.ownership import name_of
 from clusterwright.offline.words import TOKEN
 
 _FORMAT: Final = re.compile(r"unknown format '([^']*)'")

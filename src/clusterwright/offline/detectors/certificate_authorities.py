@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from clusterwright.api.meta import Unstructured
 from clusterwright.kubeadm.certificates import CertificateError, decode_private_key
 from clusterwright.offline.complaints import Complaint, Tier
-from clusterwright.offline.kinship import name_of
 from clusterwright.offline.known import Found, Known
+from clusterwright.offline.ownership import name_of
 
 _PURPOSES = ("ca", "etcd", "proxy", "sa")
 _PAIR = ("tls.crt", "tls.key")

@@ -8,8 +8,8 @@ from datetime import datetime
 from clusterwright.api.meta import Unstructured
 from clusterwright.api.wellknown import CERTIFICATES_EXPIRY_ANNOTATION, CONTROL_PLANE_LABEL
 from clusterwright.offline.complaints import Complaint, Tier
-from clusterwright.offline.kinship import name_of
 from clusterwright.offline.known import Found, Known
+from clusterwright.offline.ownership import name_of
 
 
 def certificate_expiry(known: Known) -> Iterator[Found]:

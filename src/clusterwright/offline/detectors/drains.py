@@ -8,8 +8,8 @@ from typing import Final
 
 from clusterwright.api.meta import Unstructured
 from clusterwright.offline.complaints import Complaint, Tier, condition_path
-from clusterwright.offline.kinship import name_of, selects
 from clusterwright.offline.known import Found, Known
+from clusterwright.offline.ownership import name_of, selects
 
 _PODS: Final = re.compile(r"^\* Pods? ([^:]+): (.*)$", re.MULTILINE)
 """A line of the drain's message. Example: `* Pod shop/web-0: cannot evict pod as it would violate the pod's disruption budget.`"""

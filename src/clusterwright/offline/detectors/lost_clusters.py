@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from clusterwright.api.contract import crd_name
 from clusterwright.offline.complaints import Complaint, Tier
-from clusterwright.offline.kinship import name_of
 from clusterwright.offline.known import Found, Known
+from clusterwright.offline.ownership import name_of
 
 
 def lost_clusters(known: Known) -> Iterator[Found]:

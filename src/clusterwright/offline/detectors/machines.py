@@ -8,8 +8,8 @@ from typing import Final
 from clusterwright.api.meta import Unstructured
 from clusterwright.api.wellknown import CONTROL_PLANE_LABEL, PAUSED_ANNOTATION, SKIP_REMEDIATION_ANNOTATION
 from clusterwright.offline.complaints import Complaint, Tier, condition_path, since, with_cause
-from clusterwright.offline.kinship import resources, selects
 from clusterwright.offline.known import Found, Known
+from clusterwright.offline.ownership import resources, selects
 
 _NETWORK: Final = ("NetworkPluginNotReady", "cni plugin not initialized", "cni config uninitialized")
 """Words of kubelets whose container runtime has no network."""

@@ -11,7 +11,7 @@ from clusterwright.api.copying import replace
 from clusterwright.api.meta import Unstructured
 from clusterwright.offline.complaints import LOGS_ONLY, Complaint, Tier
 from clusterwright.offline.known import Found, Known
-from clusterwright.offline.neglect import observed_generation
+from clusterwright.offline.unreconciled import observed_generation
 from clusterwright.offline.workings import Failing, Queue
 
 FAILS: Final = "pass.fails"

@@ -9,8 +9,8 @@ from typing import Final
 from clusterwright.api.contract import crd_name
 from clusterwright.api.scheme import CUSTOM
 from clusterwright.offline.complaints import Complaint, Tier, references, with_cause
-from clusterwright.offline.kinship import name_of
 from clusterwright.offline.known import Found, Known
+from clusterwright.offline.ownership import name_of
 
 _GROUPS: Final = {resource.gvk.kind: resource.group for resource in CUSTOM}
 _SHAPE: Final = re.compile(r"^([A-Z]\w+) (?:([a-z0-9.-]+)/)?([a-z0-9.-]+): ((?:status|spec)\.[\w.]+): ")

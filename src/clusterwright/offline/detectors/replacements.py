@@ -7,8 +7,8 @@ from typing import Final
 
 from clusterwright.api.meta import Unstructured
 from clusterwright.offline.complaints import Complaint, Tier, time_of
-from clusterwright.offline.kinship import selects
 from clusterwright.offline.known import Found, Known
+from clusterwright.offline.ownership import selects
 
 OFTEN: Final = 3
 """The number of Machines that come and go before this is more than an accident."""

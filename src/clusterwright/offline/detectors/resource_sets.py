@@ -8,8 +8,8 @@ from typing import Final
 
 from clusterwright.api.meta import Unstructured
 from clusterwright.offline.complaints import Complaint, Reference, Tier
-from clusterwright.offline.kinship import name_of, resources
 from clusterwright.offline.known import Found, Known
+from clusterwright.offline.ownership import name_of, resources
 
 _TYPE: Final = "addons.cluster.x-k8s.io/resource-set"
 _UNSERVED: Final = re.compile(r'no matches for kind "?(\w+)|(?:the server could not find|does not serve)[^\n]*?(\w+)')

@@ -41,7 +41,6 @@ NOT_PLAYED: Final = (
     ),
     NotPlayed(number=13863, title="Say before a rollout what will be replaced", reason=_WISH),
     NotPlayed(number=13721, title="A rollout strategy of the control plane in the topology", reason=_WISH),
-    NotPlayed(number=13303, title="One pool of workers stays behind, and still scales and heals", reason=_WISH),
     NotPlayed(number=13305, title="Faults and latency in the in-memory provider", reason=f"{_WISH}; `clusterwright fault` has them"),
     NotPlayed(
         project="clastix/kamaji",

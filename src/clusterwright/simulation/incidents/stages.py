@@ -10,6 +10,7 @@ from clusterwright.api.runtime import ExtensionConfig
 from clusterwright.simulation import samples
 from clusterwright.simulation.incidents.extension import Scripted, success, updates
 from clusterwright.simulation.incidents.scene import HOUR, Answers, Scene
+from clusterwright.topology.pinning import GATE
 
 OLD, NEW = "v1.34.0", "v1.34.1"
 
@@ -67,6 +68,12 @@ CHAINED = Stage(
     name="chained",
     text="a cluster of a ClusterClass that lists the versions v1.34.0, v1.35.0 and v1.36.0",
     build=_topology(kubernetesVersions=["v1.34.0", "v1.35.0", "v1.36.0"]),
+)
+PINNING = Stage(
+    name="pinning",
+    text="a cluster of a ClusterClass that lists the versions v1.34.0, v1.35.0 and v1.36.0, where workers may be pinned to one",
+    build=_topology(kubernetesVersions=["v1.34.0", "v1.35.0", "v1.36.0"]),
+    features={GATE: True},
 )
 HOOKED = Stage(
     name="hooked",

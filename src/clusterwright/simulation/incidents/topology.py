@@ -7,14 +7,14 @@ from typing import Final
 from clusterwright.api.core import Cluster, Machine, MachineDeployment
 from clusterwright.api.infrastructure import DevMachine, DevMachineTemplate
 from clusterwright.api.meta import Json
-from clusterwright.api.wellknown import CONTROL_PLANE_LABEL
+from clusterwright.api.wellknown import CONTROL_PLANE_LABEL, SKIP_PREFLIGHT_CHECKS_ANNOTATION, TOPOLOGY_DEPLOYMENT_NAME_LABEL
 from clusterwright.conditions import is_true
 from clusterwright.inmemory import faults
 from clusterwright.simulation import samples
 from clusterwright.simulation.incidents.extension import Scripted
 from clusterwright.simulation.incidents.incident import Incident
 from clusterwright.simulation.incidents.scene import HOUR, Scene
-from clusterwright.simulation.incidents.stages import CHAINED, HOOKED, IN_PLACE, NEW, TOPOLOGY
+from clusterwright.simulation.incidents.stages import CHAINED, HOOKED, IN_PLACE, NEW, OLD, PINNING, TOPOLOGY
 
 
 def _to(version: str) -> Json:
@@ -45,6 +45,31 @@ async def _sick_between_steps(scene: Scene) -> None:
         return any(m.spec.version == "v1.35.0" and is_true(m.status.conditions, "Ready") for m in await scene.machines(leaders=True))
 
     await scene.until(went_on, "the step goes on with another machine", within=300)
+
+
+def _pinned(replicas: int) -> Json:
+    """Return the workers, pinned; their images are taken to bring the kubeadm of the control plane."""
+    entry = {"class": "default-worker", "name": "w", "replicas": replicas, "version": OLD}
+    entry["metadata"] = {"annotations": {SKIP_PREFLIGHT_CHECKS_ANNOTATION: "KubeadmVersionSkew"}}
+    return {"workers": {"machineDeployments": [entry]}}
+
+
+async def _stays_behind(scene: Scene) -> None:
+    await scene.client.create(samples.machine_health_check("c", "workers", labels={TOPOLOGY_DEPLOYMENT_NAME_LABEL: "w"}, at_most="100%"))
+    known = {m.metadata.name for m in await scene.client.list(DevMachine)}
+    (worker,) = await scene.machines(leaders=False)
+    await scene.patch(Cluster, "c", {"spec": {"topology": {"version": "v1.36.0", **_pinned(1)}}})
+    scene.did(f"The Cluster is upgraded by two minor versions; its workers are pinned to {OLD}.")
+    await scene.next_host(known)
+    await scene.p.annotate(DevMachine, worker.metadata.name, {faults.FAULT: faults.NODE_DIES})
+    await scene.patch(Cluster, "c", {"spec": {"topology": _pinned(2)}})
+    scene.did(f"Meanwhile the worker {worker.metadata.name} dies, and its group is scaled to two.")
+    await scene.until_machines(1, leaders=True, version="v1.36.0", within=HOUR)
+    await scene.until_machines(2, leaders=False, version=OLD, without=[worker.metadata.name], within=HOUR)
+    await scene.until_says(Cluster, "c", "TopologyReconciled", "True")
+    made = [w.json for w in scene.history if w.table == "machines" and w.type == "ADDED"]
+    other = [m["metadata"]["name"] for m in made if CONTROL_PLANE_LABEL not in m["metadata"]["labels"] and m["spec"]["version"] != OLD]
+    scene.must(not other, f"pinned workers got another version: {', '.join(other)}")
 
 
 async def _told_in_conditions(scene: Scene) -> None:
@@ -125,6 +150,17 @@ TOPOLOGIES: Final = (
         adversary="the first new machine of a step never boots",
         stage=CHAINED,
         play=_sick_between_steps,
+    ),
+    Incident(
+        number=13303,
+        also=("#12466", "#13892"),
+        title="One pool of workers stays behind, and still scales and heals",
+        there="All workers of a topology have its version. A pool whose upgrade was deferred was frozen: it was neither scaled nor "
+        "changed until it was upgraded, and the upgrade of the Cluster did not end before.",
+        here="A pool that is pinned to a version is left out of upgrades, which do not wait for it; new Machines get its version.",
+        adversary="a worker that dies in the middle of a chained upgrade, and a user who scales its pool",
+        stage=PINNING,
+        play=_stays_behind,
     ),
     Incident(
         number=13813,

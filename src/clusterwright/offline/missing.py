@@ -26,10 +26,10 @@ from clusterwright.offline.credentials import (
     suspicions,
 )
 from clusterwright.offline.detectors.workload_objects import is_in_workload
-from clusterwright.offline.kinship import class_of, resources
-from clusterwright.offline.kinship import name_of as node_id
 from clusterwright.offline.nodes import Node
-from clusterwright.offline.testimony import Testimony
+from clusterwright.offline.ownership import class_of, resources
+from clusterwright.offline.ownership import name_of as node_id
+from clusterwright.offline.reported import Reported
 from clusterwright.offline.words import ABSENT, CERTIFICATES
 
 _CORE_REFERENCES = ("infrastructureRef", "controlPlaneRef", "configRef", "templateRef", "dataSecretName", "classRef", "topology.class")
@@ -38,7 +38,7 @@ _NOT_FOUND = re.compile(r'(?<![A-Za-z0-9.-])([A-Za-z]++)(?:\.[a-z0-9.-]++)?+ "(?
 _QUOTA = re.compile(r"exceeded quota: ([a-z0-9.-]+)")
 
 
-class Absences(Testimony):
+class MissingObjects(Reported):
     """Adds to what objects say what they name in vain."""
 
     def look_for_absences(self) -> None:

@@ -20,9 +20,9 @@ from clusterwright.api.scheme import gvk_of
 from clusterwright.api.selectors import Selector
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
-from clusterwright.offline.kinship import PURPOSES, SHARED_KINDS, mentioned, name_of, selects
+from clusterwright.offline.ownership import PURPOSES, SHARED_KINDS, mentioned, name_of, selects
 from clusterwright.offline.record import slim_definition
-from clusterwright.offline.testimony import WEBHOOK_CONFIGURATIONS
+from clusterwright.offline.reported import WEBHOOK_CONFIGURATIONS
 from clusterwright.runtime.cache import Cache
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.informer import Entry, Informer
@@ -53,7 +53,7 @@ _log = get_logger("verdicts")
 
 
 @dataclass(frozen=True, slots=True)
-class Household:
+class ClusterObjects:
     """A Cluster, which comes first, what belongs to it, and their Events."""
 
     objects: Sequence[Json]
@@ -75,7 +75,7 @@ class Household:
         return {name_of(o.kind, *o.key) for o in map(Unstructured, self.objects)}
 
 
-class Households:
+class ObjectsByCluster:
     """Follows informers. `everything`: of all kinds that a cluster can be made of; else of those only that somebody watches anyway."""
 
     def __init__(self, cache: Cache, changed: Callable[[ObjectKey], None], *, everything: bool) -> None:
@@ -110,7 +110,7 @@ class Households:
         """
         return [obj for obj, _ in self._walk(cluster)]
 
-    async def of(self, cluster: ObjectKey) -> Household | None:
+    async def of(self, cluster: ObjectKey) -> ClusterObjects | None:
         """Return all about a Cluster, between other work of the event loop; None where it is not there."""
         objects: list[Json] = []
         size = step = number = 0
@@ -119,14 +119,14 @@ class Households:
             size, step, number = size + length, step + length, number + 1
             if size > MOST_BYTES or len(objects) > MOST_OBJECTS:
                 _log.warning("Cluster is too large, it is judged by its own words", cluster=str(cluster), objects=len(objects), bytes=size)
-                return Household(objects[:1], is_partial=True)
+                return ClusterObjects(objects[:1], is_partial=True)
             if number >= AT_ONCE or step > BYTES_AT_ONCE:
                 step = number = 0
                 await asyncio.sleep(0)
         if not objects:
             return None
-        household = Household(objects)
-        return Household(objects, self.events_of(household.names), [*self.definitions, *self._common()])
+        cluster_objects = ClusterObjects(objects)
+        return ClusterObjects(objects, self.events_of(cluster_objects.names), [*self.definitions, *self._common()])
 
     def _walk(self, cluster: ObjectKey) -> Iterator[tuple[Json, int]]:
         """Yield every object of a cluster with its length in bytes."""

@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from clusterwright.api.meta import GroupVersionKind, Json, Unstructured
-from clusterwright.cli import samples
-from clusterwright.offline.breaches import breach_of_definition, without_endpoint
+from clusterwright.offline.contract_breaches import breach_of_definition, without_endpoint
 from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.clock import LoopClock
+from clusterwright.simulation import samples
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START
 from offline.live import key, look

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clusterwright.api.meta import Unstructured
-from clusterwright.offline.kinship import class_of, related
+from clusterwright.offline.ownership import class_of, related
 
 Json = dict[str, Any]
 CORE = "cluster.x-k8s.io/v1beta2"

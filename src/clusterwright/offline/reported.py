@@ -37,13 +37,13 @@ from clusterwright.offline.complaints import (
     without_summaries,
 )
 from clusterwright.offline.graph import reachable
-from clusterwright.offline.hearsay import Hearsay
-from clusterwright.offline.kinship import name_of as node_id
-from clusterwright.offline.kinship import related
 from clusterwright.offline.managers import is_manager
-from clusterwright.offline.neglect import unreconciled
 from clusterwright.offline.nodes import Node
 from clusterwright.offline.observation import Running
+from clusterwright.offline.ownership import name_of as node_id
+from clusterwright.offline.ownership import related
+from clusterwright.offline.summaries import Summaries
+from clusterwright.offline.unreconciled import unreconciled
 from clusterwright.offline.words import ABSENT, BLOCKED, NEVER_MADE, UNINSPECTED
 
 SLACK = timedelta(seconds=10)
@@ -89,7 +89,7 @@ class Sight:
     """By `Kind/namespace/name`: what the recorder found wrong with contents that it did not keep."""
 
 
-class Testimony:
+class Reported:
     """The objects that belong to a cluster, with what each of them complains about."""
 
     def __init__(
@@ -99,11 +99,11 @@ class Testimony:
         findings: Mapping[str, Finding] | None = None,
         sight: Sight | None = None,
         *,
-        is_household: bool = False,
+        is_one_cluster: bool = False,
     ) -> None:
         """`findings` by object: what our controllers find now, not what they or others wrote.
 
-        `is_household`: all objects belong to the subject's cluster, which need not be found out again.
+        `is_one_cluster`: all objects belong to the subject's cluster, which need not be found out again.
         """
         sight = sight or Sight()
         self._now, self._seen, self._unseen, self._unreachable = sight.now, sight.seen, sight.unseen, sight.unreachable
@@ -132,13 +132,13 @@ class Testimony:
             self._adopt(node)
         self.cluster = self._find_cluster()
         self._there = set(self.nodes)
-        if not is_household:
+        if not is_one_cluster:
             self._forget_strangers()
         for node in list(self.nodes.values()):
             self._hear(node)
         for node in list(self.nodes.values()):
             self._notice_standstill(node)
-        Hearsay(self.nodes, self._children, self.cluster, self._conditions, self._now).hush()
+        Summaries(self.nodes, self._children, self.cluster, self._conditions, self._now).hush()
         for name, finding in self._findings.items():
             if finding.error and name in self.nodes:
                 self.nodes[name].complaints.append(Complaint(Tier.ERROR, finding.error, raw=finding.error))

@@ -25,7 +25,7 @@ from clusterwright.api.contract import (
 from clusterwright.api.meta import Unstructured
 from clusterwright.conditions import InvalidConditions, conditions_of, get
 from clusterwright.offline.complaints import Complaint, Tier, since
-from clusterwright.offline.neglect import AT_ONCE, ago
+from clusterwright.offline.unreconciled import AT_ONCE, ago
 
 BREACH: Final = "breach"
 """What a complaint about a broken contract is about."""

@@ -8,18 +8,18 @@ from clusterwright.api.contract import NoContract, contract_of
 from clusterwright.api.copying import replace
 from clusterwright.api.meta import Unstructured
 from clusterwright.api.wellknown import CONTROL_PLANE_LABEL, PROVIDER_LABEL
-from clusterwright.offline.absences import Absences
-from clusterwright.offline.breaches import ROLES, breach, breach_of_definition, without_endpoint
 from clusterwright.offline.complaints import Complaint, Reference, Tier, has_delivered, references
-from clusterwright.offline.kinship import name_of as node_id
+from clusterwright.offline.contract_breaches import ROLES, breach, breach_of_definition, without_endpoint
 from clusterwright.offline.managers import TOPOLOGY_GATE, why_idle
-from clusterwright.offline.neglect import IDLE, RIGHTS, TOPOLOGY, Seat, booting_in_vain, is_of_a_halt, lost_quorum, without_contract
+from clusterwright.offline.missing import MissingObjects
 from clusterwright.offline.nodes import Node
 from clusterwright.offline.observation import Running
+from clusterwright.offline.ownership import name_of as node_id
 from clusterwright.offline.preflights import ABOUT, VERSION, Failure, failures
+from clusterwright.offline.unreconciled import IDLE, RIGHTS, TOPOLOGY, Seat, booting_in_vain, is_of_a_halt, lost_quorum, without_contract
 
 
-class Unsaid(Absences):
+class Unreported(MissingObjects):
     """Adds to what objects say, and to what they name in vain, what follows from several of them together."""
 
     def look_for_neglect(self) -> None:

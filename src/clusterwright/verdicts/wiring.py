@@ -12,8 +12,8 @@ from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.offline.observation import Running
 from clusterwright.offline.workings import about
 from clusterwright.runtime.manager import Manager
+from clusterwright.verdicts.cluster_objects import CLUSTER
 from clusterwright.verdicts.history import MOST_ENTRIES, History
-from clusterwright.verdicts.households import CLUSTER
 from clusterwright.verdicts.judge import Judge
 from clusterwright.verdicts.series import Series
 from clusterwright.verdicts.store import Store

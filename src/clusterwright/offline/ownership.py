@@ -46,7 +46,7 @@ def class_of(cluster: Unstructured) -> list[Reference]:
     return [Reference("cluster.x-k8s.io", "ClusterClass", name, path, namespace=elsewhere)]
 
 
-class Kinship:
+class Ownership:
     """Who belongs to whom among some objects; asked about many clusters, it has looked at the objects once."""
 
     def __init__(self, objects: Iterable[Unstructured]) -> None:
@@ -93,7 +93,7 @@ class Kinship:
 
 def related(objects: Iterable[Unstructured], cluster: Unstructured, *roots: str) -> set[str]:
     """Return the names of whatever belongs to the Cluster or to one of the roots."""
-    return Kinship(objects).of(cluster, *roots)
+    return Ownership(objects).of(cluster, *roots)
 
 
 def selects(selector: Any, obj: Unstructured) -> bool:

@@ -10,9 +10,9 @@ from clusterwright.api.copying import replace
 from clusterwright.api.meta import Unstructured
 from clusterwright.conditions import get
 from clusterwright.offline.complaints import Complaint, Tier, condition_path, since
-from clusterwright.offline.neglect import TOPOLOGY
 from clusterwright.offline.nodes import Node
-from clusterwright.offline.unsaid import Unsaid
+from clusterwright.offline.unreconciled import TOPOLOGY
+from clusterwright.offline.unreported import Unreported
 
 DOWN: Final = "webhook"
 """What a complaint about a webhook that nobody reaches is about."""
@@ -43,7 +43,7 @@ def config_of(handler: str) -> str:
     return handler.partition(".")[2]
 
 
-class Beside(Unsaid):
+class WebhooksAndExtensions(Unreported):
     """Adds to the objects of a cluster those beside it that keep controllers from going on, as far as words name them."""
 
     def look_beside(self) -> None:

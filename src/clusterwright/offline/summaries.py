@@ -18,8 +18,8 @@ from clusterwright.conditions import get, is_true
 from clusterwright.conditions.words import plural
 from clusterwright.offline.complaints import SOON, SUMMARIES, Complaint, Tier, references
 from clusterwright.offline.graph import reachable
-from clusterwright.offline.kinship import name_of as node_id
 from clusterwright.offline.nodes import Node
+from clusterwright.offline.ownership import name_of as node_id
 from clusterwright.offline.words import AWAITED
 
 _OF_MACHINES: Final = ("MachinesReady", "MachinesUpToDate")
@@ -47,7 +47,7 @@ _TYPE: Final = re.compile(rf"(?:^|\* )[ \t]*+([A-Z][A-Za-z]+|{'|'.join(_TOGETHER
 
 
 @dataclass(frozen=True, slots=True)
-class Hearsay:
+class Summaries:
     """The objects of a cluster, and what each has to say of itself."""
 
     nodes: Mapping[str, Node]
