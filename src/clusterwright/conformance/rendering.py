@@ -29,10 +29,10 @@ its end; what the provider does not let go loses its finalizers.
 In a test of a provider in Python, without a process and in virtual time:
 
     async with virtual_plane(crds=crds, setup=lambda manager: provider.add(manager, Racks)) as plane:
-        judgement = await judge(plane.client, "InfraMachine", template)
+        judgement = await judge(plane, "InfraMachine", template)
     assert judgement.conforms, as_text([judgement])
 
-`judge`, `as_text` and `Options` are in `clusterwright.conformance`, `virtual_plane` is in [`clusterwright.testing`](testing.md).
+`judge` and `virtual_plane` are in [`clusterwright.testing`](testing.md), `as_text` and `Options` in `clusterwright.conformance`.
 
 Each rule ends in one of these states:
 
