@@ -19,7 +19,7 @@ PATTERNS: Final[dict[str, tuple[str, int]]] = {
     "for ever: use forever": (r"\bfor ever\b", 0),
     "in vain: say what fails": (r"\bin vain\b", 4),
     "mend: use fix or repair": (r"\bmend(?:s|ed|ing)?\b", 1),
-    "beside: use next to": (r"\bbeside\b", 21),
+    "beside: use next to": (r"\bbeside\b", 12),
     "is no X: negate the verb": (r"(?<!\b[Tt]here )\b(?:is|are|was|were) no (?!longer\b|more\b)[a-z]+", 12),
     "a clause that begins with who: name the subject": (r"(?:\"\"\"|[.;:,] )[Ww]ho(?:ever)? [a-z]+s? ", 33),
     "a docstring that begins with What: use an imperative": (r"\"\"\"What ", 50),
