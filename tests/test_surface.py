@@ -16,7 +16,7 @@ NAMES = {
     "tables", "testing",
 }  # fmt: skip
 TESTING = {
-    "NAMESPACE", "START", "Overdue", "Plane", "Stalled", "VirtualLoop", "plane", "run_virtual", "samples", "virtual_plane", "with_plane",
+    "NAMESPACE", "START", "Overdue", "Plane", "Stalled", "VirtualLoop", "judge", "plane", "run_virtual", "samples", "virtual_plane", "with_plane",
 }  # fmt: skip
 
 

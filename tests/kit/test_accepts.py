@@ -11,12 +11,10 @@ import yaml
 from clusterwright import provider
 from clusterwright.api.core import Cluster, FailureDomain
 from clusterwright.api.meta import Json
-from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.conformance import Judgement, Options, Pace, Role, as_text, judge
+from clusterwright.conformance import Judgement, Options, Pace, Role, as_text
 from clusterwright.provider import InfraCluster, InfraClusters, Site
 from clusterwright.runtime.manager import Manager
-from clusterwright.runtime.rest import RestClient
-from clusterwright.testing import run_virtual, virtual_plane
+from clusterwright.testing import judge, run_virtual, samples, virtual_plane
 from kit.definitions import GROUP, definitions, template
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "provider"
@@ -51,8 +49,7 @@ def judged(role: Role, of: Json, *, crds: list[Json] | None = None, setup: Any =
     async def main() -> Judgement:
         async with virtual_plane(crds=[c for c in crds or () if c["kind"] == "CustomResourceDefinition"], setup=setup) as plane:
             await plane.apply([c for c in crds or () if c["kind"] != "CustomResourceDefinition"])
-            client = RestClient(InProcessTransport(plane.server), clock=plane.clock)
-            return await judge(client, role, of, Options(pace=PACE))
+            return await judge(plane, role, of, Options(pace=PACE))
 
     return run_virtual(main())
 
@@ -99,3 +96,11 @@ def test_the_bootstrap_configs_of_kubeadm_are_accepted() -> None:
     judgement = judged("BootstrapConfig", {**kind, "spec": {"template": {"spec": {"format": "cloud-config"}}}})
     assert judgement.conforms, as_text([judgement])
     assert judgement.outcomes[4].status == "passed", as_text([judgement])
+
+
+def test_the_control_planes_of_kubeadm_are_accepted() -> None:
+    objects = samples.control_plane("any", replicas=1)
+    (plane,) = [obj for obj in objects if obj["kind"] == "KubeadmControlPlane"]
+    judgement = judged("ControlPlane", plane, crds=[obj for obj in objects if obj is not plane])
+    assert judgement.conforms, as_text([judgement])
+    assert {o.rule.id for o in judgement.outcomes if o.status == "passed"} >= {"CP-6", "CP-7", "CP-9", "CP-14"}, as_text([judgement])

@@ -12,7 +12,7 @@ from clusterwright.api.meta import GroupVersionKind, Json
 from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.conformance import ROLES, Judgement, Options, Pace, Write, as_text, decide, evidence, judge
+from clusterwright.conformance import ROLES, RULES, Judgement, Options, Pace, Write, as_text, decide, evidence, judge
 from clusterwright.runtime.rest import RestClient
 from clusterwright.testing import Plane, run_virtual, virtual_plane
 from kit.broken import RUNNING, STATIC, Broken
@@ -25,6 +25,17 @@ GOOD = tuple(Broken(role, "", f"good-{contract}", contract=contract) for role in
 
 def name_of(row: Broken) -> str:
     return f"{row.rule}-{row.role}-{row.name}-{row.contract}"
+
+
+UNSEEN = {
+    *("IC-12", "IM-15", "BC-13", "BC-14", "CP-8", "CP-10", "CP-15", "CP-16", "CP-17", "CP-18", "CP-19"),  # no API shows them
+    *("IC-13", "IM-16", "BC-12", "BC-15", "CP-20"),  # they only advise
+}
+"""Rules that no provider is rejected by."""
+
+
+def test_every_other_rule_rejects_a_broken_provider() -> None:
+    assert {rule.id for rule in RULES} - {row.rule for row in (*STATIC, *RUNNING)} == UNSEEN
 
 
 @pytest.mark.parametrize("row", STATIC, ids=name_of)

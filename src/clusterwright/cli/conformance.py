@@ -29,6 +29,7 @@ _ROLES: Final[tuple[tuple[str, Role], ...]] = (
     ("infrastructure_cluster_template", "InfraCluster"),
     ("infrastructure_machine_template", "InfraMachine"),
     ("bootstrap_config_template", "BootstrapConfig"),
+    ("control_plane_template", "ControlPlane"),
 )
 _BROKEN: Final = 3
 
@@ -86,20 +87,20 @@ async def _run(
 
 
 def _read(source: str) -> tuple[Json, list[Json]]:
-    """Return the template of a file, and its other objects, such as credentials. Raises Failed, OSError."""
+    """Return the first object of a file, which is judged, and the others, which it needs. Raises Failed, OSError."""
     try:
         documents: list[Any] = [document for document in yaml.safe_load_all(read_text(source)) if document]
     except yaml.YAMLError as error:
         raise Failed(f"{source}: {' '.join(str(error).split())}") from None
     for document in documents:
-        if not isinstance(document, dict) or not {"apiVersion", "kind", "metadata", "spec"} <= {*document, "spec"}:
+        if not isinstance(document, dict) or not {"apiVersion", "kind", "metadata"} <= document.keys():
             raise Failed(f"{source}: every document must be an object with apiVersion, kind and metadata")
-    templates = [document for document in documents if document["kind"].endswith("Template")] or documents
-    if len(templates) != 1:
-        raise Failed(f"{source}: exactly one template is expected, found {len(templates)}")
-    if not isinstance(templates[0].get("spec"), dict):
-        raise Failed(f"{source}: {templates[0]['kind']} has no spec")
-    return templates[0], [document for document in documents if document is not templates[0]]
+    if not documents:
+        raise Failed(f"{source}: a template is expected, the file is empty")
+    template, *others = documents
+    if not isinstance(template.get("spec"), dict):
+        raise Failed(f"{source}: {template['kind']} has no spec")
+    return template, others
 
 
 async def _create(client: RestClient, namespace: str, objects: Sequence[Json]) -> list[Json]:

@@ -339,6 +339,7 @@ def conformance_flags(parser: ArgumentParser) -> None:
         ("infrastructure-cluster", "InfraCluster; also used for the Machines' Cluster"),
         ("infrastructure-machine", "InfraMachine"),
         ("bootstrap-config", "BootstrapConfig"),
+        ("control-plane", "ControlPlane"),
     ):
         parser.add_argument(f"--{role}-template", metavar="FILE", help=f"a template (or an object) of the {text}, with what it needs")
     parser.add_argument(

@@ -17,7 +17,7 @@ _LONGEST_HOST: Final = 512
 
 def endpoint(seen: Evidence) -> Iterator[Finding]:
     """Check that an endpoint is whole, is set no later than the flag, and never changes."""
-    path = seen.paths.infra_cluster.endpoint
+    path = seen.paths.infra_cluster.endpoint  # a ControlPlane has it at the same place
     yield from definitions.field(seen, path, ("object",), needed=False)
     for part, kind in (("host", "string"), ("port", "integer")):
         schema = definitions.lookup(definitions.schema_of(seen.kind), (*path.steps, part))
@@ -39,7 +39,7 @@ def endpoint(seen: Evidence) -> Iterator[Finding]:
     yield from problems
     yield from unchanging(seen, path)
     if not any_seen:
-        raise NotSeen(f"no object has {path}: the control plane or the user must provide the endpoint")
+        raise NotSeen(f"no object has {path}: somebody else must provide the endpoint")
 
 
 def failure_domains(seen: Evidence) -> Iterator[Finding]:

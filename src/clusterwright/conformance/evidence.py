@@ -10,7 +10,7 @@ from clusterwright.api.contract import CONTRACTS, Contract, ContractVersion
 from clusterwright.api.meta import Json
 
 Role = Literal["InfraCluster", "InfraMachine", "BootstrapConfig", "ControlPlane"]
-ROLES: Final[tuple[Role, ...]] = ("InfraCluster", "InfraMachine", "BootstrapConfig")
+ROLES: Final[tuple[Role, ...]] = ("InfraCluster", "InfraMachine", "BootstrapConfig", "ControlPlane")
 
 KEPT_LABEL: Final = "conformance.clusterwright.example.com/kept"
 """A label and an annotation of every object of a run, and the finalizer of one: a provider must leave them alone."""
@@ -96,7 +96,7 @@ class Run:
     dry_run: str | None = None
     """The error of a dry run on the template; empty: it was accepted; None: it was not tried."""
     secrets: dict[str, Json] = field(default_factory=dict)
-    """The Secrets that BootstrapConfigs name, by the name of the object."""
+    """The Secrets that BootstrapConfigs name and the kubeconfigs of ControlPlanes, by the name of the object."""
     writes: Sequence[Write] | None = None
     """None: the audit log of the plane is not known."""
     could_restart: bool = False

@@ -35,14 +35,18 @@ def subject(resource: Resource, namespace: str, name: str, template: Json, clust
     }
 
 
-def cluster(namespace: str, name: str, infrastructure: Json) -> Json:
+def cluster(namespace: str, name: str, infrastructure: Json, control_plane: Json | None = None) -> Json:
     """Return a Cluster."""
     network = {"pods": {"cidrBlocks": ["192.168.0.0/16"]}, "services": {"cidrBlocks": ["10.128.0.0/12"]}}
     return {
         "apiVersion": _CORE,
         "kind": "Cluster",
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {"clusterNetwork": network, "infrastructureRef": infrastructure},
+        "spec": {
+            "clusterNetwork": network,
+            "infrastructureRef": infrastructure,
+            **({"controlPlaneRef": control_plane} if control_plane else {}),
+        },
     }
 
 

@@ -20,6 +20,7 @@ def latch(seen: Evidence) -> Path[bool]:
         "InfraMachine": paths.infra_machine.provisioned,
         "InfraCluster": paths.infra_cluster.provisioned,
         "BootstrapConfig": paths.bootstrap_config.data_secret_created,
+        "ControlPlane": paths.control_plane.initialized,
     }[seen.role]
 
 
@@ -30,6 +31,7 @@ def identity(seen: Evidence) -> Path[Any]:
         "InfraMachine": paths.infra_machine.provider_id,
         "InfraCluster": paths.infra_cluster.endpoint,
         "BootstrapConfig": paths.bootstrap_config.data_secret_name,
+        "ControlPlane": paths.control_plane.endpoint,
     }
     return fields[seen.role]
 
@@ -82,7 +84,7 @@ def conditions(seen: Evidence) -> Iterator[Finding]:
             listed = list(conditions_of(obj))
             any_seen = any_seen or bool(listed)
             problems.update(dict.fromkeys(_problems(listed)))
-            ready = next((c for c in listed if c.get("type") == "Ready"), {})
+            ready = next((c for c in listed if c.get("type") == "Ready" and seen.role != "ControlPlane"), {})
             if ready.get("status") == "True" and not is_set(latch(seen), obj) and "deletionTimestamp" not in obj["metadata"]:
                 problems[f"{subject.name}: Ready is True although {latch(seen)} is not set"] = None
     yield from problems

@@ -19,18 +19,20 @@ with the rules of the [contract](write-a-provider.md). Both contract versions ar
     clusterwright conformance --infrastructure-machine-template machine.yaml \\
         --infrastructure-cluster-template cluster.yaml --restart-command ./restart.sh --audit-log audit.log
 
-A FILE holds one template and, if needed, other objects such as credentials, which are created before and deleted afterwards. The command
-exits with 0 if no rule is broken, with 3 if one is. `-o junit` and `-o json` are for CI. `--definitions-only` judges the
+The first object of a FILE is judged: a template, or an object of the kind. The others, such as credentials, are created before and deleted
+afterwards. A control plane is given as an object with `spec.version`, because templates have none.
+
+The command exits with 0 if no rule is broken, with 3 if one is. `-o junit` and `-o json` are for CI. `--definitions-only` judges the
 CustomResourceDefinitions of a provider that does not run. Everything that a run creates is named `conformance-XXXX-...` and is deleted at
 its end; what the provider does not let go loses its finalizers.
 
 In a test of a provider in Python, without a process and in virtual time:
 
     async with virtual_plane(crds=crds, setup=lambda manager: provider.add(manager, Racks)) as plane:
-        judgement = await judge(plane.client, "InfraMachine", template)
+        judgement = await judge(plane, "InfraMachine", template)
     assert judgement.conforms, as_text([judgement])
 
-`judge`, `as_text` and `Options` are in `clusterwright.conformance`, `virtual_plane` is in [`clusterwright.testing`](testing.md).
+`judge` and `virtual_plane` are in [`clusterwright.testing`](testing.md), `as_text` and `Options` in `clusterwright.conformance`.
 
 Each rule ends in one of these states:
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from clusterwright.conformance import behaviour, clusters, configs, definitions, machines, objects
+from clusterwright.conformance import behaviour, clusters, configs, definitions, machines, objects, planes
 from clusterwright.conformance.evidence import Check, Role, Rule
 
 _MULTI_TENANCY: Final = definitions.invisible("credentials per cluster are a matter of each provider's own fields")
@@ -142,8 +142,45 @@ BOOTSTRAP_CONFIG: Final = _rules("BC", "BootstrapConfig", (
     _PAUSING,
 ))
 
+CONTROL_PLANE: Final = _rules("CP", "ControlPlane", (
+    *_resources("the ControlPlane"),
+    ("endpoint", False, "spec.controlPlaneEndpoint has host and port, comes no later than the flag of CP-9 and never changes",
+     "write spec.controlPlaneEndpoint before or together with status, and never again", clusters.endpoint),
+    ("replicas", False, "an object with spec.replicas has status.selector and all counters of the contract version",
+     "report replicas, readyReplicas, availableReplicas, upToDateReplicas (v1beta1: updatedReplicas, unavailableReplicas) and selector",
+     planes.replicas),
+    ("version", False, "an object with spec.version has status.versions, the oldest first, or status.version",
+     "report the versions of the API servers that run", planes.version),
+    ("machines", False, "nothing: the run does not look at Machines of the control plane",
+     "label Machines cluster.x-k8s.io/control-plane", definitions.invisible("the run does not look at Machines of the control plane")),
+    ("initialization completed", True, "status.initialization.controlPlaneInitialized (v1beta1: status.initialized) becomes and stays true",
+     "set it once when the API server has answered; report later trouble in conditions", objects.initialization),
+    ("in-place updates", False, "nothing: they need a runtime extension", "see the upstream proposal",
+     definitions.invisible("in-place updates need a runtime extension")),
+    ("conditions", False, "status.conditions is a list of unique types with status True, False or Unknown",
+     "write conditions as Kubernetes defines them", objects.conditions),
+    _FAILURES,
+    ("template definition", False, "if there is a kind <ControlPlane>Template, it has spec.template.metadata and spec.template.spec",
+     "correct the definition of the template; without one, ClusterClasses cannot use the provider", definitions.template),
+    ("kubeconfig", True, "there is a Secret <cluster>-kubeconfig with the cluster's label and a kubeconfig under the key value",
+     "make the Secret before the object is initialized, and renew its client certificate in time", planes.kubeconfig),
+    ("certificates", False, "nothing: they belong to the provider", "make Secrets <cluster>-ca, -etcd, -proxy and -sa, or none",
+     definitions.invisible("certificates belong to the provider")),
+    ("machine placement", False, "nothing: a run makes one machine", "spread Machines over failure domains with controlPlane: true",
+     definitions.invisible("a run makes one machine")),
+    ("metadata propagation", False, "nothing: the run does not look at Machines of the control plane",
+     "propagate spec.machineTemplate.metadata",
+     definitions.invisible("the run does not look at Machines of the control plane")),
+    ("minReadySeconds and UpToDate", False, "nothing: the run does not look at Machines of the control plane",
+     "keep the condition UpToDate of Machines current", definitions.invisible("the run does not look at Machines of the control plane")),
+    ("multiple instances", False, "nothing: the API does not show it", "support --namespace and --watch-filter",
+     definitions.invisible("the flags of the provider's process are not part of the API")),
+    _CLUSTERCTL,
+    _PAUSING,
+))
+
 _INFRA: Final[tuple[Role, ...]] = ("InfraCluster", "InfraMachine")
-_ALL: Final[tuple[Role, ...]] = (*_INFRA, "BootstrapConfig")
+_ALL: Final[tuple[Role, ...]] = (*_INFRA, "BootstrapConfig", "ControlPlane")
 BEHAVIOUR: Final = (
     Rule("PB-1", "waits for the owner", _ALL, True, "an object without owner reference is not provisioned",
          "return until core controllers have set the owner reference", behaviour.waits_for_owner),
@@ -170,4 +207,4 @@ BEHAVIOUR: Final = (
 )
 # fmt: on
 
-RULES: Final[tuple[Rule, ...]] = (*INFRA_CLUSTER, *INFRA_MACHINE, *BOOTSTRAP_CONFIG, *BEHAVIOUR)
+RULES: Final[tuple[Rule, ...]] = (*INFRA_CLUSTER, *INFRA_MACHINE, *BOOTSTRAP_CONFIG, *CONTROL_PLANE, *BEHAVIOUR)

@@ -21,6 +21,7 @@ from clusterwright.conformance.configs import SENTINEL
 from clusterwright.conformance.definitions import lookup, schema_of
 from clusterwright.conformance.evidence import KEPT_LABEL, Evidence, Run, Subject, Write
 from clusterwright.conformance.objects import is_set, latch
+from clusterwright.conformance.planes import IS_KUBECONFIG
 from clusterwright.conformance.recorder import Recorder, now
 from clusterwright.runtime.errors import AlreadyExists, ApiError, NotFound
 from clusterwright.runtime.rest import RestClient
@@ -80,6 +81,7 @@ class Stage:
         self.cleaning: list[tuple[Any, ObjectKey]] = []
         self.is_machine = seen.role == "InfraMachine"
         self.is_config = seen.role == "BootstrapConfig"
+        self.is_of_cluster = seen.role in {"InfraCluster", "ControlPlane"}
 
     # objects
 
@@ -118,8 +120,8 @@ class Stage:
         await self._create(made)
         await self.recorder.until(lambda: bool(self.run.subjects[purpose].states), self.plan.pace.within)
 
-    async def _create_cluster(self, name: str) -> None:
-        """Create the Cluster of the Machines, and wait until its infrastructure is provisioned."""
+    async def _create_cluster(self, name: str, control_plane: Json | None = None) -> None:
+        """Create a Cluster with infrastructure that is not judged, and wait until its infrastructure is provisioned."""
         resource, template = self.plan.cluster_resource, self.plan.cluster_template
         if resource is None or template is None:
             made = manifests.dev_cluster(self.plan.namespace, name)
@@ -128,7 +130,7 @@ class Stage:
             made = manifests.subject(resource, self.plan.namespace, name, template, name, {})
             reference = manifests.reference(resource, name)
         await self._create(made)
-        await self._create(manifests.cluster(self.plan.namespace, name, reference), Cluster)
+        await self._create(manifests.cluster(self.plan.namespace, name, reference, control_plane), Cluster)
         deadline = now() + self.plan.pace.within
         while True:
             found = await self.client.get(Cluster, ObjectKey(self.plan.namespace, name))
@@ -145,6 +147,9 @@ class Stage:
         reference = manifests.reference(self.resource, name)
         if self.seen.role == "InfraCluster":
             await self._create(manifests.cluster(namespace, name, reference), Cluster)
+            return
+        if self.seen.role == "ControlPlane":
+            await self._create_cluster(name, reference)
             return
         cluster = self._cluster_name(purpose)
         if self.is_config:
@@ -207,7 +212,7 @@ class Stage:
         await self._remove(self.resource.gvk, ObjectKey(self.plan.namespace, self._name(purpose)))
 
     async def _delete_owner(self, purpose: str) -> None:
-        await self._remove(Cluster if self.seen.role == "InfraCluster" else Machine, ObjectKey(self.plan.namespace, self._name(purpose)))
+        await self._remove(Cluster if self.is_of_cluster else Machine, ObjectKey(self.plan.namespace, self._name(purpose)))
 
     async def _remove(self, kind: Any, key: ObjectKey) -> None:
         with suppress(NotFound):
@@ -264,17 +269,18 @@ class Stage:
         ]
 
     async def _read_secrets(self) -> None:
-        """Read the Secrets that bootstrap configs name; of their data, keep only whether there are some."""
+        """Read the Secrets that bootstrap configs name, and kubeconfigs; of their data, keep only whether there are some."""
         path = self.seen.paths.bootstrap_config.data_secret_name
-        for subject in self.run.subjects.values() if self.is_config else ():
-            name = path.read(subject.last) if subject.last is not None else None
-            found = await self.client.find(_SECRET, ObjectKey(self.plan.namespace, name.value)) if isinstance(name, Value) else None
+        for subject in self.run.subjects.values() if not self.is_machine else ():
+            read = path.read(subject.last) if subject.last is not None else None
+            name = f"{subject.name}-kubeconfig" if not self.is_config else read.value if isinstance(read, Value) else ""
+            found = await self.client.find(_SECRET, ObjectKey(self.plan.namespace, name)) if name else None
             if found is None:
                 continue
             data = found.json.get("data") or {}
             text = _plain(base64.b64decode(data.get("value") or ""))
             kept = {"metadata": dict(found.json["metadata"]), "data": {key: bool(value) for key, value in data.items()}}
-            self.run.secrets[subject.name] = {**kept, SENTINEL: SENTINEL.encode() in text}
+            self.run.secrets[subject.name] = {**kept, SENTINEL: SENTINEL.encode() in text, IS_KUBECONFIG: b"clusters:" in text}
 
     async def _clean(self) -> None:
         """Delete what is left, newest first, and wait for it; what the provider does not let go loses its finalizers."""

@@ -16,6 +16,7 @@ from clusterwright.simulation import samples
 from clusterwright.simulation.loop import Stalled, VirtualLoop, run_virtual
 from clusterwright.simulation.plane import NAMESPACE, Overdue, Plane, plane
 from clusterwright.simulation.world import START
+from clusterwright.testing.judging import judge
 from clusterwright.testing.planes import virtual_plane, with_plane
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Plane",
     "Stalled",
     "VirtualLoop",
+    "judge",
     "plane",
     "run_virtual",
     "samples",
