@@ -10,7 +10,7 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, NoReturn
 
-from clusterwright.cli import flags, upflags
+from clusterwright.cli import flags, toolflags, upflags
 
 
 class Command(NamedTuple):
@@ -57,11 +57,13 @@ COMMANDS: dict[str, Command] = {
         upflags.add_manager,
         "Run the controllers on an API server: the one that kubectl would use, or that of the cluster that this process runs in.",
     ),
-    "install": Command("install", "print or apply what a cluster needs to run us: CRDs, roles, Deployment, webhooks", flags.install_flags),
+    "install": Command(
+        "install", "print or apply what a cluster needs to run us: CRDs, roles, Deployment, webhooks", toolflags.install_flags
+    ),
     "adopt": Command(
         "adopt",
         "show what taking over a live installation would write, and which controllers run there",
-        flags.adopt_flags,
+        toolflags.adopt_flags,
         "Show what taking over a live Cluster API installation would write, by passes of our own controllers over its objects,\n"
         "which of its managers still run, and whose webhooks are in the way. Changes nothing. Exits 3 where something matters or\n"
         "is in the way.",
@@ -137,34 +139,34 @@ COMMANDS: dict[str, Command] = {
         flags.record_flags,
         "Write a bundle of a cluster's objects and Events, and of its workload cluster; values of Secrets are left out.",
     ),
-    "store": Command("store", "check, repair, back up or restore the data directory of a plane", flags.store_flags),
-    "engine": Command("engine", "list or remove containers that planes have on a container engine", flags.engine_flags),
-    "load": Command("load", "copy images from the container engine into the nodes of a cluster", flags.load_flags),
+    "store": Command("store", "check, repair, back up or restore the data directory of a plane", toolflags.store_flags),
+    "engine": Command("engine", "list or remove containers that planes have on a container engine", toolflags.engine_flags),
+    "load": Command("load", "copy images from the container engine into the nodes of a cluster", toolflags.load_flags),
     "conformance": Command(
         "conformance",
         "judge a running provider by the rules of the contract",
-        flags.conformance_flags,
+        toolflags.conformance_flags,
         "Judge a provider that runs against the API server of the kubeconfig, in any language: create, pause, change and delete objects\n"
         "of its kinds, and compare what happens with every rule of the contract. Exits 3 where a rule is broken.",
     ),
-    "tables": Command("tables", "print the decision tables", flags.tables_flags, "Print the decision tables: every row by name."),
-    "crds": Command("crds", "print the CustomResourceDefinitions", flags.crds_flags),
+    "tables": Command("tables", "print the decision tables", toolflags.tables_flags, "Print the decision tables: every row by name."),
+    "crds": Command("crds", "print the CustomResourceDefinitions", toolflags.crds_flags),
     "convert": Command(
         "convert",
         "print manifests in another version of our API groups",
-        flags.convert_flags,
+        toolflags.convert_flags,
         "Print the documents of a file with all objects of Cluster API's groups in one version. Other documents, and patches inside\n"
         "ClusterClasses, stay as they are; comments are lost. Nothing is changed in a cluster.",
     ),
     "envtest": Command(
         "envtest",
         "write stand-ins for kube-apiserver and etcd, for test suites that use Go's envtest",
-        flags.envtest_flags,
+        toolflags.envtest_flags,
         "Write an etcd and a kube-apiserver that start our API server, and print their folder. A suite that uses controller-runtime's\n"
         "envtest runs on them: export KUBEBUILDER_ASSETS=$(clusterwright envtest)",
     ),
-    "completion": Command("completion", "print the completion script of a shell", flags.completion_flags),
-    "complete": Command("completion", "", flags.complete_flags, "Print completions of a command line, for shells."),
+    "completion": Command("completion", "print the completion script of a shell", toolflags.completion_flags),
+    "complete": Command("completion", "", toolflags.complete_flags, "Print completions of a command line, for shells."),
     "version": Command("version", "print the version", flags.version_flags),
 }
 """All commands, in the order in which a newcomer needs them; those without a summary are hidden."""
