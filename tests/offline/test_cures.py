@@ -16,8 +16,8 @@ from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START
 from offline.live import lived, look
 from offline.situations import steps
+from offline.situations.gallery import SITUATIONS
 from offline.situations.truth import Situation
-from offline.test_situations import SITUATIONS
 from support.moments import Moment
 
 CURES: list[Json] = yaml.safe_load((Path(steps.__file__).parent / "cures.yaml").read_text())

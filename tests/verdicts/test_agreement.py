@@ -23,8 +23,8 @@ from clusterwright.simulation.world import START
 from clusterwright.verdicts.judge import Judge
 from clusterwright.verdicts.wiring import running_of
 from offline.live import SUBJECT, key, lived, recorded, whole
+from offline.situations.gallery import SITUATIONS
 from offline.situations.truth import Situation
-from offline.test_situations import SITUATIONS
 
 
 @asynccontextmanager

@@ -1,0 +1,24 @@
+"""All situations, and what it means that a verdict is the truth."""
+
+from __future__ import annotations
+
+from clusterwright.simulation.plane import Plane
+from offline.situations import addons, bootstrap, control_planes, healthy, infrastructure, references, workers
+from offline.situations.steps import tables
+from offline.situations.truth import Situation, faults_of, played
+from support.moments import Moment
+
+SITUATIONS = [
+    situation
+    for module in (references, bootstrap, infrastructure, control_planes, workers, addons, healthy)
+    for situation in module.SITUATIONS
+] + list(tables())
+
+
+def demand_the_truth(situation: Situation, settled: Moment[Plane], three: Moment[Plane]) -> None:
+    """Play a situation and compare the verdicts, live and from the recorded file, with its truth."""
+    live, saved = played(situation, settled, three)
+    wrong = {"live": faults_of(situation, live), "saved": faults_of(situation, saved)}
+
+    assert not wrong["live"], f"{live.headline}\n  {wrong['live']}"
+    assert not wrong["saved"], f"from the file: {saved.headline}\n  {wrong['saved']}"
