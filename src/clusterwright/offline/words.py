@@ -44,7 +44,7 @@ def _is_near(text: str, first: str, then: tuple[str, ...], within: int) -> bool:
     at = text.find(first)
     while at >= 0:
         end = at + len(first)
-        if any(0 <= text.find(phrase, end) - end <= within for phrase in then):
+        if any(text.find(phrase, end, end + within + len(phrase)) >= 0 for phrase in then):
             return True
         at = text.find(first, end)
     return False
