@@ -13,9 +13,12 @@ from typing import Any
 
 from apiserver.apiserver_testing import make_server, widget_crds
 from clusterwright import conversion as converting
+from clusterwright.admission.ippools import IN_CLUSTER_IP_POOL
+from clusterwright.admission.rule import Review, judge
 from clusterwright.api.bootstrap import File
 from clusterwright.api.core import MachineDrainRule
 from clusterwright.api.core.health import MachineDrainRuleDrainConfig, MachineDrainRuleSpec
+from clusterwright.api.ippools import ENTRIES
 from clusterwright.api.meta import ObjectKey, ObjectMeta
 from clusterwright.api.versions import HUB
 from clusterwright.apiserver.builtins.kinds import RESOURCES
@@ -35,6 +38,7 @@ from clusterwright.controllers.machine import drain
 from clusterwright.controllers.machine.drain import DrainPod
 from clusterwright.kubeadm import cloudinit, ignition
 from clusterwright.kubeadm.node import Node, Role
+from clusterwright.offline.words import INITIALIZATION
 from conversion import generate
 from security.growth import Row
 
@@ -213,6 +217,16 @@ def _emptied(server: ApiServer) -> None:
     assert len(table.objects) == before // 2
 
 
+def _pool(n: int) -> Review:
+    """Return a write of a pool with single addresses of one network, none of which touch."""
+    spec = {
+        "addresses": [f"10.0.{2 * i // 256}.{2 * i % 256}" for i in range(n)],
+        "excludedAddresses": [f"10.1.{2 * i // 256}.{2 * i % 256}" for i in range(n)],
+        "prefix": 8,
+    }
+    return Review(operation="CREATE", new={"metadata": {"name": "p"}, "spec": spec}, facts=frozenset())
+
+
 def objects() -> Iterator[tuple[str, Row]]:
     """Yield the rows by name; conversions come from the registry of versions."""
     for name, make, handlers in (("ConfigMap", _config_map, _CONFIG_MAPS), ("Widget", _widget, _WIDGETS)):
@@ -232,3 +246,5 @@ def objects() -> Iterator[tuple[str, Row]]:
     yield "index of OpenAPI documents", Row(_served, partial(_openapi_index, generation=1), 2_000)
     yield "cloud-init", Row(_node, cloudinit.render, 2_000)
     yield "ignition", Row(_node, ignition.render, 1_000)
+    yield "admission of an address pool", Row(_pool, partial(judge, IN_CLUSTER_IP_POOL.rules), ENTRIES)
+    yield "phrases that are near", Row(lambda n: "control plane " * n, INITIALIZATION.said_in, 4_000)

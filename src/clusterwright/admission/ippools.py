@@ -9,9 +9,8 @@ from clusterwright.admission.hook import Access, Hook, Unobserved
 from clusterwright.admission.rule import DELETE, UPDATE, WRITE, Fault, Review, Rule, at
 from clusterwright.admission.sets import FORBIDDEN, INVALID
 from clusterwright.api.ipam import IPAddress
-from clusterwright.api.ippools import GlobalInClusterIPPool, InClusterIPPool, Pool
+from clusterwright.api.ippools import GlobalInClusterIPPool, InClusterIPPool, Pool, in_use, refers_to
 from clusterwright.api.ipranges import Address, AddressSet, Range, network, parse_address, parse_range
-from clusterwright.api.scheme import SCHEME
 from clusterwright.runtime.errors import ApiError
 
 SKIP_DELETE: Final = "ipam.cluster.x-k8s.io/skip-validate-delete-webhook"
@@ -30,9 +29,8 @@ async def _in_use(review: Review, access: Access) -> frozenset[Address]:
         found = await access.reader.list(IPAddress, namespace=at(old, "metadata", "namespace") or "")
     except ApiError as error:
         raise Unobserved(f"failed to list IPAddresses: {error}") from error
-    wanted = (SCHEME.gvk(IPAddress).group, at(old, "kind"), at(old, "metadata", "name"))
-    of_pool = (one for one in found if (one.spec.pool_ref.api_group, one.spec.pool_ref.kind, one.spec.pool_ref.name) == wanted)
-    return frozenset(filter(None, (parse_address(one.spec.address) for one in of_pool)))
+    kind, name = at(old, "kind"), at(old, "metadata", "name")
+    return frozenset(in_use(one for one in found if refers_to(one, kind, name)))
 
 
 def _ranges(value: Any) -> list[Range]:
@@ -73,11 +71,13 @@ def _prefix_too_long(review: Review, value: Any) -> bool:
     return bool(_ranges(at(review.new, "spec", "addresses"))) and _subnet(review) is None
 
 
-def _outside(review: Review, value: Any) -> bool:
-    one, whole = parse_range(value or ""), _subnet(review)
-    if one is None or whole is None or one.version != whole.version:
-        return False  # another rule says so
-    return one.first < whole.first or one.last > whole.last
+def _outside(review: Review, value: Any) -> Iterator[Fault]:
+    """Yield the entries of the network's family that leave the network. Other rules tell of the other entries."""
+    whole = _subnet(review)
+    for number, entry in enumerate(value or () if whole else ()):
+        one = parse_range(entry)
+        if one and whole and one.version == whole.version and not whole.first <= one.first <= one.last <= whole.last:
+            yield Fault(entry, at=(number,))
 
 
 def _lost(review: Review, value: Any) -> Iterator[Fault]:
@@ -105,7 +105,8 @@ def _hook(model: type[Pool]) -> Hook:
             Rule("IPP-2", INVALID, "spec.addresses[]", _invalid_range, _NOT_A_RANGE),
             Rule("IPP-3", INVALID, "spec.addresses", _mixed, _MIXED),
             Rule("IPP-4", INVALID, "spec.prefix", _prefix_too_long, "provided prefix is not valid"),
-            Rule("IPP-5", INVALID, "spec.addresses[]", _outside, "provided address belongs to a different subnet than others"),
+            Rule("IPP-5", INVALID, "spec.addresses", _outside, "provided address belongs to a different subnet than others",
+                 path="spec.addresses[{}]"),
             Rule("IPP-6", INVALID, "spec.gateway", lambda _, v: bool(v) and parse_address(v) is None, "not a valid IP address"),
             Rule("IPP-7", INVALID, "spec.gateway", _gateway_of_other_family, "provided gateway and addresses are of mixed IP families"),
             Rule("IPP-8", INVALID, "spec.excludedAddresses[]", _invalid_range, _NOT_A_RANGE),

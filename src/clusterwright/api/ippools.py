@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import Annotated
 
 import msgspec
 
 from clusterwright.api.constraints import REQUIRED, Doc, Int64, Items, Range
+from clusterwright.api.ipam import IPAddress
+from clusterwright.api.ipranges import Address, parse_address
 from clusterwright.api.meta import ALWAYS, Object, Struct
 
+GROUP = "ipam.cluster.x-k8s.io"
 ENTRIES = 1000
 """The most entries that a pool may have in `addresses`, and in `excludedAddresses`."""
 
@@ -62,3 +67,18 @@ class GlobalInClusterIPPool(Object):
 
 Pool = InClusterIPPool | GlobalInClusterIPPool
 POOLS: tuple[type[InClusterIPPool] | type[GlobalInClusterIPPool], ...] = (InClusterIPPool, GlobalInClusterIPPool)
+
+
+def refers_to(address: IPAddress, kind: str, name: str) -> bool:
+    """Return whether an address was taken from the pool of this kind and name."""
+    ref = address.spec.pool_ref
+    return (ref.api_group, ref.kind, ref.name) == (GROUP, kind, name)
+
+
+def in_use(addresses: Iterable[IPAddress]) -> list[Address]:
+    """Return the addresses of IPAddresses. Text that is not an address uses up none."""
+    return [found for one in addresses if (found := _parsed(one.spec.address)) is not None]
+
+
+_parsed = lru_cache(maxsize=16_384)(parse_address)
+"""Each claim reads all addresses of its pool: to parse them again costs more than all else that a claim does."""

@@ -8,10 +8,10 @@ from typing import Any
 
 from clusterwright.api.core import Cluster
 from clusterwright.api.ipam import IPAddress, IPAddressClaim
-from clusterwright.api.ippools import POOLS, GlobalInClusterIPPool, InClusterIPPool, Pool
+from clusterwright.api.ippools import GROUP, POOLS, GlobalInClusterIPPool, InClusterIPPool, Pool, refers_to
 from clusterwright.api.meta import ObjectKey
 from clusterwright.controllers.ipam import claims, pools
-from clusterwright.controllers.ipam.facts import GROUP, ClusterPause, PoolFacts, refers_to
+from clusterwright.controllers.ipam.facts import ClusterPause, PoolFacts
 from clusterwright.controllers.wiring import Access, ControllerDefinition
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.mapping import owners

@@ -8,20 +8,17 @@ from typing import assert_never
 from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster
 from clusterwright.api.ipam import IPAddress, IPAddressClaim, IPAddressClaimReference, IPAddressReference, IPAddressSpec
-from clusterwright.api.ippools import POOLS
+from clusterwright.api.ippools import GROUP, POOLS, in_use, refers_to
 from clusterwright.api.ipranges import Address
 from clusterwright.api.meta import ObjectKey, ObjectMeta, OwnerReference
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.controllers.ipam.facts import (
-    GROUP,
     PROTECT_ADDRESS_FINALIZER,
     RELEASE_ADDRESS_FINALIZER,
     BadPool,
     ClusterPause,
     PoolFacts,
     assignable,
-    in_use,
-    refers_to,
 )
 from clusterwright.controllers.ipam.plan import CLAIM, READY, Answer, ClaimDone, ClaimSnapshot
 from clusterwright.controllers.kit.adopt import owner_reference
@@ -93,7 +90,8 @@ class Claims(Kind[IPAddressClaim, Unowned | ClusterPause, ClaimSnapshot, ClaimDo
         """Read the pool and the address; return None if the pool is paused."""
         kind = _KINDS[obj.spec.pool_ref.kind]
         namespace = obj.metadata.namespace if kind is _KINDS["InClusterIPPool"] else ""
-        found = await self._client.find(kind, ObjectKey(namespace, obj.spec.pool_ref.name))
+        name = obj.spec.pool_ref.name
+        found = await self._client.find(kind, ObjectKey(namespace, name))
         pool = None if found is None else PoolFacts.of(found)
         if pool is not None and pool.paused:
             return None
@@ -101,9 +99,9 @@ class Claims(Kind[IPAddressClaim, Unowned | ClusterPause, ClaimSnapshot, ClaimDo
         free: Address | None = None
         problem = ""
         if pool is not None and address is None and obj.metadata.deletion_timestamp is None:
-            taken = [one for one in await self._client.list(IPAddress, namespace=namespace) if _is_of(one, obj)]
+            others = await self._client.list(IPAddress, namespace=namespace)
             try:
-                free = assignable(pool.spec).first_free(in_use(taken))
+                free = assignable(pool.spec).first_free(in_use(one for one in others if refers_to(one, kind.__name__, name)))
             except BadPool as error:
                 problem = str(error)
         return ClaimSnapshot(object=obj, now=self._clock.now(), pool=pool, pool_error=problem, address=address, free=free)
@@ -181,10 +179,6 @@ class Claims(Kind[IPAddressClaim, Unowned | ClusterPause, ClaimSnapshot, ClaimDo
     def _fail(run: ClaimPass, text: str, cause: ApiError) -> None:
         run.done = replace(run.done, error=text)
         run.fail(text, cause)
-
-
-def _is_of(address: IPAddress, claim: IPAddressClaim) -> bool:
-    return refers_to(address, claim.spec.pool_ref.kind, claim.spec.pool_ref.name)
 
 
 def _as_it_must_be(address: IPAddress, claim: IPAddressClaim, pool: OwnerReference) -> IPAddress:

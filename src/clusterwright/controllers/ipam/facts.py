@@ -6,15 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from clusterwright.api.core import Cluster
-from clusterwright.api.ipam import IPAddress
 from clusterwright.api.ippools import InClusterIPPoolSpec, Pool
-from clusterwright.api.ipranges import Address, AddressSet, Range, network, parse_address, parse_range
+from clusterwright.api.ipranges import AddressSet, Range, network, parse_address, parse_range
 from clusterwright.api.meta import OwnerReference
 from clusterwright.api.wellknown import PAUSED_ANNOTATION
 from clusterwright.controllers.kit.adopt import owner_reference
 from clusterwright.runtime.paused import is_paused
 
-GROUP = "ipam.cluster.x-k8s.io"
 RELEASE_ADDRESS_FINALIZER = "ipam.cluster.x-k8s.io/ReleaseAddress"
 PROTECT_ADDRESS_FINALIZER = "ipam.cluster.x-k8s.io/ProtectAddress"
 PROTECT_POOL_FINALIZER = "ipam.cluster.x-k8s.io/ProtectPool"
@@ -52,17 +50,6 @@ class ClusterPause:
     def of(cluster: Cluster) -> ClusterPause:
         """Return whether the Cluster is paused, by its spec or by an annotation."""
         return ClusterPause(is_paused(cluster, cluster_paused=bool(cluster.spec.paused)))
-
-
-def refers_to(address: IPAddress, kind: str, name: str) -> bool:
-    """Return whether an address was taken from the pool of this kind and name."""
-    ref = address.spec.pool_ref
-    return (ref.api_group, ref.kind, ref.name) == (GROUP, kind, name)
-
-
-def in_use(addresses: Iterable[IPAddress]) -> list[Address]:
-    """Return the addresses of IPAddresses. Text that is not an address uses up none."""
-    return [found for one in addresses if (found := parse_address(one.spec.address)) is not None]
 
 
 def assignable(spec: InClusterIPPoolSpec) -> AddressSet:

@@ -8,8 +8,9 @@ from enum import Enum
 from typing import Any, Final
 
 from clusterwright.api.ipam import IPAddress, IPAddressClaim
+from clusterwright.api.ippools import refers_to
 from clusterwright.api.ipranges import Address
-from clusterwright.controllers.ipam.facts import PoolFacts, refers_to
+from clusterwright.controllers.ipam.facts import PoolFacts
 from clusterwright.controllers.kit.snapshots import Snapshot
 from clusterwright.tables import KEEP, OTHERWISE, Row, Table, false, guard, message, true
 

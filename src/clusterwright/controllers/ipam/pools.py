@@ -6,8 +6,8 @@ from typing import Any, Final, assert_never
 
 from clusterwright.api.copying import replace
 from clusterwright.api.ipam import IPAddress
-from clusterwright.api.ippools import InClusterIPPoolAddresses, Pool
-from clusterwright.controllers.ipam.facts import PROTECT_POOL_FINALIZER, BadPool, assignable, in_use, refers_to
+from clusterwright.api.ippools import InClusterIPPoolAddresses, Pool, in_use, refers_to
+from clusterwright.controllers.ipam.facts import PROTECT_POOL_FINALIZER, BadPool, assignable
 from clusterwright.controllers.ipam.plan import POOL, Fate, PoolSnapshot
 from clusterwright.controllers.kit.owners import Unowned
 from clusterwright.controllers.kit.passing import Pass
