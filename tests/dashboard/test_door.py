@@ -105,6 +105,15 @@ def test_a_file_that_cannot_be_read_ends_all_sessions(tmp_path: Path) -> None:
         assert not Hall(file).door.knows("x")
 
 
+def test_a_file_that_cannot_be_written_does_not_keep_people_out(tmp_path: Path) -> None:
+    hall = Hall(tmp_path / "missing" / "sessions.json")
+
+    session = hall.door.enter(hall.told[0])
+
+    assert session is not None
+    assert hall.door.knows(session)
+
+
 def test_an_end_in_the_far_future_is_not_believed(tmp_path: Path) -> None:
     """The clock was set back after the session was opened."""
     hall = Hall(tmp_path / "sessions.json")

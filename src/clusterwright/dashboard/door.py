@@ -70,7 +70,8 @@ class Door:
         self._sessions[_hash(session)] = self._now() + LASTING
         _limit(self._sessions)
         if self._kept is not None:
-            write_private(self._kept, msgspec.json.encode(self._sessions))
+            with suppress(OSError):  # a full disk: this session lasts until the next restart
+                write_private(self._kept, msgspec.json.encode(self._sessions))
         if is_printed:
             self._renew()
         return session
