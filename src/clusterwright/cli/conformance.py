@@ -12,10 +12,11 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
+from clusterwright.api import yamlreader
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.cli import connect
 from clusterwright.cli.errors import Failed, Usage
@@ -89,7 +90,7 @@ async def _run(
 def _read(source: str) -> tuple[Json, list[Json]]:
     """Return the first object of a file, which is judged, and the others, which it needs. Raises Failed, OSError."""
     try:
-        documents: list[Any] = [document for document in yaml.safe_load_all(read_text(source)) if document]
+        documents = [document for document in yamlreader.load_all(read_text(source), trusted=True) if document]
     except yaml.YAMLError as error:
         raise Failed(f"{source}: {' '.join(str(error).split())}") from None
     for document in documents:

@@ -28,6 +28,11 @@ def add_connection(parser: ArgumentParser) -> None:
     parser.add_argument("-n", "--namespace", default="", help="default: that of the context")
 
 
+def add_timeout(parser: ArgumentParser, default: float, says: str, shown: str) -> None:
+    """Add `--timeout`."""
+    parser.add_argument("--timeout", type=upflags.seconds, default=default, metavar="DURATION", help=f"{says}; default: {shown}")
+
+
 def create_flags(parser: ArgumentParser) -> None:
     """Add the flags of `clusterwright create`."""
     parser.add_argument("words", **_CLUSTER)  # type: ignore[arg-type]
@@ -61,13 +66,7 @@ def create_flags(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--dry-run", action="store_true", help="print the manifests instead")
     parser.add_argument("--wait", action="store_true", help="wait until the cluster and all its machines are available")
-    parser.add_argument(
-        "--timeout",
-        type=upflags.seconds,
-        default=WAIT_SECONDS,
-        metavar="DURATION",
-        help="how long to wait, for example 90s or 10m; default: 10m",
-    )
+    add_timeout(parser, WAIT_SECONDS, "how long to wait, for example 90s or 10m", "10m")
     add_connection(parser)
 
 
@@ -154,13 +153,7 @@ def delete_flags(parser: ArgumentParser) -> None:
     """Add the flags of `clusterwright delete`."""
     parser.add_argument("words", nargs="+", metavar="KIND/NAME", help="or KIND NAME; NAME alone means a cluster")
     parser.add_argument("--no-wait", action="store_true", help="return once the API server has accepted the deletion")
-    parser.add_argument(
-        "--timeout",
-        type=upflags.seconds,
-        default=0.0,
-        metavar="DURATION",
-        help="how long to wait, for example 90s or 10m; default: forever",
-    )
+    add_timeout(parser, 0.0, "how long to wait, for example 90s or 10m", "forever")
     add_connection(parser)
 
 
@@ -174,13 +167,7 @@ def wait_flags(parser: ArgumentParser) -> None:
         metavar="GOAL",
         help="condition=TYPE[=STATUS], delete, create, or jsonpath='{.path}'[=VALUE]; default: %(default)s",
     )
-    parser.add_argument(
-        "--timeout",
-        type=upflags.seconds,
-        default=WAIT_SECONDS,
-        metavar="DURATION",
-        help="how long to wait, for example 90s or 10m; default: 10m",
-    )
+    add_timeout(parser, WAIT_SECONDS, "how long to wait, for example 90s or 10m", "10m")
     add_connection(parser)
 
 
@@ -189,13 +176,7 @@ def move_flags(parser: ArgumentParser) -> None:
     parser.add_argument("--to-kubeconfig", required=True, metavar="PATH", help="the kubeconfig of the target management cluster")
     parser.add_argument("--to-context", default="", help="the context of the target; default: the current one")
     parser.add_argument("--dry-run", action="store_true", help="only list the objects that would be moved")
-    parser.add_argument(
-        "--timeout",
-        type=upflags.seconds,
-        default=120.0,
-        metavar="DURATION",
-        help="how long to wait until everything is paused; default: 2m",
-    )
+    add_timeout(parser, 120.0, "how long to wait until everything is paused", "2m")
     add_connection(parser)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from clusterwright.cli import upflags
 from clusterwright.cli.defaults import LOCAL
-from clusterwright.cli.flags import add_connection
+from clusterwright.cli.flags import add_connection, add_timeout
 
 
 def store_flags(parser: ArgumentParser) -> None:
@@ -76,13 +76,7 @@ def conformance_flags(parser: ArgumentParser) -> None:
         metavar="DURATION",
         help="how long nothing may happen before it counts as not happening; default: 2s",
     )
-    parser.add_argument(
-        "--timeout",
-        type=upflags.seconds,
-        default=120.0,
-        metavar="DURATION",
-        help="how long an object may take to be made or to go; default: 2m",
-    )
+    add_timeout(parser, 120.0, "how long an object may take to be made or to go", "2m")
     parser.add_argument("-o", "--output", choices=("text", "json", "junit"), default="text")
     add_connection(parser)
 

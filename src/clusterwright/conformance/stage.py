@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import gzip
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -23,6 +22,7 @@ from clusterwright.conformance.evidence import KEPT_LABEL, Evidence, Run, Subjec
 from clusterwright.conformance.objects import is_set, latch
 from clusterwright.conformance.planes import IS_KUBECONFIG
 from clusterwright.conformance.recorder import Recorder, now
+from clusterwright.kubeadm.cloudconfig import unpacked
 from clusterwright.runtime.errors import AlreadyExists, ApiError, NotFound
 from clusterwright.runtime.rest import RestClient
 
@@ -32,6 +32,8 @@ _SECRET: Final = GroupVersionKind("", "v1", "Secret")
 _EVENT: Final = GroupVersionKind("", "v1", "Event")
 _LOOK: Final = 0.5
 """Seconds between two looks at an object that is not watched."""
+_TRIES: Final = 5
+"""Attempts to write an object that others write too."""
 MADE: Final = ("first", "second", "refused", "interrupted")
 """The subjects that the provider must make."""
 
@@ -189,20 +191,16 @@ class Stage:
 
     async def _annotate_finalizer(self, purpose: str) -> None:
         """Take the run's own finalizer away."""
-        last = self.run.subjects[purpose].last
-        if last is not None:
+        for _ in range(_TRIES):
+            last = self.run.subjects[purpose].last
+            if last is None:
+                return
             kept = [name for name in last["metadata"].get("finalizers") or () if name != KEPT_LABEL]
-            patch: Json = {"metadata": {"finalizers": kept, "resourceVersion": last["metadata"]["resourceVersion"]}}
-            for _ in range(5):
-                try:
-                    await self._patch(purpose, patch)
-                    return
-                except ApiError:
-                    await asyncio.sleep(self.plan.pace.settle)
-                    if (last := self.run.subjects[purpose].last) is None:
-                        return
-                    kept = [name for name in last["metadata"].get("finalizers") or () if name != KEPT_LABEL]
-                    patch = {"metadata": {"finalizers": kept, "resourceVersion": last["metadata"]["resourceVersion"]}}
+            try:
+                await self._patch(purpose, {"metadata": {"finalizers": kept, "resourceVersion": last["metadata"]["resourceVersion"]}})
+                return
+            except ApiError:
+                await asyncio.sleep(self.plan.pace.settle)
 
     async def _pause_cluster(self, *, paused: bool) -> None:
         key = ObjectKey(self.plan.namespace, self._cluster_name("second"))
@@ -309,6 +307,6 @@ class Stage:
 def _plain(data: bytes) -> bytes:
     """Return the data, decompressed if they are compressed."""
     try:
-        return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
-    except (OSError, EOFError, zlib.error):
+        return unpacked(data) if data[:2] == b"\x1f\x8b" else data
+    except (ValueError, zlib.error):
         return data
