@@ -79,7 +79,7 @@ docs: $(VENV)/.stamp-docs ## render what docs/ shows of the code and its outputs
 	$(BIN)/python -m tools.docs
 	$(BIN)/python -m tools.dependencies
 	$(BIN)/python tests/documentation/outputs.py
-	$(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 image: $(VENV)/.stamp-base ## the manager's image as an OCI layout in build/image, without a daemon; BASE=DIR: on another layout
 	$(BIN)/python -m tools.image --output build/image $(if $(BASE),--base $(BASE))

@@ -1,6 +1,6 @@
 """The duration of each provisioning step, from conditions: from the creation of an object until each became True. Pure.
 
-A condition that an object had and lost is no step of its provisioning: it is told apart, with the time at which it was lost.
+A condition that an object had and lost does not count as a step of its provisioning: it is listed apart, with the time of its loss.
 """
 
 from __future__ import annotations
