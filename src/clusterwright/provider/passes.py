@@ -79,16 +79,16 @@ class _Steps(Kind[Any, Belonging, View, Answered], Generic[D]):
                 return
             answer = await self.provision(seen)
         except ProvisionFailed as error:
-            run.done = replace(run.done, failure=str(error))
+            run.done = replace(run.done, failure=str(error), facts=error.facts)
             run.record("Warning", "DeletionFailed" if seen.deleting else "ProvisioningFailed", str(error))
             run.vote(self._attempts.failed(key, seen.now))
             return
         self._attempts.forget(key)
         is_pending = answer is None or isinstance(answer, Pending)
         if isinstance(answer, Pending):
-            run.done = replace(run.done, pending=answer.message)
+            run.done = replace(run.done, pending=answer.message, facts=answer.facts)
         elif answer is not None:
-            run.done = self.answered(run.done, answer)
+            run.done = self.answered(replace(run.done, facts=answer.facts), answer)
         if not provider.makes:
             run.vote(provider.look if is_pending or run.done.stopped else provider.look_when_up)
 
@@ -127,6 +127,7 @@ class MachineSteps(_Steps[Server | Gone]):
         return View(
             object=obj,
             now=self._clock.now(),
+            cluster=owner.cluster,
             machine=owner.machine,
             is_cluster_provisioned=latch is not None and bool(latch.infrastructure_provisioned),
             has_data=owner.machine is not None and bool(await data_secret_name(self._client, owner.machine)),
@@ -161,7 +162,7 @@ class MachineSteps(_Steps[Server | Gone]):
 
     def conclude(self, run: Pass[Any, View, Answered]) -> None:
         """Set the conditions."""
-        run.conclude(READY)
+        run.conclude(*self._machines.conditions, READY)
 
 
 class ClusterSteps(_Steps[Site]):
@@ -213,4 +214,4 @@ class ClusterSteps(_Steps[Site]):
 
     def conclude(self, run: Pass[Any, View, Answered]) -> None:
         """Set the conditions."""
-        run.conclude(CLUSTER_READY)
+        run.conclude(*self._clusters.conditions, CLUSTER_READY)
