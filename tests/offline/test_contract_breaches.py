@@ -178,3 +178,13 @@ def test_versions_of_a_control_plane_in_the_wrong_order_are_named(versions: list
 
 def test_versions_of_a_control_plane_in_order_are_no_breach() -> None:
     assert breach(CONTROL_PLANE, reporting("v1.34.1", "v1.34.1+build.2", "v1.35.0"), "v1beta2", None) is None
+
+
+def test_a_message_of_several_lines_leaves_no_empty_ones(settled: Moment[Plane]) -> None:
+    bad = {**READY, "status": "False", "reason": "Broken", "message": "the first line\n\nthe second line\n"}
+    verdict = explained(settled, definition("ExampleMachine"), ({"status": {"conditions": [bad]}},))
+
+    assert verdict.what == "Ready=False: the first line\nthe second line"
+    lines = [line.strip() for link in verdict.evidence for line in link.splitlines()]
+    assert "* the second line" in lines
+    assert not {"", "*"} & set(lines)
