@@ -112,6 +112,8 @@ CLUSTER_RESOURCE_SET_FINALIZER = "addons.cluster.x-k8s.io"
 KUBEADM_CONTROL_PLANE_FINALIZER = "kubeadm.controlplane.cluster.x-k8s.io"
 PROTECT_ADDRESS_FINALIZER = "ipam.cluster.x-k8s.io/protect-address"
 DEV_CLUSTER_FINALIZER = "dockercluster.infrastructure.cluster.x-k8s.io"
+LOAD_BALANCER_WEIGHT_ANNOTATION = "devmachine.infrastructure.cluster.x-k8s.io/weight"
+"""The weight of a control plane's machine in its load balancer, once that is configured so: 100, or 0 while it leaves."""
 DEV_MACHINE_FINALIZER = "dockermachine.infrastructure.cluster.x-k8s.io"
 DEV_MACHINE_POOL_FINALIZER = "dockermachinepool.infrastructure.cluster.x-k8s.io"
 
