@@ -14,6 +14,8 @@ import msgspec
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.storage.store import Entry, Event
+from clusterwright.inmemory.distributions import REMOVALS
+from clusterwright.inmemory.etcd import LEADER_FROM, REMOVED
 from clusterwright.inmemory.objects import KUBELET_STOPPED
 
 MIRROR: Final = "kubernetes.io/config.mirror"
@@ -44,9 +46,29 @@ class Kubelets:
     def _hear_of_node(self, event: Event) -> None:
         if event.type == "DELETED":
             self._node_gone(event.entry.name)
-        elif _is_alive(event.entry) and (event.old is None or not _is_alive(event.old)):
+            return
+        annotations = _POD.decode(event.entry.raw).metadata.annotations
+        for asked, confirmed in REMOVALS:
+            if annotations.get(asked) == "true" and confirmed not in annotations:
+                self._server.later(lambda name=event.entry.name, said=confirmed: self._leave_etcd(name, said))  # type: ignore[misc]
+        if _is_alive(event.entry) and (event.old is None or not _is_alive(event.old)):
             for entry in list(self._pods.objects.values()):
                 self._server.later(lambda key=entry.key: self._end(key))  # type: ignore[misc]
+
+    def _leave_etcd(self, node: str, confirmed: str) -> None:
+        """Remove a Node's etcd member, as the supervisors of some distributions do on request, and confirm it on the Node."""
+        entry, pod = self._nodes.objects.get(node), self._pods.objects.get(f"kube-system/etcd-{node}")
+        if entry is None or not self._is_served(node):
+            return
+        if pod is not None:
+            obj: Json = msgspec.json.decode(pod.raw)
+            annotations = {**(obj["metadata"].get("annotations") or {}), REMOVED: ""}
+            annotations.pop(LEADER_FROM, None)
+            obj["metadata"]["annotations"] = annotations
+            self._server.put_system(self._pods, pod, obj)
+        shown: Json = msgspec.json.decode(entry.raw)
+        shown["metadata"]["annotations"] = {**(shown["metadata"].get("annotations") or {}), confirmed: node}
+        self._server.put_system(self._nodes, entry, shown)
 
     def _is_served(self, node: str) -> bool:
         """Return whether a kubelet of that name runs."""
