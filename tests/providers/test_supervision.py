@@ -216,7 +216,7 @@ http.server.HTTPServer(('127.0.0.1', int(flags['health-addr'].rpartition(':')[2]
 async def test_a_flood_fills_neither_the_disk_nor_the_time_of_the_plane(tmp_path: Path) -> None:
     folder = tmp_path / "p"
     (folder / "work").mkdir(parents=True)
-    output = Output(folder / "output.log", largest=100_000, per_second=200_000)
+    output = Output(folder / "output.log", SystemClock().now, largest=100_000, per_second=200_000)
     flood = script(tmp_path, "while True: os.write(1, b'x' * 999 + b'\\n')\n")
     process = await Process.start([str(flood)], {}, folder, output, SystemClock())
 
@@ -238,7 +238,7 @@ async def test_the_children_of_a_process_end_with_it(tmp_path: Path) -> None:
     (folder / "work").mkdir(parents=True)
     body = "import subprocess\nchild = subprocess.Popen(['sleep', '3600'])\nprint(child.pid, flush=True)\n" + WAIT
     process = await Process.start(
-        [str(script(tmp_path, body))], {"PATH": os.environ["PATH"]}, folder, Output(folder / "output.log"), SystemClock()
+        [str(script(tmp_path, body))], {"PATH": os.environ["PATH"]}, folder, Output(folder / "output.log", SystemClock().now), SystemClock()
     )
     async with asyncio.timeout(PATIENCE):
         while not (folder / "output.log").exists() or not (folder / "output.log").read_text():  # noqa: ASYNC110 - a file tells nobody
@@ -267,7 +267,7 @@ async def test_a_provider_ends_with_its_plane_and_is_started_by_the_next_one(rig
 async def test_a_process_that_a_killed_plane_left_is_ended_before_a_new_one_starts(tmp_path: Path) -> None:
     folder = tmp_path / "p"
     (folder / "work").mkdir(parents=True)
-    left = await Process.start([str(script(tmp_path, WAIT))], {}, folder, Output(folder / "output.log"), SystemClock())
+    left = await Process.start([str(script(tmp_path, WAIT))], {}, folder, Output(folder / "output.log", SystemClock().now), SystemClock())
     mark = (folder / "process").read_text()
 
     assert await end_leftover(folder)

@@ -108,7 +108,7 @@ class Keeper:
             raise _Failed("NotInstalled", told(error)) from None
         except NotPlaced as error:
             raise _Failed("NotStarted", str(error)) from None
-        output = Output(self._place.log)
+        output = Output(self._place.log, self._clock.now)
         try:
             process = await Process.start(start.command, start.env, self._place.folder, output, self._clock)
         except NotStarted as error:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections import deque
+from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,7 @@ from clusterwright.runtime.logging import redact
 LARGEST_FILE: Final = 8 * 1024 * 1024
 PER_SECOND: Final = 2 * 1024 * 1024
 """Bytes per second that are read on average. A process that writes more waits, so that it takes no time of the plane."""
+_LONGEST_WAIT: Final = 2.0
 _CHUNK: Final = 64 * 1024
 _LAST_LINES: Final = 5
 _LONGEST_LINE: Final = 400
@@ -23,8 +25,8 @@ _LONGEST_LINE: Final = 400
 class Output:
     """The output of one process. `descriptor` is the end that the process writes to."""
 
-    def __init__(self, path: Path, *, largest: int = LARGEST_FILE, per_second: int = PER_SECOND) -> None:
-        self._path, self._largest, self._per_second = path, largest, per_second
+    def __init__(self, path: Path, now: Callable[[], datetime], *, largest: int = LARGEST_FILE, per_second: int = PER_SECOND) -> None:
+        self._path, self._now, self._largest, self._per_second = path, now, largest, per_second
         self._reading, self.descriptor = os.pipe()
         self._last: deque[bytes] = deque(maxlen=_LAST_LINES)
         self._rest = b""
@@ -56,7 +58,7 @@ class Output:
     def _run(self) -> None:
         try:
             file, size = self._opened()
-            begin, read = time.monotonic(), 0
+            begin, read = self._now(), 0
             while not self._closed.is_set() and (chunk := os.read(self._reading, _CHUNK)):
                 self._remember(chunk)
                 if file is not None and size + len(chunk) > self._largest:
@@ -66,11 +68,11 @@ class Output:
                 if file is not None:
                     size += self._written(file, chunk)
                 read += len(chunk)
-                ahead = read / self._per_second - (time.monotonic() - begin)
+                ahead = read / self._per_second - (self._now() - begin).total_seconds()
                 if ahead > 1.0:
-                    self._closed.wait(ahead - 0.5)
+                    self._closed.wait(min(ahead - 0.5, _LONGEST_WAIT))  # the clock may be set back
                 elif ahead < -10.0:
-                    begin, read = time.monotonic(), 0  # quiet time is not saved for a flood
+                    begin, read = self._now(), 0  # quiet time is not saved for a flood
             if file is not None:
                 os.close(file)
         finally:
