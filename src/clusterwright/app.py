@@ -376,7 +376,7 @@ def connector(cloud: Cloud | None, reach: Reach | None) -> Connect:
         if cloud is not None:
             entry = inline(kubeconfig)
             url = urlsplit(entry.server)
-            simulated = cloud.at(url.hostname or "", url.port or 443)
+            simulated = cloud.at(url.hostname or "", url.port or 443, cluster)
             if simulated is not None:
                 return LoopbackTransport(simulated, entry.certificate_authority, entry.client_certificate)
         if reach is None:
