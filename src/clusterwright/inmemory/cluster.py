@@ -27,6 +27,7 @@ from clusterwright.inmemory import etcd, etcdport, objects
 from clusterwright.inmemory.etcdserver import EtcdServer
 from clusterwright.inmemory.kubelets import Kubelets
 from clusterwright.inmemory.ports import API_SERVER_PORT, Ports
+from clusterwright.inmemory.workloads import Workloads
 from clusterwright.kubeadm.certificates import KeyPair
 from clusterwright.kubeadm.versions import parse_version
 from clusterwright.runtime.client import Client
@@ -102,6 +103,7 @@ class SimulatedCluster:
         self._members: tuple[int, tuple[etcd.Member, ...]] = (-1, ())
         self._ports = Ports(self, str(key))
         self._kubelets = Kubelets(server, self.ensure, node_gone)
+        self._workloads = Workloads(server, self.ensure, self._kubelets.is_served)
 
     # ------------------------------------------------------------------------------------------------- answering
 

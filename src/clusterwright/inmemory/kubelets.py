@@ -58,7 +58,7 @@ class Kubelets:
     def _leave_etcd(self, node: str, confirmed: str) -> None:
         """Remove a Node's etcd member, as the supervisors of some distributions do on request, and confirm it on the Node."""
         entry, pod = self._nodes.objects.get(node), self._pods.objects.get(f"kube-system/etcd-{node}")
-        if entry is None or not self._is_served(node):
+        if entry is None or not self.is_served(node):
             return
         if pod is not None:
             obj: Json = msgspec.json.decode(pod.raw)
@@ -70,7 +70,7 @@ class Kubelets:
         shown["metadata"]["annotations"] = {**(shown["metadata"].get("annotations") or {}), confirmed: node}
         self._server.put_system(self._nodes, entry, shown)
 
-    def _is_served(self, node: str) -> bool:
+    def is_served(self, node: str) -> bool:
         """Return whether a kubelet of that name runs."""
         entry = self._nodes.objects.get(node)
         return entry is not None and _is_alive(entry)
@@ -79,7 +79,7 @@ class Kubelets:
         """Remove a deleted Pod."""
         entry = self._pods.objects.get(key)
         pod = _POD.decode(entry.raw) if entry is not None else None
-        if entry is None or pod is None or not pod.metadata.deletion_timestamp or not self._is_served(pod.spec.node_name):
+        if entry is None or pod is None or not pod.metadata.deletion_timestamp or not self.is_served(pod.spec.node_name):
             return
         if not pod.metadata.finalizers:
             self._server.remove_system(self._pods, entry)
@@ -91,7 +91,7 @@ class Kubelets:
     def _bring_back(self, entry: Entry) -> None:
         """Create a Pod again whose Node still exists."""
         obj: Json = msgspec.json.decode(entry.raw)
-        if self._is_served(str(obj["spec"].get("nodeName"))):
+        if self.is_served(str(obj["spec"].get("nodeName"))):
             self._make({**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k in _KEPT}})
 
 
