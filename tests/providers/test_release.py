@@ -181,6 +181,7 @@ def test_references_are_expanded_as_kubernetes_does() -> None:
 _PFLAG = """Usage of manager:
       --feature-gates mapStringBool           A set of key=value pairs
   -v, --v Level                               number for the log level (default 2)
+      --credentials-file string               path to the credentials (default "/etc/acme/credentials.yaml")
       --webhook-port int                      Webhook Server port (default 9443)
       --metrics-bind-addr string              The address the --diagnostics endpoint binds to
 """
@@ -189,12 +190,21 @@ _FLAG = """Usage of /manager:
     \tThe address the probe endpoint binds to. (default ":8081")
   -leader-elect
     \tEnable leader election for controller manager.
+  -config string
+    \tThe file. (default "/etc/acme.yaml")
 """
 
 
 def test_flags_are_read_from_both_libraries_of_go() -> None:
-    assert flags.known(_PFLAG) == ("feature-gates", "v", "webhook-port", "metrics-bind-addr")
-    assert flags.known(_FLAG) == ("health-probe-bind-address", "leader-elect")
+    assert list(flags.known(_PFLAG)) == ["feature-gates", "v", "credentials-file", "webhook-port", "metrics-bind-addr"]
+    assert list(flags.known(_FLAG)) == ["health-probe-bind-address", "leader-elect", "config"]
+
+
+def test_defaults_that_are_paths_are_read_too() -> None:
+    assert {flag: path for flag, path in (flags.known(_PFLAG) | flags.known(_FLAG)).items() if path} == {
+        "credentials-file": "/etc/acme/credentials.yaml",
+        "config": "/etc/acme.yaml",
+    }
 
 
 def test_our_settings_the_users_and_those_of_the_release_are_merged() -> None:
@@ -207,6 +217,7 @@ def test_our_settings_the_users_and_those_of_the_release_are_merged() -> None:
 
 
 def test_the_user_has_the_last_word_on_our_settings() -> None:
+    assert flags.settled(["--leader-elect"], [], flags.known(_FLAG), {}) == ["--leader-elect=false"]
     made = flags.settled(["--leader-elect=true"], ["--webhook-port=99", "--leader-elect"], flags.known(_PFLAG), {flags.WEBHOOK_PORT: "1"})
 
     assert made == ["--webhook-port=99", "--leader-elect"]

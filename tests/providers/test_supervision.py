@@ -94,12 +94,19 @@ print(sorted(set(os.environ) - {'PATH', 'LC_CTYPE'}), sys.argv[4:], flush=True)
     volumes = [{"name": "c", "secret": {"secretName": "creds"}}]
     found = [*release(container, volumes=volumes), secret]
 
-    await rig.add(script(tmp_path, body + WAIT), found, env={"MINE": "yes"}, extra=("--more",))
+    await rig.add(
+        script(tmp_path, body + WAIT), found, env={"MINE": "yes"}, extra=("--more",), flags={"own": "/etc/acme/k", "else": "/etc/x"}
+    )
     await rig.until_reason("Running")
 
     lines = (await rig.until_said("up")).splitlines()
     assert lines[0] == "v --ns=acme-system True v ['LD_PRELOAD', 'k']"
-    assert lines[1] == "['FROM', 'HOME', 'KUBECONFIG', 'LANG', 'MINE', 'NS', 'OWN', 'TMPDIR', 'k'] ['--more']"
+    assert (
+        lines[1]
+        == "['FROM', 'HOME', 'KUBECONFIG', 'LANG', 'MINE', 'NS', 'OWN', 'TMPDIR', 'k'] ['--own="
+        + str(rig.place.folder)
+        + "/files/0/k', '--more']"
+    )
 
 
 async def test_a_missing_secret_is_named_and_waited_for(rig: Rig, tmp_path: Path) -> None:
@@ -137,7 +144,7 @@ server.serve_forever()
 
 async def test_webhooks_reach_the_process_and_end_with_it(rig: Rig, tmp_path: Path) -> None:
     binary = script(tmp_path, SERVE.format(path=sys.path))
-    await rig.add(binary, objects(), flags=("webhook-port", "webhook-cert-dir"))
+    await rig.add(binary, objects(), flags={"webhook-port": "", "webhook-cert-dir": "/tmp/x"})
     await rig.until_reason("Running")
     await rig.until_said("serving")
 
@@ -201,7 +208,7 @@ class Ready(http.server.BaseHTTPRequestHandler):
 http.server.HTTPServer(('127.0.0.1', int(flags['health-addr'].rpartition(':')[2])), Ready).serve_forever()
 """
     container = {"readinessProbe": {"httpGet": {"path": "/readyz", "port": 9440}, "periodSeconds": 1}}
-    await rig.add(script(tmp_path, body), release(container), flags=("health-addr",))
+    await rig.add(script(tmp_path, body), release(container), flags={"health-addr": ""})
     await rig.until_reason("Starting")
 
     (tmp_path / "ready").touch()
@@ -369,6 +376,19 @@ def test_a_damaged_record_is_named(tmp_path: Path) -> None:
     assert claimed(tmp_path) == frozenset()
 
 
+async def test_a_record_that_can_no_longer_be_used_is_named_in_the_state(rig: Rig, tmp_path: Path) -> None:
+    await rig.add(script(tmp_path, WAIT), release())
+    await rig.until_reason("Running")
+    assert rig.supervisor is not None
+
+    (rig.place.folder / "record.json").write_text("{")
+    await rig.supervisor.look(NAME)
+
+    found = await rig.until_reason("NotStarted")
+    assert "record.json: is damaged" in message_of(found)
+    assert not (rig.place.folder / "process").exists()
+
+
 @pytest.mark.parametrize("name", ["..", "a/b", "", "A"])
 def test_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(BadRecord):
@@ -388,7 +408,7 @@ async def test_a_key_of_a_secret_does_not_lead_out_of_its_volume(rig: Rig, tmp_p
 
 
 async def test_a_flag_for_the_port_of_webhooks_gets_a_free_port_that_is_kept(rig: Rig, tmp_path: Path) -> None:
-    await rig.add(script(tmp_path, "print(sys.argv[1:], flush=True)\n" + WAIT), release(), flags=("webhook-port",))
+    await rig.add(script(tmp_path, "print(sys.argv[1:], flush=True)\n" + WAIT), release(), flags={"webhook-port": ""})
     await rig.until_reason("Running")
     first = (await rig.until_said("up")).splitlines()[0]
 

@@ -84,7 +84,7 @@ def _record(arguments: argparse.Namespace) -> Record:
         binary=(path,),
         extra=tuple(arguments.arg),
         env=dict(_variable(item) for item in arguments.env),
-        flags=() if arguments.no_help else _known_flags(path),
+        flags={} if arguments.no_help else _known_flags(path),
         notes=tuple(contract_problems(release.objects)),
     )
 
@@ -140,7 +140,7 @@ def _variable(item: str) -> tuple[str, str]:
     return name, value if is_assigned else os.environ[name]
 
 
-def _known_flags(binary: str) -> tuple[str, ...]:
+def _known_flags(binary: str) -> dict[str, str]:
     """Return the flags that a program's help names. A program without help is not an error."""
     try:
         # it is about to run with the same rights; without the environment it reaches no cluster if it ignores --help
@@ -154,7 +154,7 @@ def _known_flags(binary: str) -> tuple[str, ...]:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         print(f"{binary} --help: {getattr(error, 'strerror', None) or 'no end'}: its flags are not known", file=sys.stderr)
-        return ()
+        return {}
     return flags.known((told.stdout + told.stderr)[:_LARGEST_HELP].decode("utf-8", "replace"))
 
 

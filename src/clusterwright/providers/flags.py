@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 _HELP: Final = re.compile(r"^\s{0,12}(?:-\w, )?--?([a-zA-Z][\w.-]*)", re.MULTILINE)
+_PATH: Final = re.compile(r'\(default "(/[^"\n]{1,500})"\)')
 MOST_FLAGS: Final = 500
 
 
@@ -29,9 +30,15 @@ LEADER: Final = Purpose("leader election", ("leader-elect", "enable-leader-elect
 KUBECONFIG: Final = Purpose("kubeconfig", ("kubeconfig",))
 
 
-def known(text: str) -> tuple[str, ...]:
-    """Return the flags that a program's help names."""
-    return tuple(dict.fromkeys(_HELP.findall(text)))[:MOST_FLAGS]
+def known(text: str) -> dict[str, str]:
+    """Return the flags that a program's help names, with those defaults that are paths; others are empty."""
+    heads = list(_HELP.finditer(text))[:MOST_FLAGS]
+    ends = [head.start() for head in heads[1:]] + [len(text)]
+    found: dict[str, str] = {}
+    for head, end in zip(heads, ends, strict=True):
+        default = _PATH.search(text, head.end(), end)
+        found.setdefault(head[1], default[1] if default is not None else "")
+    return found
 
 
 def name_of(argument: str) -> str:
@@ -76,7 +83,7 @@ def settled(args: Sequence[str], extra: Sequence[str], flags: Collection[str], v
     """Return the arguments of a process.
 
     `extra`: the user's arguments, which replace equal flags of the Deployment. `values`: our settings, which the user may override.
-    Leader election is dropped, because there is one process: after a crash it would wait for its own Lease.
+    Leader election is switched off, because there is one process: after a crash it would wait for its own Lease.
     """
     asked = {name_of(argument) for argument in extra} - {""}
     made = without(args, asked - _repeatable(args))
@@ -88,6 +95,7 @@ def settled(args: Sequence[str], extra: Sequence[str], flags: Collection[str], v
             mine.append(f"--{flag}={value}")
     if not asked & set(LEADER.flags):
         made = [argument for argument in made if name_of(argument) not in LEADER.flags]
+        mine += [f"--{flag}=false" for flag in LEADER.flags if flag in flags]  # some programs lead unless they are told not to
     return [*made, *mine, *extra]
 
 

@@ -153,6 +153,9 @@ class Placing:
         }
         args = [relocated(expanded(argument, env), places) for argument in record.program.args]
         extra = [expanded(argument, env) for argument in record.extra]
+        given = {flags.name_of(argument) for argument in (*args, *extra)} | {name for purpose in values for name in purpose.flags}
+        moved = {flag: relocated(default, places) for flag, default in record.flags.items() if default and flag not in given}
+        args += [f"--{flag}={path}" for flag, path in moved.items() if path != record.flags[flag]]
         number = _port_of(flags.value_of(extra, flags.chosen(flags.HEALTH, extra, ()))) or int(health.rpartition(":")[2])
         return Start(
             command=(*record.binary, *flags.settled(args, extra, record.flags, values)),

@@ -52,8 +52,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The user's arguments."""
     env: dict[str, str] = {}
     """The user's environment."""
-    flags: tuple[str, ...] = ()
-    """The flags that the program knows, by its help."""
+    flags: dict[str, str] = {}
+    """The flags that the program knows, by its help, with those defaults that are paths."""
     notes: tuple[str, ...] = ()
     """Gaps in the contract, for people."""
     removal: Removal | None = None

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from clusterwright.api.meta import ObjectKey, ObjectMeta
-from clusterwright.api.providers import Provider, ProviderProcessStatus
+from clusterwright.api.providers import Provider
 from clusterwright.api.wellknown import CLUSTERCTL_CORE_LABEL, CLUSTERCTL_LABEL, PROVIDER_LABEL
 from clusterwright.providers.installing import Installing, Ours
 from clusterwright.providers.keeper import Keeper
@@ -67,6 +67,7 @@ class Supervisor:
             except (BadRecord, OSError) as error:
                 log.error("A provider is not run", provider=name, error=str(error))
                 await self._end(name)
+                await self._complain(name, str(error))
                 return
             current = self._keepers.get(name)
             if current is not None and current[0].digest == digest and not current[1].done():
@@ -104,6 +105,13 @@ class Supervisor:
             keeper[1].cancel()
             await asyncio.wait([keeper[1]])
 
+    async def _complain(self, name: str, problem: str) -> None:
+        """Say in the status of every Provider of a name why no process runs for it: the record would say which one it is."""
+        with suppress(ApiError):
+            for found in await self._client.list(Provider):
+                if found.metadata.name == name and found.status.record:
+                    await self._write(found, Report(reason="NotStarted", message=problem))
+
     async def _restored(self, record: Record) -> None:
         """Create a Provider again that somebody deleted: the record is what counts."""
         if await self._client.find(Provider, ObjectKey(record.namespace, record.name)) is None:
@@ -116,14 +124,17 @@ class Supervisor:
             found = await self._client.find(Provider, key)
             if found is None:
                 await self._create(record)
-            before = found.status if found is not None else ProviderProcessStatus()
-            generation = found.metadata.generation if found is not None else 1
-            status = concluded(before, report, generation=generation, now=self._clock.now())
-            if found is None or status != before:
-                whole = dict.fromkeys(("nextStart", "lastExit")) | to_json(Provider(status=status))["status"]
-                await self._client.patch(Provider, key, {"status": whole}, subresource="status")
+                found = await self._client.find(Provider, key)
+            if found is not None:
+                await self._write(found, report)
         except ApiError as error:
             log.warning("The state of a provider could not be written", provider=record.name, error=str(error))
+
+    async def _write(self, found: Provider, report: Report) -> None:
+        status = concluded(found.status, report, generation=found.metadata.generation, now=self._clock.now())
+        if status != found.status:
+            whole = dict.fromkeys(("nextStart", "lastExit")) | to_json(Provider(status=status))["status"]
+            await self._client.patch(Provider, found.key, {"status": whole}, subresource="status")
 
     async def _create(self, record: Record) -> None:
         labels = {CLUSTERCTL_LABEL: "", CLUSTERCTL_CORE_LABEL: "inventory", PROVIDER_LABEL: record.name}
