@@ -151,8 +151,9 @@ async def test_a_machine_boots_from_its_data_and_goes(story: Story) -> None:
 
 
 async def test_containers_of_a_machine_carry_labels(story: Story) -> None:
+    story.machine = replace(story.machine, spec=replace(story.machine.spec, failure_domain="rack-7"))
     story.boots("true")
-    await story.up()
+    assert (await story.up()).failure_domain == "rack-7"
 
     [found] = await story.engine.containers({naming.PLANE_LABEL: story.mark})
     labels = found["Labels"]
@@ -160,6 +161,7 @@ async def test_containers_of_a_machine_carry_labels(story: Story) -> None:
     assert labels[naming.NAMESPACE_LABEL] == "default"
     assert labels[naming.OBJECT_LABEL] == story.obj.metadata.name
     assert labels[naming.ROLE_LABEL] == "worker"
+    assert labels[naming.FAILURE_DOMAIN_LABEL] == "rack-7"
     assert [n["Name"] for n in await story.engine.networks({naming.PLANE_LABEL: story.mark})] == [f"cw-test-{story.mark}"]
 
 
@@ -248,16 +250,54 @@ async def test_half_made_containers_are_finished_or_removed(story: Story) -> Non
     await story.up()
 
 
+async def test_a_container_that_stops_right_after_its_start_is_reported_and_removed(story: Story) -> None:
+    story.site.entrypoint = ("/bin/sh", "-c", "exit 3")
+    story.boots("true")
+
+    said = ""
+    async with asyncio.timeout(60):
+        while not said.startswith(f"the container {story.name} stops right after its start"):
+            said = await story.fails()  # it may stop between two requests of a pass, which is a failure of that pass
+    assert await story.provider.remove(story.obj, story.machine) is True
+    assert await story.engine.inspect(story.name) is None
+
+
 async def test_unusable_bootstrap_data_is_reported(story: Story) -> None:
     story.objects.data = b"{}"
 
     assert await story.fails() == "bootstrap data: cloud-init: user data does not start with #cloud-config"
 
 
-async def test_ignition_is_refused_with_the_field_to_change(story: Story) -> None:
-    story.objects.data, story.objects.format = b"{}", b"ignition"
+async def test_a_machine_boots_from_ignition(story: Story) -> None:
+    unit = "[Service]\nType=oneshot\nExecStart=/bin/sh /etc/kubeadm.sh\n"
+    script = "data:,test%20-f%20/etc/kubeadm.yml%20%26%26%20echo%20joined%20%3E%20/var/joined"
+    config = {
+        "ignition": {"version": "2.3.0"},
+        "storage": {
+            "files": [
+                {"filesystem": "root", "path": "/etc/kubeadm.sh", "mode": 0o700, "contents": {"source": script}},
+                {
+                    "filesystem": "root",
+                    "path": "/etc/kubeadm.yml",
+                    "mode": 0o600,
+                    "contents": {"source": "data:,kind:%20InitConfiguration"},
+                },
+            ]
+        },
+        "systemd": {"units": [{"name": "kubeadm.service", "enabled": True, "contents": unit}]},
+    }
+    story.objects.data, story.objects.format = json.dumps(config).encode(), b"ignition"
+    await story.up()
 
-    assert "set format: cloud-config in the KubeadmConfigSpec" in await story.fails()
+    assert await story.output("cat /var/joined; stat -c %a /etc/kubeadm.yml") == "joined\n600\n"
+    assert "maxPerCore: 0" in await story.output("cat /etc/kubeadm.yml"), "a container's settings are added here, too"
+
+
+async def test_ignition_that_needs_a_network_is_refused(story: Story) -> None:
+    config = {"ignition": {"version": "3.4.0"}, "storage": {"files": [{"path": "/x", "contents": {"source": "https://example.com/x"}}]}}
+    story.objects.data, story.objects.format = json.dumps(config).encode(), b"ignition"
+
+    assert await story.fails() == "bootstrap data: ignition: /x has a source that cannot be fetched: only data URLs can be read here"
 
 
 async def test_images_are_loaded_before_the_machine_boots(story: Story) -> None:
