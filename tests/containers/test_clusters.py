@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 
 from clusterwright.api.copying import replace
-from clusterwright.api.core import Cluster, Machine
+from clusterwright.api.core import Cluster, ClusterNetwork, Machine, NetworkRanges
 from clusterwright.api.infrastructure import DevCluster, DevClusterBackend, DevClusterSpec, DevMachine, DockerClusterBackend
 from clusterwright.api.meta import ObjectMeta
 from clusterwright.api.wellknown import LOAD_BALANCER_WEIGHT_ANNOTATION as WEIGHT
@@ -73,6 +73,11 @@ class Story:
         machine = replace(machine, spec=replace(machine.spec, infrastructure_ref=reference))
         return [machine, DevMachine(metadata=ObjectMeta(name=name, namespace="default"))]
 
+    async def expected(self, servers: dict[str, str], leaving: Collection[str] = ()) -> str:
+        network = await self.engine.network(f"cw-test-{self.mark}")
+        has_ipv6 = bool(network and any(":" in c["Subnet"] for c in network["IPAM"]["Config"]))
+        return loadbalancer.configuration(servers, leaving=leaving, has_ipv6=has_ipv6)
+
     async def configuration(self) -> str:
         return (await self.engine.run(self.name, ["cat", loadbalancer.PATH])).text
 
@@ -100,11 +105,34 @@ async def test_it_knows_the_control_planes_containers_that_run(story: Story) -> 
     await story.up()
     first, second = await story.node("cp-0"), await story.node("cp-1")
     await story.up()
-    assert await story.configuration() == loadbalancer.configuration({f"{story.name}-cp-0": first, f"{story.name}-cp-1": second})
+    assert await story.configuration() == await story.expected({f"{story.name}-cp-0": first, f"{story.name}-cp-1": second})
 
     await story.engine.remove(f"{story.name}-cp-0")
     await story.up()
-    assert await story.configuration() == loadbalancer.configuration({f"{story.name}-cp-1": second})
+    assert await story.configuration() == await story.expected({f"{story.name}-cp-1": second})
+
+
+async def test_a_cluster_of_ipv6_is_reached_by_ipv6(story: Story) -> None:
+    spec = replace(
+        story.cluster.spec,
+        cluster_network=ClusterNetwork(
+            pods=NetworkRanges(cidr_blocks=("fd00:2::/48",)), services=NetworkRanges(cidr_blocks=("fd00:3::/108",))
+        ),
+    )
+    story.cluster = replace(story.cluster, spec=spec)
+    try:
+        found = await story.up()
+    except ProvisionFailed as error:
+        if "has no IPv6, which the cluster wants" not in str(error):
+            raise
+        pytest.skip("NO IPv6: this engine's host has none")
+    await story.node("cp-0")
+    await story.up()
+
+    assert found.host.startswith("fd")
+    text = await story.configuration()
+    assert "bind :::6443 v6only" in text
+    assert f"server {story.name}-cp-0 [fd" in text
 
 
 async def test_a_server_whose_machine_is_deleted_gets_no_new_connections(story: Story) -> None:
@@ -115,13 +143,13 @@ async def test_a_server_whose_machine_is_deleted_gets_no_new_connections(story: 
     for deleted, leaving in (({names[0]}, {names[0]}), (set(names), set(names))):
         story.objects.listed = [one for name in names for one in story.member(name, is_deleted=name in deleted)]
         await story.up()
-        assert await story.configuration() == loadbalancer.configuration(servers, leaving=leaving)
+        assert await story.configuration() == await story.expected(servers, leaving=leaving)
         weights = {o.metadata.name: o.metadata.annotations[WEIGHT] for o in story.objects.listed if isinstance(o, DevMachine)}
         assert weights == {name: "0" if name in leaving else "100" for name in names}
 
     story.objects.listed = story.member(names[0], is_deleted=True)
     await story.up()
-    assert await story.configuration() == loadbalancer.configuration(servers), "the last one goes on until it is gone"
+    assert await story.configuration() == await story.expected(servers), "the last one goes on until it is gone"
 
 
 async def test_a_change_drops_no_connection(story: Story) -> None:
@@ -162,7 +190,7 @@ async def test_a_foreign_container_is_left_alone(story: Story) -> None:
 async def _gateway(story: Story) -> str:
     network = await story.engine.network(f"cw-test-{story.mark}")
     assert network is not None
-    return str(network["IPAM"]["Config"][0]["Gateway"])
+    return next(str(c["Gateway"]) for c in network["IPAM"]["Config"] if ":" not in c["Subnet"])
 
 
 @asynccontextmanager

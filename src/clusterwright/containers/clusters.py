@@ -28,6 +28,9 @@ from clusterwright.runtime.client import Client, Reader
 from clusterwright.runtime.errors import NotFound
 from clusterwright.runtime.reconcile import Mapper, Watch
 
+IPV6_HINT = "remove the network while no node uses it, so that it is made again, or let the engine and its host use IPv6"
+_ADDRESSES = ("IPAddress", "GlobalIPv6Address")
+
 
 def _of_machine(kind: type[InfraCluster]) -> Mapper:
     """Return the infrastructure of a machine's Cluster."""
@@ -86,12 +89,15 @@ class _LoadBalancers(InfraClusters[Any]):
             if not seen["State"]["Running"]:
                 await self._engine.start(name)
                 return None
-            servers, leaving = await self._servers(place), await self._leaving(place.cluster)
+            is_ipv6 = naming.has_only_ipv6(cluster)
+            servers, leaving = await self._servers(place, is_ipv6=is_ipv6), await self._leaving(place.cluster)
             await self._configure(name, loadbalancer.configuration(servers, leaving=leaving, has_ipv6=_has_ipv6(seen)))
         except EngineError as error:
             raise ProvisionFailed(str(error)) from error
         await self._report(place.cluster, servers, leaving)
-        address = _address(seen)
+        address = _address(seen, is_ipv6=is_ipv6)
+        if not address and is_ipv6:
+            raise ProvisionFailed(f"the network {await self._site.network()} has no IPv6, which the cluster wants: {IPV6_HINT}")
         if not address:
             return None
         present = obj.spec.control_plane_endpoint
@@ -143,15 +149,15 @@ class _LoadBalancers(InfraClusters[Any]):
             await self._engine.create(spec)
         except Conflict:
             return Pending("")  # an earlier pass, which was interrupted, made it: the next one looks whose it is
-        text = loadbalancer.configuration(await self._servers(place))
+        text = loadbalancer.configuration(await self._servers(place, is_ipv6=False))
         await self._engine.put(name, "/", archive({loadbalancer.PATH: text.encode()}, mode=0o644))
         await self._engine.start(name)
         return Pending(f"Waiting for the load balancer {name} to start")
 
-    async def _servers(self, place: naming.Place) -> dict[str, str]:
+    async def _servers(self, place: naming.Place, *, is_ipv6: bool) -> dict[str, str]:
         """Return the addresses of the control plane's running containers."""
         found = await self._engine.containers({**place.labels, naming.ROLE_LABEL: naming.CONTROL_PLANE})
-        servers = {str(c["Names"][0]).lstrip("/"): _address(c) for c in found if c.get("State") == "running"}
+        servers = {str(c["Names"][0]).lstrip("/"): _address(c, is_ipv6=is_ipv6) for c in found if c.get("State") == "running"}
         return {name: address for name, address in servers.items() if address}
 
     async def _leaving(self, cluster: ObjectKey) -> set[str]:
@@ -197,9 +203,9 @@ def _load_balancer(obj: InfraCluster) -> DockerLoadBalancer | None:
     return obj.spec.load_balancer if isinstance(obj, DockerCluster) else None
 
 
-def _address(seen: dict[str, Any]) -> str:
+def _address(seen: dict[str, Any], *, is_ipv6: bool) -> str:
     networks = ((seen.get("NetworkSettings") or {}).get("Networks") or {}).values()
-    return next((str(a) for network in networks for a in (network.get("IPAddress"), network.get("GlobalIPv6Address")) if a), "")
+    return next((str(n[key]) for n in networks for key in (("GlobalIPv6Address",) if is_ipv6 else _ADDRESSES) if n.get(key)), "")
 
 
 class DevLoadBalancers(_LoadBalancers):
