@@ -15,7 +15,15 @@ from aiohttp import web
 
 from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, ClusterNetwork, Machine, NetworkRanges
-from clusterwright.api.infrastructure import DevCluster, DevClusterBackend, DevClusterSpec, DevMachine, DockerClusterBackend
+from clusterwright.api.infrastructure import (
+    DevCluster,
+    DevClusterBackend,
+    DevClusterSpec,
+    DevMachine,
+    DockerClusterBackend,
+    DockerLoadBalancer,
+)
+from clusterwright.api.kubernetes import ConfigMap, LocalObjectReference
 from clusterwright.api.meta import ObjectMeta
 from clusterwright.api.wellknown import LOAD_BALANCER_WEIGHT_ANNOTATION as WEIGHT
 from clusterwright.containers import loadbalancer, naming
@@ -31,6 +39,13 @@ from support.engines import HAPROXY_IMAGE, IMAGE
 from .test_machines import INIT, Objects
 
 engines.demand()
+
+
+TEMPLATE = """\
+{{ range $server, $backend := .BackendServers }}
+  server {{ $server }} {{ JoinHostPort $backend.Address $.BackendControlPlanePort }} weight {{ $backend.Weight }} check check-ssl verify none
+{{- end }}
+"""
 
 
 class Story:
@@ -72,6 +87,13 @@ class Story:
         reference = replace(machine.spec.infrastructure_ref, name=name, kind="DevMachine")
         machine = replace(machine, spec=replace(machine.spec, infrastructure_ref=reference))
         return [machine, DevMachine(metadata=ObjectMeta(name=name, namespace="default"))]
+
+    def wants_template(self, text: str) -> None:
+        """Let the cluster refer to a ConfigMap with a template."""
+        self.objects.listed = [ConfigMap(metadata=ObjectMeta(name="template", namespace="default"), data={"value": text})]
+        balancer = DockerLoadBalancer(custom_ha_proxy_config_template_ref=LocalObjectReference(name="template"))
+        backend = DevClusterBackend(docker=DockerClusterBackend(load_balancer=balancer))
+        self.obj = replace(self.obj, spec=replace(self.obj.spec, backend=backend))
 
     async def expected(self, servers: dict[str, str], leaving: Collection[str] = ()) -> str:
         network = await self.engine.network(f"cw-test-{self.mark}")
@@ -165,6 +187,29 @@ async def test_a_change_drops_no_connection(story: Story) -> None:
         for reader, writer in (open_connection, late):
             assert await asked(reader, writer) == b"ok"
             writer.transport.abort()
+
+
+async def test_a_template_of_the_user_makes_the_configuration(story: Story) -> None:
+    await story.up()
+    address = await story.node("cp-0")
+    story.wants_template("# {{ .BackendControlPlanePort }}\n" + loadbalancer.configuration({}) + TEMPLATE)
+    await story.up()
+    text = await story.configuration()
+    assert text.startswith("# 6443\n")
+    assert f"server {story.name}-cp-0 {address}:6443 weight 100 check check-ssl verify none" in text
+
+    for template, said in (
+        ("{{ .Nothing", "unclosed action"),
+        ("{{ .Nothing }}", "Nothing"),
+        ("listen x\n  nonsense\n", "haproxy refuses the configuration"),
+    ):
+        story.wants_template(template)
+        with pytest.raises(ProvisionFailed, match=f"customHAProxyConfigTemplateRef: .*{said}"):
+            await story.up()
+    assert await story.configuration() == text, "what works stays"
+    story.objects.listed = []
+    with pytest.raises(ProvisionFailed, match="ConfigMap template does not exist"):
+        await story.up()
 
 
 async def test_a_load_balancer_that_was_removed_is_made_again(story: Story) -> None:
