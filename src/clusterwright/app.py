@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from random import Random, SystemRandom
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,7 +14,8 @@ import msgspec
 
 from clusterwright.admission.workloads import Workloads
 from clusterwright.api.core import Cluster
-from clusterwright.api.crds import crds
+from clusterwright.api.crds import crds, embedded_crds
+from clusterwright.api.ippools import GlobalInClusterIPPool, InClusterIPPool
 from clusterwright.api.kubeconfig import inline
 from clusterwright.api.kubernetes import MutatingWebhookConfiguration, Secret, ValidatingWebhookConfiguration
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
@@ -36,6 +38,9 @@ from clusterwright.controllers.kit.features import DEFAULT_FEATURES
 from clusterwright.controllers.wiring import ControllerDefinition, Dependencies, PassTools
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.loopback import LoopbackTransport
+from clusterwright.providers import supervisor
+from clusterwright.providers.installing import Ours
+from clusterwright.providers.placing import Server
 from clusterwright.runtime.client import Client, Reader
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.controller import Controller
@@ -56,6 +61,7 @@ from clusterwright.workload.clusters import ClusterCache, Connect, Reach, connec
 
 CONNECTIONS = "clustercache"
 """The controller of the connections to workload clusters; a manager that only provides infrastructure has none."""
+POOL_KINDS = (InClusterIPPool.__name__, GlobalInClusterIPPool.__name__)
 
 
 async def install_crds(client: Client) -> None:
@@ -98,6 +104,27 @@ def inmemory_names() -> frozenset[str]:
 def ipam_names() -> frozenset[str]:
     """Return the controllers of the IPAM provider, which runs in the embedded plane only."""
     return frozenset(IPAM)
+
+
+def add_providers(manager: Manager, data_dir: Path, server: Server) -> None:
+    """Add the supervision of other people's providers, whose records are in the data directory of the embedded plane.
+
+    No provider may define a kind on which one of our controllers acts.
+    """
+    acting: dict[str, list[str]] = {}
+    for controller in manager.controllers:
+        # the controllers of pools work together: none of them may run next to another provider of pools
+        kinds = POOL_KINDS if controller.name in IPAM else (gvk_of(controller.kind).kind,)
+        for kind in kinds:
+            acting.setdefault(kind, []).append(controller.name)
+    own = crds()
+    taken = {
+        crd["metadata"]["name"]: f"its controllers act on {kind}; to run another provider of {kind}, "
+        f"start the plane with --controllers '*,{','.join(f'-{name}' for name in names)}'"
+        for crd in (*own, *embedded_crds())
+        if (names := acting.get(kind := crd["spec"]["names"]["kind"]))
+    }
+    supervisor.add(manager, data_dir, server, Ours(taken, frozenset(crd["metadata"]["name"] for crd in own)))
 
 
 def declared(selected: Collection[str]) -> list[ControllerDefinition]:
@@ -351,7 +378,7 @@ def connector(cloud: Cloud | None, reach: Reach | None) -> Connect:
         if cloud is not None:
             entry = inline(kubeconfig)
             url = urlsplit(entry.server)
-            simulated = cloud.at(url.hostname or "", url.port or 443)
+            simulated = cloud.at(url.hostname or "", url.port or 443, cluster)
             if simulated is not None:
                 return LoopbackTransport(simulated, entry.certificate_authority, entry.client_certificate)
         if reach is None:

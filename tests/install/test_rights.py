@@ -29,6 +29,8 @@ from install.whole_life import Recording, live
 NAMESPACE = "clusterwright-system"
 ACCOUNT = User(f"system:serviceaccount:{NAMESPACE}:{NAME}", ("system:serviceaccounts", "system:authenticated"))
 RARE = {
+    ("devclusters", "create"): "simulated clusters behind endpoints of other providers",
+    ("devmachines", "create"): "simulated machines for other providers",
     ("finalizers", "update"): "asked for by API servers that enforce permissions of owner references",
     ("secrets", "update"): "certificates and tokens that are renewed",
     ("secrets", "patch"): "owners and labels of Secrets that somebody else made",

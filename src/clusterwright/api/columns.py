@@ -150,6 +150,15 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
     ),
     "InClusterIPPool": _POOL,
     "GlobalInClusterIPPool": _POOL,
+    "Provider": (
+        Column("Type", ".type"),
+        Column("Provider", ".providerName"),
+        Column("Version", ".version"),
+        Column("State", '.status.conditions[?(@.type=="Running")].reason'),
+        Column("Restarts", ".status.restarts", "integer"),
+        Column("Message", '.status.conditions[?(@.type=="Running")].message', wide=True),
+        _AGE,
+    ),
     "KubeadmConfig": (
         Column("Cluster", r".metadata.labels['cluster\.x-k8s\.io/cluster-name']"),
         _PAUSED,

@@ -7,13 +7,14 @@ from typing import Any, Final
 
 import msgspec
 
+from clusterwright.api import ippools, providers
 from clusterwright.api.columns import COLUMNS
 from clusterwright.api.contract import CONTRACT_VERSIONS
 from clusterwright.api.meta import Json
 from clusterwright.api.schema import schema_of
 from clusterwright.api.scheme import CUSTOM, EMBEDDED, ModelledResource
 from clusterwright.api.versions import HUB, definitions, plain_schema, spokes
-from clusterwright.api.wellknown import CLUSTERCTL_LABEL, CONTRACT_LABEL_PREFIX, MOVE_HIERARCHY_LABEL, PROVIDER_LABEL
+from clusterwright.api.wellknown import CLUSTERCTL_CORE_LABEL, CLUSTERCTL_LABEL, CONTRACT_LABEL_PREFIX, MOVE_HIERARCHY_LABEL, PROVIDER_LABEL
 
 WEBHOOK_SERVICE: Final = ("clusterwright-system", "clusterwright-webhooks")
 """Namespace and name of the Service of our webhooks, inside a cluster."""
@@ -23,6 +24,10 @@ _PROVIDERS = {
     "bootstrap.cluster.x-k8s.io": "bootstrap-kubeadm",
     "controlplane.cluster.x-k8s.io": "control-plane-kubeadm",
     "infrastructure.cluster.x-k8s.io": "infrastructure-in-memory",
+}
+_EMBEDDED_LABELS = {
+    ippools.GROUP: {PROVIDER_LABEL: "ipam-in-cluster", MOVE_HIERARCHY_LABEL: ""},
+    providers.GROUP: {CLUSTERCTL_LABEL: "", CLUSTERCTL_CORE_LABEL: "inventory"},
 }
 _TYPE_META: Json = {
     "apiVersion": {"type": "string", "description": "group and version of the object"},
@@ -44,7 +49,7 @@ def embedded_crds() -> list[Json]:
     """Return the definitions of the kinds that only the embedded plane serves, to be changed freely by the caller."""
     made = [crd(resource) for resource in EMBEDDED]
     for one in made:
-        one["metadata"]["labels"] |= {PROVIDER_LABEL: "ipam-in-cluster", MOVE_HIERARCHY_LABEL: ""}
+        one["metadata"]["labels"] |= _EMBEDDED_LABELS[one["spec"]["group"]]
     return made
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from clusterwright.api import addons, bootstrap, controlplane, core, infrastructure, ipam, ippools, runtime
+from clusterwright.api import addons, bootstrap, controlplane, core, infrastructure, ipam, ippools, providers, runtime
 from clusterwright.api import kubernetes as k8s
 from clusterwright.api.meta import GroupVersionKind, Object
 
@@ -170,6 +170,7 @@ BUILT_IN: tuple[ModelledResource, ...] = tuple(
 EMBEDDED: tuple[ModelledResource, ...] = (
     _custom(ippools.InClusterIPPool, "inclusterippools", status=True),
     _custom(ippools.GlobalInClusterIPPool, "globalinclusterippools", status=True, namespaced=False),
+    _custom(providers.Provider, "providers", status=True),
 )
 """Kinds that only the embedded plane serves. Elsewhere another provider brings their definitions and acts on them."""
 

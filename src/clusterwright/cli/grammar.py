@@ -10,7 +10,7 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, NoReturn
 
-from clusterwright.cli import flags, toolflags, upflags
+from clusterwright.cli import flags, providerflags, toolflags, upflags
 
 
 class Command(NamedTuple):
@@ -142,6 +142,14 @@ COMMANDS: dict[str, Command] = {
     "store": Command("store", "check, repair, back up or restore the data directory of a plane", toolflags.store_flags),
     "engine": Command("engine", "list or remove containers that planes have on a container engine", toolflags.engine_flags),
     "load": Command("load", "copy images from the container engine into the nodes of a cluster", toolflags.load_flags),
+    "provider": Command(
+        "provider",
+        "add, list or remove other people's providers, which the plane runs as processes; print their output",
+        providerflags.provider_flags,
+        "Run other people's providers next to a plane of `clusterwright up`: `add` installs the objects of a provider's release, and\n"
+        "makes the plane run its program with exactly the rights of its ServiceAccount. The plane starts it again after a crash, and\n"
+        "after a restart of its own.",
+    ),
     "conformance": Command(
         "conformance",
         "judge a running provider by the rules of the contract",

@@ -8,17 +8,21 @@ import shlex
 import signal
 import sys
 from contextlib import AsyncExitStack
+from pathlib import Path
 from random import SystemRandom
 from tempfile import TemporaryFile
 
-from clusterwright import admission
+from clusterwright import admission, app
 from clusterwright.api.crds import crds, embedded_crds
 from clusterwright.api.kubeconfig import InvalidKubeconfig
+from clusterwright.api.meta import Json
 from clusterwright.apiserver.serving import serve
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.storage.sqlite import StoreBroken
 from clusterwright.cli import demo, engines, insight, manager, running, settings, verdicts, webview
 from clusterwright.cli.defaults import LOCAL
+from clusterwright.providers.placing import Server
+from clusterwright.providers.records import claimed
 from clusterwright.runtime import digest, garbage
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ApiError
@@ -106,7 +110,7 @@ async def _run(arguments: argparse.Namespace) -> int:
                 data_dir=data_dir,
                 kubeconfig=kubeconfig,
                 controllers=arguments.garbage_collection or not arguments.no_controllers,
-                crds=(*crds(), *embedded_crds()),
+                crds=(*crds(), *_offered(data_dir)),
                 admission=admission.chain(arguments.features, workloads),
                 converters=embedded.converters,
                 audit_log=arguments.audit_log,
@@ -125,6 +129,8 @@ async def _run(arguments: argparse.Namespace) -> int:
         if not arguments.no_controllers:
             place = running.Place(transport=transport, is_embedded=True, data_dir=data_dir, workloads=workloads, host=host)
             manager, cloud = running.build(arguments, stack, place, clock, random, keys)
+            if data_dir is not None:
+                app.add_providers(manager, data_dir, Server(server.url, server.authority.certificate))
             judge = add_judge(manager, everything=True, folder=data_dir)
             stack.callback(judge.history.close)
             started = running.start(arguments, stack, manager, cloud, stop)
@@ -143,6 +149,12 @@ async def _run(arguments: argparse.Namespace) -> int:
         print(f"{arguments.parser.prog}: {complaint}", file=sys.stderr)
     # a supervisor starts again only what did not end well
     return 1 if complaint else 0
+
+
+def _offered(data_dir: Path | None) -> list[Json]:
+    """Return the definitions that only the embedded plane has, but for those that a recorded provider brings in its own form."""
+    brought = claimed(data_dir) if data_dir is not None else frozenset()
+    return [crd for crd in embedded_crds() if crd["metadata"]["name"] not in brought]
 
 
 async def _tell(arguments: argparse.Namespace, client: RestClient, clock: SystemClock, judge: Judge | None, link: _Link) -> None:

@@ -171,12 +171,12 @@ class _LoadBalancers(InfraClusters[Any]):
         return {name: address for name, address in servers.items() if address}
 
     async def _leaving(self, cluster: ObjectKey) -> set[str]:
-        """Return the containers whose Machines are deleted: new connections go to the others, if there are others."""
+        """Return the containers whose Machines are deleted: new connections go to the others. Empty if there are no others."""
         labels = {CLUSTER_NAME_LABEL: cluster.name, CONTROL_PLANE_LABEL: ""}
         machines = await self.client.list(Machine, namespace=cluster.namespace, labels=labels)
-        if len(machines) < 2:
+        deleted = [m.spec.infrastructure_ref.name for m in machines if m.metadata.deletion_timestamp is not None]
+        if len(deleted) == len(machines):
             return set()
-        deleted = (m.spec.infrastructure_ref.name for m in machines if m.metadata.deletion_timestamp is not None)
         return {naming.container_name(ObjectKey(cluster.namespace, name)) for name in deleted}
 
     async def _report(self, cluster: ObjectKey, servers: Collection[str], leaving: Collection[str]) -> None:

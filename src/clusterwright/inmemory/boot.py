@@ -13,6 +13,7 @@ from cryptography import x509
 from clusterwright.api import yamlreader
 from clusterwright.api.kubeconfig import InvalidKubeconfig, data_of, read
 from clusterwright.inmemory.bootstrap import BootFailure, BootstrapData
+from clusterwright.inmemory.distributions import Distribution
 from clusterwright.kubeadm import certificates
 from clusterwright.kubeadm.certificates import CertificateError, KeyPair
 from clusterwright.kubeadm.versions import parse_version
@@ -58,6 +59,16 @@ def boot(data: BootstrapData, seen: Neighbourhood, now: datetime, *, is_control_
     """Run the kubeadm of a Kubernetes version on the data; raises BootFailure if a real node would stop."""
     _check_versions(data, version)
     return _init(data, seen, now) if data.command == "init" else _join(data, seen, now, is_control_plane=is_control_plane)
+
+
+def as_is(seen: Neighbourhood, distribution: Distribution, *, is_control_plane: bool, again: bool = False) -> Boot:
+    """Return the boot result of data that are not kubeadm's: nothing of them is checked. Raises BootFailure while a worker must wait.
+
+    `again`: the node has joined before, and registers again.
+    """
+    if not is_control_plane and not seen.is_serving and not again:
+        raise BootFailure(f"the API server at {seen.endpoint} does not answer yet", is_transient=True)
+    return Boot(founds=False, is_control_plane=is_control_plane, taints=(), labels=distribution.labels() if is_control_plane else {})
 
 
 def reboot(data: BootstrapData) -> Boot:

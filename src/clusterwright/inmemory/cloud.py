@@ -71,6 +71,8 @@ class Cloud:
         self._shares: dict[ObjectKey, Share] = {}
         self._clusters: dict[ObjectKey, SimulatedCluster] = {}
         self._taken: dict[tuple[str, int], ObjectKey] = {}
+        self._given: set[ObjectKey] = set()
+        """Clusters whose endpoint is not ours."""
         self._next_port = first_port
         self._first_host = first_port - FIRST_PORT
         self._subscribers: dict[str, Callable[[ObjectKey], None]] = {}
@@ -107,14 +109,22 @@ class Cloud:
         """Return the revision of each cluster: equal results mean that nothing has changed."""
         return tuple(cluster.server.store.revision for cluster in self._clusters.values())
 
-    def at(self, host: str, port: int) -> SimulatedCluster | None:
-        """Return the cluster at an endpoint."""
+    def at(self, host: str, port: int, of: ObjectKey | None = None) -> SimulatedCluster | None:
+        """Return the cluster at an endpoint. An endpoint that is not ours leads to a simulated cluster only for its own Cluster `of`."""
         key = self._taken.get((self.host if host == "localhost" else host, port))
+        if key is None and of in self._given and (own := self._clusters.get(of)) is not None and (own.host, own.port) == (host, port):
+            return own
         return None if key is None else self._clusters.get(key)
 
-    def reserve(self, key: ObjectKey, endpoint: tuple[str, int]) -> None:
-        """Reserve an endpoint for the cluster that had it before; raises EndpointRefused."""
+    def reserve(self, key: ObjectKey, endpoint: tuple[str, int], *, given: bool = False) -> None:
+        """Reserve an endpoint for the cluster that had it before; raises EndpointRefused.
+
+        `given`: the endpoint is that of another provider. If its host is not ours, the cluster is reached in process only.
+        """
         host, port = endpoint
+        if given and host not in self._hosts():
+            self._given.add(key)
+            return
         if host not in self._hosts():
             raise EndpointRefused(f"the endpoint's host {host} is not that of this plane, {self.host}")
         if self._taken.setdefault(endpoint, key) != key:
@@ -126,15 +136,20 @@ class Cloud:
 
     def expects(self, key: ObjectKey) -> bool:
         """Return whether the cluster of a Cluster existed before a restart, and is not restored yet."""
-        return key not in self._clusters and key in self._taken.values()
+        return key not in self._clusters and (key in self._taken.values() or key in self._given)
 
-    async def ensure(self, key: ObjectKey, endpoint: tuple[str, int] | None = None, *, port: int = 0) -> SimulatedCluster:
-        """Return the cluster of a Cluster, created on first use; at its previous endpoint, else at this port, if any."""
+    async def ensure(
+        self, key: ObjectKey, endpoint: tuple[str, int] | None = None, *, port: int = 0, given: bool = False
+    ) -> SimulatedCluster:
+        """Return the cluster of a Cluster, created on first use; at its previous endpoint, else at this port, if any.
+
+        `given`: the endpoint is that of another provider, as in `reserve`.
+        """
         if found := self._clusters.get(key):
             return found
         if endpoint is None:
             endpoint = (self._free_host(port), port) if port else (self.host, self._free_port())
-        self.reserve(key, endpoint)
+        self.reserve(key, endpoint, given=given)
         share = self._share(key)
         server = ApiServer(now=self.now, random=self._random, journal=share, authorizer=RbacAuthorizer(), forward=self._forward_of(key))
         if share is not None:
@@ -149,7 +164,7 @@ class Cloud:
             host=endpoint[0],
             port=endpoint[1],
             server=server,
-            listener=self._listener,
+            listener=None if key in self._given else self._listener,
             sign=self._sign,
             changed=self._changed,
             node_gone=lambda node: self._node_gone(key, node),
@@ -181,6 +196,7 @@ class Cloud:
         if cluster is not None:
             await cluster.close()
             self._clusters.pop(key, None)
+        self._given.discard(key)
         for endpoint in [endpoint for endpoint, owner in self._taken.items() if owner == key]:
             del self._taken[endpoint]
             if self._listener is not None:

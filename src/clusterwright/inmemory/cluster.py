@@ -27,6 +27,7 @@ from clusterwright.inmemory import etcd, etcdport, objects
 from clusterwright.inmemory.etcdserver import EtcdServer
 from clusterwright.inmemory.kubelets import Kubelets
 from clusterwright.inmemory.ports import API_SERVER_PORT, Ports
+from clusterwright.inmemory.workloads import Workloads
 from clusterwright.kubeadm.certificates import KeyPair
 from clusterwright.kubeadm.versions import parse_version
 from clusterwright.runtime.client import Client
@@ -59,6 +60,13 @@ class Serving:
 
     authority: KeyPair
     certificate: KeyPair
+    further_clients: bytes = b""
+    """Further authorities of client certificates."""
+
+    @property
+    def client_authorities(self) -> bytes:
+        """The authorities of client certificates."""
+        return self.authority.certificate + self.further_clients
 
 
 class SimulatedCluster:
@@ -95,6 +103,7 @@ class SimulatedCluster:
         self._members: tuple[int, tuple[etcd.Member, ...]] = (-1, ())
         self._ports = Ports(self, str(key))
         self._kubelets = Kubelets(server, self.ensure, node_gone)
+        self._workloads = Workloads(server, self.ensure, self._kubelets.is_served)
 
     # ------------------------------------------------------------------------------------------------- answering
 
@@ -119,11 +128,16 @@ class SimulatedCluster:
             self._is_cut_off = cut
             await self.settle()
 
-    async def start_api_server(self, machine: str, authority: KeyPair, hosts: tuple[str, ...] = (), *, version: str = "") -> None:
-        """Start an API server of a version on a machine; the first sets the serving certificate, the oldest the version."""
+    async def start_api_server(
+        self, machine: str, authority: KeyPair, hosts: tuple[str, ...] = (), *, version: str = "", clients: bytes = b""
+    ) -> None:
+        """Start an API server of a version on a machine; the first sets the serving certificate, the oldest the version.
+
+        `clients` are further authorities of client certificates.
+        """
         if self.serving is None:
             names = tuple(dict.fromkeys(("localhost", "kubernetes", "kubernetes.default", "127.0.0.1", "::1", self.host, *hosts)))
-            self.serving = Serving(authority, await self._sign(authority, "kube-apiserver", names))
+            self.serving = Serving(authority, await self._sign(authority, "kube-apiserver", names), clients)
         self._running[machine] = version
         self._take_version()
         await self.settle()
@@ -156,8 +170,8 @@ class SimulatedCluster:
                 else:
                     assert self.serving is not None
                     if self._listener is not None:
-                        certificate, authority = self.serving.certificate, self.serving.authority.certificate
-                        await self._listener.start(self, server_context(certificate, authority))
+                        context = server_context(self.serving.certificate, self.serving.client_authorities)
+                        await self._listener.start(self, context)
                     self._is_open = True
                     self._changed(self.key)
 
@@ -282,7 +296,7 @@ class SimulatedCluster:
             return None
         if (_annotations(entry.raw).get(objects.ADVERTISED) or f":{API_SERVER_PORT}").rpartition(":")[2] != str(port):
             return None
-        return self.serving.certificate, self.serving.authority.certificate
+        return self.serving.certificate, self.serving.client_authorities
 
     def network_address(self) -> tuple[str, int] | None:
         """Return the network address of the API servers; None if they are not on the network."""

@@ -14,6 +14,8 @@ import msgspec
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.storage.store import Entry, Event
+from clusterwright.inmemory.distributions import REMOVALS
+from clusterwright.inmemory.etcd import LEADER_FROM, REMOVED
 from clusterwright.inmemory.objects import KUBELET_STOPPED
 
 MIRROR: Final = "kubernetes.io/config.mirror"
@@ -44,11 +46,31 @@ class Kubelets:
     def _hear_of_node(self, event: Event) -> None:
         if event.type == "DELETED":
             self._node_gone(event.entry.name)
-        elif _is_alive(event.entry) and (event.old is None or not _is_alive(event.old)):
+            return
+        annotations = _POD.decode(event.entry.raw).metadata.annotations
+        for asked, confirmed in REMOVALS:
+            if annotations.get(asked) == "true" and confirmed not in annotations:
+                self._server.later(lambda name=event.entry.name, said=confirmed: self._leave_etcd(name, said))  # type: ignore[misc]
+        if _is_alive(event.entry) and (event.old is None or not _is_alive(event.old)):
             for entry in list(self._pods.objects.values()):
                 self._server.later(lambda key=entry.key: self._end(key))  # type: ignore[misc]
 
-    def _is_served(self, node: str) -> bool:
+    def _leave_etcd(self, node: str, confirmed: str) -> None:
+        """Remove a Node's etcd member, as the supervisors of some distributions do on request, and confirm it on the Node."""
+        entry, pod = self._nodes.objects.get(node), self._pods.objects.get(f"kube-system/etcd-{node}")
+        if entry is None or not self.is_served(node):
+            return
+        if pod is not None:
+            obj: Json = msgspec.json.decode(pod.raw)
+            annotations = {**(obj["metadata"].get("annotations") or {}), REMOVED: ""}
+            annotations.pop(LEADER_FROM, None)
+            obj["metadata"]["annotations"] = annotations
+            self._server.put_system(self._pods, pod, obj)
+        shown: Json = msgspec.json.decode(entry.raw)
+        shown["metadata"]["annotations"] = {**(shown["metadata"].get("annotations") or {}), confirmed: node}
+        self._server.put_system(self._nodes, entry, shown)
+
+    def is_served(self, node: str) -> bool:
         """Return whether a kubelet of that name runs."""
         entry = self._nodes.objects.get(node)
         return entry is not None and _is_alive(entry)
@@ -57,7 +79,7 @@ class Kubelets:
         """Remove a deleted Pod."""
         entry = self._pods.objects.get(key)
         pod = _POD.decode(entry.raw) if entry is not None else None
-        if entry is None or pod is None or not pod.metadata.deletion_timestamp or not self._is_served(pod.spec.node_name):
+        if entry is None or pod is None or not pod.metadata.deletion_timestamp or not self.is_served(pod.spec.node_name):
             return
         if not pod.metadata.finalizers:
             self._server.remove_system(self._pods, entry)
@@ -69,7 +91,7 @@ class Kubelets:
     def _bring_back(self, entry: Entry) -> None:
         """Create a Pod again whose Node still exists."""
         obj: Json = msgspec.json.decode(entry.raw)
-        if self._is_served(str(obj["spec"].get("nodeName"))):
+        if self.is_served(str(obj["spec"].get("nodeName"))):
             self._make({**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k in _KEPT}})
 
 

@@ -13,7 +13,7 @@ from clusterwright.api.wire import Duplex, Request, Response
 from clusterwright.apiserver.identity import ANONYMOUS, User
 from clusterwright.apiserver.serving.inprocess import ForwardRefused, InProcessTransport
 from clusterwright.inmemory.cluster import Serving, SimulatedCluster
-from clusterwright.kubeadm.certificates import decode_certificate
+from clusterwright.kubeadm.certificates import decode_certificate, decode_certificates
 from clusterwright.runtime.errors import ApiError, ConnectionFailed, from_response
 
 
@@ -33,7 +33,7 @@ class LoopbackTransport:
         if self._known is None or self._known[0] is not serving:  # both sides show their certificates once, as in a TLS session
             if not _share_a_certificate(self._authority, serving.authority.certificate):
                 raise ConnectionFailed("tls: failed to verify certificate: x509: certificate signed by unknown authority")
-            user = user_of(self._certificate, serving.authority.certificate)
+            user = user_of(self._certificate, serving.client_authorities)
             self._known = serving, InProcessTransport(cluster.server, user)
         return self._known[1]
 
@@ -61,18 +61,28 @@ def _refusal(refused: ForwardRefused) -> ApiError:
     return from_response(code if isinstance(code, int) else 500, msgspec.json.encode(refused.status))
 
 
-def user_of(certificate: bytes, authority: bytes) -> User:
-    """Return the user of a client certificate, if the authority has signed it; anonymous without one. Raises ConnectionFailed."""
+def user_of(certificate: bytes, authorities: bytes) -> User:
+    """Return the user of a client certificate, if one of the authorities has signed it; anonymous without one. Raises ConnectionFailed."""
     if not certificate:
         return ANONYMOUS
     try:
         client = decode_certificate(certificate)  # of a bounded size, because the cost of the check grows with it
-        client.verify_directly_issued_by(decode_certificate(authority))
-    except (ValueError, TypeError, InvalidSignature) as error:
+        known = any(_has_signed(authority, client) for authority in decode_certificates(authorities))
+    except ValueError as error:
         raise ConnectionFailed("remote error: tls: unknown certificate authority") from error
+    if not known:
+        raise ConnectionFailed("remote error: tls: unknown certificate authority")
     names = [str(a.value) for a in client.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     groups = [str(a.value) for a in client.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
     return User(names[0] if names else "", (*groups, "system:authenticated"))
+
+
+def _has_signed(authority: x509.Certificate, client: x509.Certificate) -> bool:
+    try:
+        client.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
 
 
 def _share_a_certificate(one: bytes, other: bytes) -> bool:

@@ -7,14 +7,15 @@ from typing import Any
 
 from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine, MachinePool
-from clusterwright.api.infrastructure import InfraCluster
+from clusterwright.api.infrastructure import DevCluster, DevMachine, InfraCluster
 from clusterwright.api.meta import ObjectKey
-from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, MACHINE_POOL_NAME_LABEL
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CORE_GROUP, MACHINE_POOL_NAME_LABEL
 from clusterwright.controllers.inmemory.devcluster import make as make_clusters
 from clusterwright.controllers.inmemory.devmachine import make as make_machines
 from clusterwright.controllers.inmemory.devmachinepool import make as make_pools
 from clusterwright.controllers.inmemory.facts import ClusterFacts, MachineFacts, PoolFacts
 from clusterwright.controllers.inmemory.kinds import DEV, DOCKER, GROUP, Family, Simulated
+from clusterwright.controllers.inmemory.others import make as make_others
 from clusterwright.controllers.kit.owners import find_owner, owner_key
 from clusterwright.controllers.kit.watching import by_reference, of_cluster, owned
 from clusterwright.controllers.wiring import Access, ControllerDefinition
@@ -25,7 +26,9 @@ from clusterwright.runtime.mapping import owners
 from clusterwright.runtime.predicates import changed
 from clusterwright.runtime.reconcile import Mapper, Watch
 
-NAMES = tuple(kind.__name__.lower() for family in (DEV, DOCKER) for kind in (family.cluster, family.machine, family.pool))
+OTHERS = "othercluster"
+"""The controller that simulates machines of other providers on request."""
+NAMES = (*(kind.__name__.lower() for family in (DEV, DOCKER) for kind in (family.cluster, family.machine, family.pool)), OTHERS)
 """The names of the controllers that `controllers` makes, with `docker`."""
 
 
@@ -42,6 +45,7 @@ def controllers(cloud: Cloud, *, docker: bool = False, containers: bool = False)
     """
     simulated = Simulated(docker, containers)
     found = [one for family in simulated.families for one in _family(family, simulated, cloud)]
+    found.append(_others(simulated))
     foreign = {DOCKER.cluster, DOCKER.machine} if containers else set()
     return tuple(replace(one, is_provider=True) for one in found if one.kind not in foreign)
 
@@ -92,6 +96,31 @@ def _family(family: Family, simulated: Simulated, cloud: Cloud) -> tuple[Control
             ),
         ),
     )
+
+
+def _others(simulated: Simulated) -> ControllerDefinition:
+    """Return the controller that simulates machines of other providers on request."""
+    return ControllerDefinition(
+        name=OTHERS,
+        kind=Cluster,
+        watches=(
+            Watch(Machine, cluster_of, changed(lambda machine: machine.spec.provider_id), why="machines with a providerID are simulated"),
+            Watch(DevMachine, cluster_of, _is_gone, why="a machine that is gone is created again"),
+            Watch(DevCluster, owners(CORE_GROUP, "Cluster"), _is_gone, why="a cluster that is gone is created again"),
+        ),
+        make=lambda dependencies: make_others(dependencies, simulated),
+        access=(Access(f"devclusters.{GROUP}", "create"), Access(f"devmachines.{GROUP}", "create")),
+    )
+
+
+async def cluster_of(obj: Any, _reader: Reader) -> Sequence[ObjectKey]:
+    """Return the Cluster that the label of an object names."""
+    name = obj.metadata.labels.get(CLUSTER_NAME_LABEL, "")
+    return [ObjectKey(obj.metadata.namespace, name)] if name else []
+
+
+def _is_gone(old: Any | None, new: Any | None) -> bool:
+    return new is None
 
 
 def pool_to_infra_pool(family: Family) -> Mapper:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from random import Random
 from typing import Final
 
@@ -10,7 +11,8 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.controllers.inmemory.scene import Scene
 from clusterwright.inmemory import boot, bootstrap, etcd, faults, objects, ports
 from clusterwright.inmemory.cluster import SimulatedCluster
-from clusterwright.kubeadm.certificates import CertificateError, KeyPair, Purpose, secret_name
+from clusterwright.inmemory.distributions import BOOT, CLIENT_AUTHORITIES, Distribution, distribution
+from clusterwright.kubeadm.certificates import CertificateError, KeyPair, Purpose, decode_certificates, secret_name
 from clusterwright.runtime.client import Client
 
 _BORN_WITH: Final = {
@@ -28,12 +30,15 @@ class ControlPlane:
         self._client = client
         self._random = random
 
-    async def user_data(self, scene: Scene) -> bootstrap.BootstrapData:
-        """Return the parsed bootstrap data; raises BootFailure."""
+    async def user_data(self, scene: Scene) -> bootstrap.BootstrapData | Distribution:
+        """Return kubeadm's bootstrap data, parsed, or the distribution whose data are booted as they are; raises BootFailure."""
         name = scene.data_secret_name or ""
         secret = await self._client.find(Secret, ObjectKey(scene.obj.metadata.namespace, name))
         if secret is None or "value" not in secret.data:
             raise bootstrap.BootFailure(f"user data: Secret {name} has no value")
+        foreign = distribution(scene.config_kind, secret.data["value"], scene.obj.metadata.annotations.get(BOOT, ""))
+        if foreign is not None:
+            return foreign
         return bootstrap.parse(secret.data["value"], secret.data.get("format", b"").decode("utf-8", "replace"), scene.name)
 
     async def authority(self, scene: Scene, purpose: Purpose) -> KeyPair | None:
@@ -62,11 +67,9 @@ class ControlPlane:
         authority = await self.authority(scene, Purpose.CA)
         if authority is None:
             raise CertificateError(f"Secret {secret_name(scene.cluster.name, Purpose.CA)} does not exist")
+        data = await self._known_data(scene)
         if not scene.simulated.has("v1", "Pod", "kube-system", f"kube-apiserver-{scene.name}"):
-            try:
-                port = boot.api_server_port(await self.user_data(scene))
-            except bootstrap.BootFailure:  # it has booted, long ago perhaps, with data that are gone
-                port = ports.API_SERVER_PORT
+            port = boot.api_server_port(data) if isinstance(data, bootstrap.BootstrapData) else ports.API_SERVER_PORT
             where = {objects.ADVERTISED: f"{scene.simulated.address_of(scene.name)}:{port}"}
             scene.simulated.ensure(
                 objects.static_pod("kube-apiserver", scene.name, version=scene.version, now=scene.now, annotations=where)
@@ -75,7 +78,36 @@ class ControlPlane:
             scene.simulated.ensure(objects.static_pod(component, scene.name, version=scene.version, now=scene.now, annotations={}))
         if not scene.faults & {faults.NODE_DIES, faults.API_SERVER_STOPS}:
             names = await _certificate_names(scene.simulated)
-            await scene.simulated.start_api_server(scene.name, authority, names, version=scene.version)
+            clients = await self._client_authorities(scene)
+            await scene.simulated.start_api_server(scene.name, authority, names, version=scene.version, clients=clients)
+            self._leave_traces(scene, data)
+
+    async def _known_data(self, scene: Scene) -> bootstrap.BootstrapData | Distribution | None:
+        try:
+            return await self.user_data(scene)
+        except bootstrap.BootFailure:  # it has booted, long ago perhaps, with data that are gone
+            return None
+
+    @staticmethod
+    def _leave_traces(scene: Scene, data: bootstrap.BootstrapData | Distribution | None) -> None:
+        """Create what the supervisor of a distribution leaves in its cluster, where providers look for it."""
+        serving = scene.simulated.serving
+        if not isinstance(data, Distribution) or not data.serving_secret or serving is None:
+            return
+        pair = {"tls.crt": serving.certificate.certificate, "tls.key": serving.certificate.key}
+        encoded = {name: base64.b64encode(value).decode() for name, value in pair.items()}
+        metadata = {"name": data.serving_secret, "namespace": "kube-system"}
+        scene.simulated.ensure({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": metadata, "data": encoded})
+
+    async def _client_authorities(self, scene: Scene) -> bytes:
+        """Return the certificates of further authorities of clients, which some distributions have. Raises CertificateError."""
+        found = b""
+        for suffix in CLIENT_AUTHORITIES:
+            secret = await self._client.find(Secret, ObjectKey(scene.cluster.namespace, f"{scene.cluster.name}-{suffix}"))
+            if secret is not None and (pem := secret.data.get("tls.crt", b"")):
+                decode_certificates(pem)
+                found += pem
+        return found
 
     async def keep_running(self, scene: Scene) -> None:
         """Keep a deleted machine running, also after a restart of ours, but start nothing new."""

@@ -12,6 +12,7 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import DEV_CLUSTER_FINALIZER, IN_MEMORY_LISTENER_ANNOTATION, MANAGED_BY_ANNOTATION
 from clusterwright.controllers.inmemory.facts import ClusterFacts
 from clusterwright.controllers.inmemory.kinds import Family, Simulated
+from clusterwright.controllers.inmemory.others import ENDPOINT_GIVEN
 from clusterwright.controllers.kit.owners import Unowned, find_owner, owner_key
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
@@ -110,7 +111,7 @@ class DevClusters(Kind[InfraCluster, Owner, View, View]):
         if not self.concerns(obj) or endpoint is None or not is_provisioned:
             return
         try:
-            self._cloud.reserve(_listener(obj), endpoint)
+            self._cloud.reserve(_listener(obj), endpoint, given=ENDPOINT_GIVEN in obj.metadata.annotations)
         except EndpointRefused as error:
             if is_mine:  # else the controller of its kind says so
                 self._refusals[obj.key] = str(error)
@@ -120,7 +121,8 @@ class DevClusters(Kind[InfraCluster, Owner, View, View]):
         if self._cloud.find(cluster.key) is None and (refusal := self._refusals.get(obj.key)):
             raise EndpointRefused(refusal)
         endpoint = obj.spec.control_plane_endpoint
-        simulated = await self._cloud.ensure(cluster.key, _endpoint(obj), port=endpoint.port if endpoint else 0)
+        given = ENDPOINT_GIVEN in obj.metadata.annotations
+        simulated = await self._cloud.ensure(cluster.key, _endpoint(obj), port=endpoint.port if endpoint else 0, given=given)
         self._listeners[obj.key] = cluster.key
         await simulated.cut_off(cut=faults.UNREACHABLE in wanted)
         annotations = {**obj.metadata.annotations, IN_MEMORY_LISTENER_ANNOTATION: str(cluster.key)}

@@ -275,9 +275,9 @@ class DevMachines(Kind[InfraMachine, Owners, View, MachineDone]):
         if faults.BOOTSTRAP_FAILS in scene.faults:
             raise bootstrap.BootFailure("kubeadm: the fault bootstrap-fails is set")
         data = await self._processes.user_data(scene)
-        if has_booted(arrived(scene.obj, scene.machine)):
+        again, simulated = has_booted(arrived(scene.obj, scene.machine)), scene.simulated
+        if again and isinstance(data, bootstrap.BootstrapData):
             return await refounded(self._client, scene, boot.reboot(data), await self._processes.authority(scene, Purpose.CA))
-        simulated = scene.simulated
         seen = boot.Neighbourhood(
             endpoint=simulated.endpoint,
             is_serving=simulated.is_serving,
@@ -285,6 +285,8 @@ class DevMachines(Kind[InfraMachine, Owners, View, MachineDone]):
             ca=simulated.serving.authority.certificate if simulated.serving else b"",
             find_token=simulated.token,
         )
+        if not isinstance(data, bootstrap.BootstrapData):
+            return boot.as_is(seen, data, is_control_plane=scene.is_control_plane, again=again)
         return boot.boot(data, seen, scene.now, is_control_plane=scene.is_control_plane, version=scene.version)
 
     async def _register(self, run: _Run, booted: boot.Boot) -> None:
@@ -299,6 +301,7 @@ class DevMachines(Kind[InfraMachine, Owners, View, MachineDone]):
                 taints=booted.taints,
                 labels=booted.labels,
                 zone=scene.machine.spec.failure_domain,
+                provider=run.obj.spec.provider_id,
             )
         )
         simulated.ensure(objects.node_lease(scene.name, scene.now))

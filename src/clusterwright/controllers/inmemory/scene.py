@@ -54,6 +54,12 @@ class Scene:
         return self.machine.spec.bootstrap.data_secret_name
 
     @property
+    def config_kind(self) -> str:
+        """The kind of the bootstrap config; empty if a user wrote the bootstrap data."""
+        bootstrap = self.pool.spec.template.spec.bootstrap if self.pool is not None else self.machine.spec.bootstrap
+        return bootstrap.config_ref.kind if bootstrap.config_ref is not None else ""
+
+    @property
     def faults(self) -> frozenset[str]:
         """The requested faults; raises UnknownFault."""
         return faults.requested(self.obj.metadata.annotations, faults.MACHINE_FAULTS)
