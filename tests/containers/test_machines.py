@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from clusterwright.api.copying import replace
@@ -119,6 +120,14 @@ class Story:
                     return str(error)
                 await asyncio.sleep(0.05)
 
+    async def logs(self) -> str:
+        """What `docker logs` shows of the container."""
+        socket = self.engine.address.removeprefix("unix://")
+        url = f"http://engine/v1.41/containers/{self.name}/logs?stdout=1&stderr=1"
+        async with aiohttp.ClientSession(connector=aiohttp.UnixConnector(path=socket)) as session, session.get(url) as answer:
+            assert answer.status == 200
+            return (await answer.read()).decode(errors="replace")
+
     async def output(self, line: str) -> str:
         return (await self.engine.run(self.name, ["/bin/sh", "-c", line])).text
 
@@ -166,7 +175,8 @@ async def test_containers_of_a_machine_carry_labels(story: Story) -> None:
     assert [n["Name"] for n in await story.engine.networks({naming.PLANE_LABEL: story.mark})] == [f"cw-test-{story.mark}"]
 
 
-async def test_secrets_of_the_data_are_nowhere_but_in_the_node(story: Story) -> None:
+async def test_secrets_of_the_data_are_nowhere_but_in_the_node(story: Story, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
     since = await story.engine.now()
     story.boots(f"test {SECRET} = {SECRET}", files=f"write_files:\n- path: /var/secret\n  permissions: '0600'\n  content: {SECRET}\n")
     await story.up()
@@ -174,6 +184,8 @@ async def test_secrets_of_the_data_are_nowhere_but_in_the_node(story: Story) -> 
 
     seen = await story.engine.inspect(story.name)
     assert SECRET not in json.dumps(seen)
+    assert SECRET not in await story.logs()
+    assert SECRET not in caplog.text
     assert await story.output("ls /var/lib/clusterwright/boot 2>/dev/null") == ""
     await story.engine.remove(story.name)
     told = []

@@ -34,7 +34,7 @@ LOOK = (
 """The command that prints the state of the script; `progress` parses it."""
 
 
-SYSTEM_SECONDS = 60
+SYSTEM_SECONDS = 120
 SYSTEM_IS_UP = (
     "command -v systemctl >/dev/null || exit 0; "
     "case $(systemctl is-system-running 2>/dev/null) in running|degraded) exit 0;; esac; "
