@@ -52,7 +52,7 @@ test-other: ## a fast slice of the tests on another Python, in .venv-other; OTHE
 	.venv-other/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	PYTHONPYCACHEPREFIX=$(CURDIR)/.venv-other/pycache .venv-other/bin/python -m pytest -q -n 2 --dist loadfile -m "not soak and not real" $(SLICE)
 
-test-real: $(STAMP) ## the same controllers on a real kube-apiserver; KUBEBUILDER_ASSETS names the folder with kube-apiserver and etcd, UPSTREAM_MANAGERS those of upstream's binaries, one for each version, UPSTREAM_SOURCE a checkout of its source
+test-real: $(STAMP) ## the same controllers on a real kube-apiserver; KUBEBUILDER_ASSETS names the folder with kube-apiserver and etcd, UPSTREAM_MANAGERS those of upstream's binaries, one for each version, UPSTREAM_SOURCE a checkout of its source, CLUSTERWRIGHT_NODE_IMAGE a node image for real nodes
 	$(BIN)/python -m pytest -v -rs -m real tests
 
 # what a run logs is not kept: that would cost more than the run, and its seed repeats it

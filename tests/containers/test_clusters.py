@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,8 +14,16 @@ import pytest
 from aiohttp import web
 
 from clusterwright.api.copying import replace
-from clusterwright.api.core import Cluster, Machine
-from clusterwright.api.infrastructure import DevCluster, DevClusterBackend, DevClusterSpec, DevMachine, DockerClusterBackend
+from clusterwright.api.core import Cluster, ClusterNetwork, Machine, NetworkRanges
+from clusterwright.api.infrastructure import (
+    DevCluster,
+    DevClusterBackend,
+    DevClusterSpec,
+    DevMachine,
+    DockerClusterBackend,
+    DockerLoadBalancer,
+)
+from clusterwright.api.kubernetes import ConfigMap, LocalObjectReference
 from clusterwright.api.meta import ObjectMeta
 from clusterwright.api.wellknown import LOAD_BALANCER_WEIGHT_ANNOTATION as WEIGHT
 from clusterwright.containers import loadbalancer, naming
@@ -31,6 +39,13 @@ from support.engines import HAPROXY_IMAGE, IMAGE
 from .test_machines import INIT, Objects
 
 engines.demand()
+
+
+TEMPLATE = """\
+{{ range $server, $backend := .BackendServers }}
+  server {{ $server }} {{ JoinHostPort $backend.Address $.BackendControlPlanePort }} weight {{ $backend.Weight }} check check-ssl verify none
+{{- end }}
+"""
 
 
 class Story:
@@ -73,6 +88,18 @@ class Story:
         machine = replace(machine, spec=replace(machine.spec, infrastructure_ref=reference))
         return [machine, DevMachine(metadata=ObjectMeta(name=name, namespace="default"))]
 
+    def wants_template(self, text: str) -> None:
+        """Let the cluster refer to a ConfigMap with a template."""
+        self.objects.listed = [ConfigMap(metadata=ObjectMeta(name="template", namespace="default"), data={"value": text})]
+        balancer = DockerLoadBalancer(custom_ha_proxy_config_template_ref=LocalObjectReference(name="template"))
+        backend = DevClusterBackend(docker=DockerClusterBackend(load_balancer=balancer))
+        self.obj = replace(self.obj, spec=replace(self.obj.spec, backend=backend))
+
+    async def expected(self, servers: dict[str, str], leaving: Collection[str] = ()) -> str:
+        network = await self.engine.network(f"cw-test-{self.mark}")
+        has_ipv6 = bool(network and any(":" in c["Subnet"] for c in network["IPAM"]["Config"]))
+        return loadbalancer.configuration(servers, leaving=leaving, has_ipv6=has_ipv6)
+
     async def configuration(self) -> str:
         return (await self.engine.run(self.name, ["cat", loadbalancer.PATH])).text
 
@@ -100,11 +127,34 @@ async def test_it_knows_the_control_planes_containers_that_run(story: Story) -> 
     await story.up()
     first, second = await story.node("cp-0"), await story.node("cp-1")
     await story.up()
-    assert await story.configuration() == loadbalancer.configuration({f"{story.name}-cp-0": first, f"{story.name}-cp-1": second})
+    assert await story.configuration() == await story.expected({f"{story.name}-cp-0": first, f"{story.name}-cp-1": second})
 
     await story.engine.remove(f"{story.name}-cp-0")
     await story.up()
-    assert await story.configuration() == loadbalancer.configuration({f"{story.name}-cp-1": second})
+    assert await story.configuration() == await story.expected({f"{story.name}-cp-1": second})
+
+
+async def test_a_cluster_of_ipv6_is_reached_by_ipv6(story: Story) -> None:
+    spec = replace(
+        story.cluster.spec,
+        cluster_network=ClusterNetwork(
+            pods=NetworkRanges(cidr_blocks=("fd00:2::/48",)), services=NetworkRanges(cidr_blocks=("fd00:3::/108",))
+        ),
+    )
+    story.cluster = replace(story.cluster, spec=spec)
+    try:
+        found = await story.up()
+    except ProvisionFailed as error:
+        if "has no IPv6, which the cluster wants" not in str(error):
+            raise
+        pytest.skip("NO IPv6: this engine's host has none")
+    await story.node("cp-0")
+    await story.up()
+
+    assert found.host.startswith("fd")
+    text = await story.configuration()
+    assert "bind :::6443 v6only" in text
+    assert f"server {story.name}-cp-0 [fd" in text
 
 
 async def test_a_server_whose_machine_is_deleted_gets_no_new_connections(story: Story) -> None:
@@ -115,13 +165,13 @@ async def test_a_server_whose_machine_is_deleted_gets_no_new_connections(story: 
     for deleted, leaving in (({names[0]}, {names[0]}), (set(names), set[str]())):
         story.objects.listed = [one for name in names for one in story.member(name, is_deleted=name in deleted)]
         await story.up()
-        assert await story.configuration() == loadbalancer.configuration(servers, leaving=leaving)
+        assert await story.configuration() == await story.expected(servers, leaving=leaving)
         weights = {o.metadata.name: o.metadata.annotations[WEIGHT] for o in story.objects.listed if isinstance(o, DevMachine)}
         assert weights == {name: "0" if name in leaving else "100" for name in names}
 
     story.objects.listed = story.member(names[0], is_deleted=True)
     await story.up()
-    assert await story.configuration() == loadbalancer.configuration(servers), "the last one goes on until it is gone"
+    assert await story.configuration() == await story.expected(servers), "the last one goes on until it is gone"
 
 
 async def test_a_change_drops_no_connection(story: Story) -> None:
@@ -137,6 +187,29 @@ async def test_a_change_drops_no_connection(story: Story) -> None:
         for reader, writer in (open_connection, late):
             assert await asked(reader, writer) == b"ok"
             writer.transport.abort()
+
+
+async def test_a_template_of_the_user_makes_the_configuration(story: Story) -> None:
+    await story.up()
+    address = await story.node("cp-0")
+    story.wants_template("# {{ .BackendControlPlanePort }}\n" + loadbalancer.configuration({}) + TEMPLATE)
+    await story.up()
+    text = await story.configuration()
+    assert text.startswith("# 6443\n")
+    assert f"server {story.name}-cp-0 {address}:6443 weight 100 check check-ssl verify none" in text
+
+    for template, said in (
+        ("{{ .Nothing", "unclosed action"),
+        ("{{ .Nothing }}", "Nothing"),
+        ("listen x\n  nonsense\n", "haproxy refuses the configuration"),
+    ):
+        story.wants_template(template)
+        with pytest.raises(ProvisionFailed, match=f"customHAProxyConfigTemplateRef: .*{said}"):
+            await story.up()
+    assert await story.configuration() == text, "what works stays"
+    story.objects.listed = []
+    with pytest.raises(ProvisionFailed, match="ConfigMap template does not exist"):
+        await story.up()
 
 
 async def test_a_load_balancer_that_was_removed_is_made_again(story: Story) -> None:
@@ -162,7 +235,7 @@ async def test_a_foreign_container_is_left_alone(story: Story) -> None:
 async def _gateway(story: Story) -> str:
     network = await story.engine.network(f"cw-test-{story.mark}")
     assert network is not None
-    return str(network["IPAM"]["Config"][0]["Gateway"])
+    return next(str(c["Gateway"]) for c in network["IPAM"]["Config"] if ":" not in c["Subnet"])
 
 
 @asynccontextmanager

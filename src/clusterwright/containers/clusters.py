@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import Any, ClassVar
 
 from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.docker import DockerCluster, DockerMachine
 from clusterwright.api.infrastructure import DevCluster, DevMachine, DockerLoadBalancer, InfraCluster, InfraMachine
+from clusterwright.api.kubernetes import ConfigMap
 from clusterwright.api.meta import Object, ObjectKey
 from clusterwright.api.wellknown import (
     CLUSTER_NAME_LABEL,
@@ -22,11 +24,18 @@ from clusterwright.containers.machines import demand_labels, has_labels
 from clusterwright.containers.site import Site
 from clusterwright.engine import Conflict, Container, EngineError, PortMapping
 from clusterwright.engine.archive import archive
+from clusterwright.gotemplate import TemplateError
 from clusterwright.provider import InfraClusters, Pending, ProvisionFailed
 from clusterwright.provider import Site as Infrastructure
 from clusterwright.runtime.client import Client, Reader
 from clusterwright.runtime.errors import NotFound
 from clusterwright.runtime.reconcile import Mapper, Watch
+
+IPV6_HINT = "remove the network while no node uses it, so that it is made again, or let the engine and its host use IPv6"
+MOST_WORDS = 400
+"""How many characters of haproxy's complaint are repeated."""
+_TEMPLATE = "customHAProxyConfigTemplateRef"
+_ADDRESSES = ("IPAddress", "GlobalIPv6Address")
 
 
 def _of_machine(kind: type[InfraCluster]) -> Mapper:
@@ -86,12 +95,19 @@ class _LoadBalancers(InfraClusters[Any]):
             if not seen["State"]["Running"]:
                 await self._engine.start(name)
                 return None
-            servers, leaving = await self._servers(place), await self._leaving(place.cluster)
-            await self._configure(name, loadbalancer.configuration(servers, leaving=leaving, has_ipv6=_has_ipv6(seen)))
+            is_ipv6 = naming.has_only_ipv6(cluster)
+            servers, leaving = await self._servers(place, is_ipv6=is_ipv6), await self._leaving(place.cluster)
+            template = await self._template(obj)
+            make = loadbalancer.configuration if template is None else partial(loadbalancer.from_template, template)
+            await self._configure(name, make(servers, leaving=leaving, has_ipv6=_has_ipv6(seen)), is_checked=template is not None)
+        except TemplateError as error:
+            raise ProvisionFailed(f"{_TEMPLATE}: {error}") from error
         except EngineError as error:
             raise ProvisionFailed(str(error)) from error
         await self._report(place.cluster, servers, leaving)
-        address = _address(seen)
+        address = _address(seen, is_ipv6=is_ipv6)
+        if not address and is_ipv6:
+            raise ProvisionFailed(f"the network {await self._site.network()} has no IPv6, which the cluster wants: {IPV6_HINT}")
         if not address:
             return None
         present = obj.spec.control_plane_endpoint
@@ -143,15 +159,15 @@ class _LoadBalancers(InfraClusters[Any]):
             await self._engine.create(spec)
         except Conflict:
             return Pending("")  # an earlier pass, which was interrupted, made it: the next one looks whose it is
-        text = loadbalancer.configuration(await self._servers(place))
+        text = loadbalancer.configuration(await self._servers(place, is_ipv6=False))
         await self._engine.put(name, "/", archive({loadbalancer.PATH: text.encode()}, mode=0o644))
         await self._engine.start(name)
         return Pending(f"Waiting for the load balancer {name} to start")
 
-    async def _servers(self, place: naming.Place) -> dict[str, str]:
+    async def _servers(self, place: naming.Place, *, is_ipv6: bool) -> dict[str, str]:
         """Return the addresses of the control plane's running containers."""
         found = await self._engine.containers({**place.labels, naming.ROLE_LABEL: naming.CONTROL_PLANE})
-        servers = {str(c["Names"][0]).lstrip("/"): _address(c) for c in found if c.get("State") == "running"}
+        servers = {str(c["Names"][0]).lstrip("/"): _address(c, is_ipv6=is_ipv6) for c in found if c.get("State") == "running"}
         return {name: address for name, address in servers.items() if address}
 
     async def _leaving(self, cluster: ObjectKey) -> set[str]:
@@ -173,12 +189,31 @@ class _LoadBalancers(InfraClusters[Any]):
                     annotations = {LOAD_BALANCER_WEIGHT_ANNOTATION: weight}
                     await self.client.patch(self.machine, one.key, {"metadata": {"annotations": annotations}})
 
-    async def _configure(self, name: str, text: str) -> None:
-        """Configure a load balancer, if its configuration differs. Open connections stay open."""
+    async def _template(self, obj: InfraCluster) -> str | None:
+        """Return the user's template for the configuration, if there is one. Raises ProvisionFailed."""
+        wanted = _load_balancer(obj)
+        reference = wanted.custom_ha_proxy_config_template_ref if wanted is not None else None
+        if reference is None or not reference.name:
+            return None
+        found = await self.client.find(ConfigMap, ObjectKey(obj.metadata.namespace, reference.name))
+        if found is None or "value" not in found.data:
+            raise ProvisionFailed(f"{_TEMPLATE}: ConfigMap {reference.name} {'does not exist' if found is None else 'has no key `value`'}")
+        return found.data["value"]
+
+    async def _configure(self, name: str, text: str, *, is_checked: bool = False) -> None:
+        """Configure a load balancer, if its configuration differs. Open connections stay open.
+
+        `is_checked`: only if haproxy accepts it; else raise ProvisionFailed, and the present configuration stays.
+        """
         path = loadbalancer.PATH
         present = await self._engine.run(name, ["cat", path])
         if present.text == text:
             return
+        if is_checked:
+            await self._engine.put(name, "/", archive({f"{path}.new": text.encode()}, mode=0o644))
+            judged = await self._engine.run(name, ["haproxy", "-c", "-f", f"{path}.new"])
+            if judged.code:
+                raise ProvisionFailed(f"{_TEMPLATE}: haproxy refuses the configuration: {' '.join(judged.text.split())[-MOST_WORDS:]}")
         await self._engine.put(name, "/", archive({path: text.encode()}, mode=0o644))
         await self._engine.kill(name, loadbalancer.RELOAD)
 
@@ -197,9 +232,9 @@ def _load_balancer(obj: InfraCluster) -> DockerLoadBalancer | None:
     return obj.spec.load_balancer if isinstance(obj, DockerCluster) else None
 
 
-def _address(seen: dict[str, Any]) -> str:
+def _address(seen: dict[str, Any], *, is_ipv6: bool) -> str:
     networks = ((seen.get("NetworkSettings") or {}).get("Networks") or {}).values()
-    return next((str(a) for network in networks for a in (network.get("IPAddress"), network.get("GlobalIPv6Address")) if a), "")
+    return next((str(n[key]) for n in networks for key in (("GlobalIPv6Address",) if is_ipv6 else _ADDRESSES) if n.get(key)), "")
 
 
 class DevLoadBalancers(_LoadBalancers):

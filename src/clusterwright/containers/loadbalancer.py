@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from clusterwright import gotemplate
+from clusterwright.gotemplate import Budget
+
 PORT = 6443
 PATH = "/usr/local/etc/haproxy/haproxy.cfg"
 IMAGE, TAG = "kindest/haproxy", "v20230606-42a2262b"
@@ -11,6 +14,8 @@ COMMAND = ("haproxy", "-W", "-db", "-f", PATH)
 """The command: a master that rereads the configuration on a signal and keeps old workers until their connections end."""
 RELOAD = "USR2"
 FULL_WEIGHT, NO_WEIGHT = 100, 0
+MOST_STEPS = 120_000
+"""The highest cost of a template: about 200 milliseconds."""
 
 _HEAD = """\
 # written by clusterwright: changes are lost
@@ -45,6 +50,13 @@ def configuration(servers: Mapping[str, str], *, leaving: Collection[str] = (), 
         f"  server {name} {_host(address)}:6443 weight {weight(name, leaving)} check check-ssl verify none\n"
         for name, address in sorted(servers.items())
     )
+
+
+def from_template(text: str, servers: Mapping[str, str], *, leaving: Collection[str] = (), has_ipv6: bool = False) -> str:
+    """Return the configuration from a user's Go template, which gets the same data as in upstream's provider. Raises TemplateError."""
+    backends = {name: {"Address": address, "Weight": weight(name, leaving)} for name, address in servers.items()}
+    data = {"FrontendControlPlanePort": str(PORT), "BackendControlPlanePort": "6443", "BackendServers": backends, "IPv6": has_ipv6}
+    return gotemplate.parse(text, {"JoinHostPort": lambda host, port: f"{_host(host)}:{port}"}).render(data, budget=Budget(MOST_STEPS))
 
 
 def weight(server: str, leaving: Collection[str]) -> int:

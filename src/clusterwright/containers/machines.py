@@ -19,11 +19,13 @@ from clusterwright.containers.conditions import TABLES, Reached, Stage
 from clusterwright.containers.site import Site
 from clusterwright.engine import Conflict, Container, EngineError, Missing, Mount
 from clusterwright.golang.times import parse_duration
-from clusterwright.kubeadm import cloudconfig
+from clusterwright.kubeadm import cloudconfig, ignitionconfig
 from clusterwright.provider import Gone, InfraMachines, Pending, ProvisionFailed, Server
 from clusterwright.runtime.client import Client
 
 KUBELET_CONFIG = "/etc/kubernetes/kubelet.conf"
+MOST_RESTARTS = 3
+"""How often the engine may have restarted a container that is not up yet, before that counts as a failure."""
 LOADED = f"{bootscript.STATE}/preloaded"
 """The file in a node that shows that its images are loaded."""
 
@@ -55,10 +57,14 @@ class _Containers(InfraMachines[Any]):
                 with reaching(Stage.CONTAINER):
                     return await self._create(obj, machine, name)
             demand_labels(seen, await self._identity(obj), name)
-            if not seen["State"]["Running"]:
+            if not was_up and seen.get("RestartCount", 0) >= MOST_RESTARTS:
+                with reaching(Stage.CONTAINER):
+                    raise ProvisionFailed(f"the container {name} stops right after its start; see: docker logs {name}")
+            if not seen["State"]["Running"] or seen["State"].get("Restarting"):
                 if was_up:
                     return _stopped(seen, name, obj)
-                await self._engine.start(name)  # an earlier pass was interrupted before it did
+                if not seen["State"].get("Restarting"):
+                    await self._engine.start(name)  # an earlier pass was interrupted before it did
                 return _waiting(f"the container {name} to start", Stage.CONTAINER)
             if not was_up and (pending := await self._booted(obj, machine, name)):
                 return pending
@@ -110,6 +116,8 @@ class _Containers(InfraMachines[Any]):
             naming.OBJECT_LABEL: obj.metadata.name,
             naming.ROLE_LABEL: naming.CONTROL_PLANE if is_control_plane else naming.WORKER,
         }
+        if machine.spec.failure_domain:
+            labels[naming.FAILURE_DOMAIN_LABEL] = machine.spec.failure_domain
         extra = [
             Mount(target=m.container_path, source=m.host_path, is_host_path=bool(m.host_path), is_read_only=m.read_only)
             for m in backend.extra_mounts
@@ -167,13 +175,9 @@ class _Containers(InfraMachines[Any]):
     async def _boot(self, obj: InfraMachine, machine: Machine, name: str) -> None:
         """Start the bootstrap script. Raises ProvisionFailed."""
         data = await self.bootstrap_data(machine)
-        if data.format != "cloud-config":
-            raise ProvisionFailed(
-                f"bootstrap data of the format {data.format} is not supported in containers: "
-                "set format: cloud-config in the KubeadmConfigSpec (spec.kubeadmConfigSpec.format of a KubeadmControlPlane)"
-            )
         try:
-            config = cloudconfig.read(data.value, obj.metadata.name)
+            is_ignition = data.format == "ignition"
+            config = ignitionconfig.read(data.value) if is_ignition else cloudconfig.read(data.value, obj.metadata.name)
         except cloudconfig.BadUserData as error:
             raise ProvisionFailed(f"bootstrap data: {error}") from error
         settings = preparation.Settings(has_old_cgroups=await self._site.has_old_cgroups(), name_servers=self._site.name_servers)

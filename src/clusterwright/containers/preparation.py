@@ -19,11 +19,14 @@ import yaml
 from clusterwright.api import yamlreader
 from clusterwright.api.copying import replace
 from clusterwright.kubeadm.cloudconfig import CloudConfig, File
+from clusterwright.kubeadm.ignition import CONFIG_PATH
 from clusterwright.kubeadm.yamltext import dump
 
 VOLUMES = ("/var",)
 TMPFS = ("/run", "/tmp")  # noqa: S108  # paths inside the container
 INIT, JOIN = "/run/kubeadm/kubeadm.yaml", "/run/kubeadm/kubeadm-join-config.yaml"
+CONFIGURATIONS = frozenset({INIT, JOIN, CONFIG_PATH})
+"""The paths of kubeadm's configuration, in cloud-config and in Ignition."""
 IGNORED = ("SystemVerification", "Swap", "FileContent--proc-sys-net-bridge-bridge-nf-call-iptables")
 
 
@@ -39,7 +42,7 @@ class Settings:
 
 def prepared(config: CloudConfig, settings: Settings) -> CloudConfig:
     """Return bootstrap data adapted to a node that is a container."""
-    files = tuple(_configured(file, settings) if file.path in {INIT, JOIN} else file for file in config.files)
+    files = tuple(_configured(file, settings) if file.path in CONFIGURATIONS else file for file in config.files)
     return replace(config, files=files, early_commands=(*_name_servers(settings.name_servers), *config.early_commands))
 
 
@@ -57,7 +60,7 @@ def _configured(file: File, settings: Settings) -> File:
     except (yaml.YAMLError, UnicodeDecodeError, ValueError):
         return file  # kubeadm says what is wrong with it
     changed = [_registered(d) if d.get("kind") in {"InitConfiguration", "JoinConfiguration"} else d for d in documents]
-    if file.path == INIT:
+    if any(d.get("kind") in {"InitConfiguration", "ClusterConfiguration"} for d in changed):
         changed = _merged(changed, "kubeproxy.config.k8s.io/v1alpha1", "KubeProxyConfiguration", {"conntrack": {"maxPerCore": 0}})
         if settings.has_old_cgroups:
             changed = _merged(changed, "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration", {"failCgroupV1": False})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any
 
 from clusterwright.api.kubernetes import Namespace
@@ -72,9 +73,18 @@ class Site:
         return self._node_image if has_tag else f"{self._node_image}:{version}"
 
     async def network(self) -> str:
-        """Return the network of all nodes, created if it does not exist."""
-        if await self.engine.network(self._network) is None:
-            await self.engine.create_network(self._network, {naming.PLANE_LABEL: await self.plane()})
+        """Return the network of all nodes, created if it does not exist: with IPv6 where the engine and its host have that.
+
+        Some engines choose an IPv6 range themselves, others must be given one.
+        """
+        if await self.engine.network(self._network) is not None:
+            return self._network
+        labels = {naming.PLANE_LABEL: await self.plane()}
+        for ranges in ((), (naming.ipv6_range(self._network),)):
+            with suppress(EngineError):
+                await self.engine.create_network(self._network, labels, subnets=ranges, has_ipv6=True)
+                return self._network
+        await self.engine.create_network(self._network, labels)
         return self._network
 
     async def pull(self, image: str, key: ObjectKey, wake: Wake) -> str:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
-import urllib.parse
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,7 +11,7 @@ from typing import Any, Literal
 import yaml
 
 from clusterwright.api import yamlreader
-from clusterwright.kubeadm import cloudconfig
+from clusterwright.kubeadm import cloudconfig, ignitionconfig
 
 _KUBEADM = re.compile(r"\bkubeadm (init|join) --config (\S+)")
 SENTINEL = "/run/cluster-api/bootstrap-success.complete"
@@ -117,17 +114,10 @@ def _provisioned(config: Any) -> tuple[dict[str, bytes], list[str]]:
 
 
 def _fetched(path: str, contents: Mapping[str, Any]) -> bytes:
-    """Return the content of a file's source; only data URLs work without a network."""
-    source = str(contents.get("source", ""))
-    header, comma, payload = source.partition(",")
-    if source and (not header.startswith("data:") or not comma):
-        raise BootFailure(f"ignition: {path} has a source that cannot be fetched")
-    raw = urllib.parse.unquote_to_bytes(payload)
     try:
-        data = base64.b64decode(raw, validate=True) if header.endswith(";base64") else raw
-        return cloudconfig.unpacked(data) if contents.get("compression") == "gzip" else data
-    except (ValueError, zlib.error):
-        raise BootFailure(f"ignition: {path} cannot be decoded") from None
+        return ignitionconfig.fetched(path, contents)
+    except cloudconfig.BadUserData as error:
+        raise BootFailure(str(error)) from None
 
 
 _SHELLS = frozenset({"/bin/bash", "/bin/sh"})
