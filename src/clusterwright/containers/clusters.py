@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -99,7 +100,8 @@ class _LoadBalancers(InfraClusters[Any]):
             servers, leaving = await self._servers(place, is_ipv6=is_ipv6), await self._leaving(place.cluster)
             template = await self._template(obj)
             make = loadbalancer.configuration if template is None else partial(loadbalancer.from_template, template)
-            await self._configure(name, make(servers, leaving=leaving, has_ipv6=_has_ipv6(seen)), is_checked=template is not None)
+            text = await asyncio.to_thread(make, servers, leaving=leaving, has_ipv6=_has_ipv6(seen))  # users write templates
+            await self._configure(name, text, is_checked=template is not None)
         except TemplateError as error:
             raise ProvisionFailed(f"{_TEMPLATE}: {error}") from error
         except EngineError as error:
