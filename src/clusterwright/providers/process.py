@@ -49,7 +49,7 @@ class Process:
             raise NotStarted(f"{command[0]} cannot be started: {why}") from None
         output.start()
         with suppress(OSError):  # the mark only helps after a crash of the plane
-            write_private(folder / _MARK, f"{started.pid} {_birth(started.pid)}\n".encode())
+            await asyncio.to_thread(write_private, folder / _MARK, f"{started.pid} {_birth(started.pid)}\n".encode())
         return cls(started, output, folder, clock)
 
     @property
