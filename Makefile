@@ -7,13 +7,14 @@ STAMP := $(VENV)/.stamp-dev
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-other test-real soak flakes check image bench docs clean
+.PHONY: help setup run demo test test-other test-real soak flakes check image release-check bench docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 $(VENV)/.stamp-base: requirements/base.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; set PYTHON=")'
+	@$(PYTHON) -c 'import sysconfig; "musl" in (sysconfig.get_config_var("HOST_GNU_TYPE") or "") and print("google-re2 has no wheel for musl: a compiler, re2 and abseil must be installed (Alpine: apk add g++ re2-dev abseil-cpp-dev py3-pybind11-dev)")'
 	@echo "Installing Clusterwright into $(VENV): about a minute, only the first time"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/base.txt
@@ -51,7 +52,7 @@ test-other: ## a fast slice of the tests on another Python, in .venv-other; OTHE
 	.venv-other/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	PYTHONPYCACHEPREFIX=$(CURDIR)/.venv-other/pycache .venv-other/bin/python -m pytest -q -n 2 --dist loadfile -m "not soak and not real" $(SLICE)
 
-test-real: $(STAMP) ## the same controllers on a real kube-apiserver; KUBEBUILDER_ASSETS names the folder with kube-apiserver and etcd, UPSTREAM_MANAGERS that of upstream's binaries, UPSTREAM_SOURCE a checkout of its source
+test-real: $(STAMP) ## the same controllers on a real kube-apiserver; KUBEBUILDER_ASSETS names the folder with kube-apiserver and etcd, UPSTREAM_MANAGERS those of upstream's binaries, one for each version, UPSTREAM_SOURCE a checkout of its source
 	$(BIN)/python -m pytest -v -rs -m real tests
 
 # what a run logs is not kept: that would cost more than the run, and its seed repeats it
@@ -79,10 +80,13 @@ docs: $(VENV)/.stamp-docs ## render what docs/ shows of the code and its outputs
 	$(BIN)/python -m tools.docs
 	$(BIN)/python -m tools.dependencies
 	$(BIN)/python tests/documentation/outputs.py
-	$(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 image: $(VENV)/.stamp-base ## the manager's image as an OCI layout in build/image, without a daemon; BASE=DIR: on another layout
 	$(BIN)/python -m tools.image --output build/image $(if $(BASE),--base $(BASE))
+
+release-check: $(STAMP) ## try everything of a release without making one: reproducible packages, wheels on every Python, SBOM, digests
+	$(BIN)/python -m tools.release
 
 $(VENV)/.stamp-bench: $(STAMP) requirements/bench.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt

@@ -13,13 +13,14 @@ from clusterwright.offline.catalogue import catalogue
 from clusterwright.offline.cause_ids import as_markdown as causes_page
 from clusterwright.simulation.incidents.rendering import as_markdown as incidents_page
 from clusterwright.tables import as_json, as_markdown
-from tools import packages, reference
+from tools import packages, python_reference, reference
 
 FOLDER = Path("docs") / "tables"
 ARCHITECTURE = Path("docs") / "architecture.md"
 COMMANDS = Path("docs") / "commands.md"
 INCIDENTS = Path("docs") / "incidents.md"
 KIT = Path("docs") / "conformance-kit.md"
+PYTHON = Path("docs") / "python.md"
 
 
 def pages() -> dict[str, str]:
@@ -49,6 +50,7 @@ def _single_pages() -> dict[Path, str]:
         COMMANDS: reference.as_markdown(),
         INCIDENTS: incidents_page(),
         KIT: kit_page(),
+        PYTHON: python_reference.as_markdown(),
     }
 
 

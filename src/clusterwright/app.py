@@ -59,6 +59,8 @@ from clusterwright.runtimesdk.warmup import WarmUp
 from clusterwright.topology.extensions import Extensions, NoExtensions
 from clusterwright.workload.clusters import ClusterCache, Connect, Reach, connection_matters, mapped_source, secret_to_cluster
 
+CONNECTIONS = "clustercache"
+"""The controller of the connections to workload clusters; a manager that only provides infrastructure has none."""
 POOL_KINDS = (InClusterIPPool.__name__, GlobalInClusterIPPool.__name__)
 
 
@@ -86,7 +88,7 @@ async def install_crds(client: Client) -> None:
 
 def controller_names() -> frozenset[str]:
     """Return the names of all controllers, for options by controller."""
-    return selectable_names() | {"clustercache"}
+    return selectable_names() | {CONNECTIONS}
 
 
 def selectable_names() -> frozenset[str]:
@@ -259,7 +261,7 @@ def build_manager(
 def _add_connections(manager: Manager, cache: ClusterCache, cloud: Cloud | None) -> None:
     """Add the cache of connections to workload clusters."""
     connections = manager.add_controller(
-        "clustercache",
+        CONNECTIONS,
         Cluster,
         lambda _: cache,
         # CRDs are watched only to have them in the cache: every pass asks for the contract of the kinds it meets
@@ -269,7 +271,7 @@ def _add_connections(manager: Manager, cache: ClusterCache, cloud: Cloud | None)
     cache.bind(connections.enqueue)
     manager.add_part("connections", cache.run, needs_leadership=False)
     if cloud is not None:
-        cloud.subscribe("clustercache", cache.wake)
+        cloud.subscribe(CONNECTIONS, cache.wake)
 
 
 def _fenced(connect: Connect, fence: Fence) -> Connect:

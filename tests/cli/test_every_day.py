@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import select
@@ -15,7 +16,11 @@ import pytest
 import yaml
 
 from cli.conftest import Run, environment, run_in, running
+from clusterwright.api.core import MachineDeployment
+from clusterwright.api.meta import ObjectKey
+from clusterwright.cli import connect
 from clusterwright.cli.main import main
+from clusterwright.runtime.kubeconfig import Kubeconfig
 from support.forks import program
 from support.terminals import openpty
 
@@ -258,3 +263,46 @@ def test_on_a_terminal_the_tree_changes_in_its_place(run: Run, folder: Path) -> 
     assert "\x1b[" in text
     assert "KubeadmControlPlane/t" in text.rpartition("\x1b[J")[2]
     assert said(run, "delete", "t").splitlines()[-1].startswith("cluster default/t deleted after ")
+
+
+def test_values_are_printed_by_path_and_in_columns(run: Run) -> None:
+    assert said(run, "get", "clusters", "-o", "jsonpath={.items[*].metadata.name}") == "c\n"
+    assert said(run, "get", "cluster", "c", "-o", "jsonpath={.status.phase}") == "Provisioned\n"
+    columns = said(run, "get", "clusters", "-o", "custom-columns=NAME:.metadata.name,PHASE:.status.phase,NONE:.spec.none")
+    assert [line.split() for line in columns.splitlines()] == [["NAME", "PHASE", "NONE"], ["c", "Provisioned", "<none>"]]
+    for wrong in ("jsonpath", "custom-columns=NAME", "jsonpath={.a[}", "xml"):
+        status, text = refused(run, "get", "clusters", "-o", wrong)
+        assert (status, "-o" in text) == (2, True)
+
+
+def test_all_kinds_are_listed_at_once(run: Run) -> None:
+    shown = said(run, "get", "all", "-o", "name").split()
+
+    assert {name.partition(".")[0] for name in shown} == {
+        "cluster",
+        "kubeadmcontrolplane",
+        "machinedeployment",
+        "machineset",
+        "machine",
+        "machinehealthcheck",
+    }
+
+
+def test_get_goes_on_with_a_line_for_each_change(run: Run, folder: Path) -> None:
+    assert refused(run, "get", "clusters", "-w", "-o", "json")[0] == 2
+    with subprocess.Popen(
+        [*program(), "get", "md", "-w"], cwd=folder, env=environment(folder), stdout=subprocess.PIPE, text=True
+    ) as watching:
+        try:
+            assert watching.stdout is not None
+            assert watching.stdout.readline().startswith("NAME")
+            assert watching.stdout.readline().startswith("c-md-0")
+            asyncio.run(_labelled(folder))
+            assert watching.stdout.readline().startswith("c-md-0")
+        finally:
+            watching.kill()
+
+
+async def _labelled(folder: Path) -> None:
+    async with connect.connected(Kubeconfig.load([folder / ".clusterwright" / "kubeconfig"]).resolve()) as client:
+        await client.patch(MachineDeployment, ObjectKey("default", "c-md-0"), {"metadata": {"labels": {"watched": "yes"}}})

@@ -30,7 +30,8 @@ ELSEWHERE |= {"alerts/clusterwright.yaml", "holmesgpt/README.md", "holmesgpt/clu
 ELSEWHERE |= {f"testing/{name}" for name in ("kopf_operator.py", "test_with_kopf.py", "test_with_kr8s.py")}
 ELSEWHERE |= {"testing/controller-runtime/config_map_test.go", "testing/controller-runtime/go.mod"}
 ELSEWHERE |= {f"first-class/{name}.yaml" for name in ("templates", "class", "cluster")}
-"""Tried by tests/documentation/test_first_class.py, tests/testing/test_plugin.py (the suite in Go by hand), test_create.py, by the tests of the runtime SDK, and by tests/verdicts/test_examples_for_tools.py."""
+ELSEWHERE |= {f"tasks/{name}.yaml" for name in ("add-ons", "drain-rule", "health-check")}
+"""Tried by tests/documentation/test_first_class.py and test_book.py, tests/testing/test_plugin.py (the suite in Go by hand), test_create.py, by the tests of the runtime SDK, and by tests/verdicts/test_examples_for_tools.py."""
 
 
 @pytest.fixture(scope="module")

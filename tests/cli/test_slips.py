@@ -135,3 +135,17 @@ def test_several_kinds_are_shown_one_after_the_other(plane: Run) -> None:
     both = plane("get", "kcp,md", "-o", "name").stdout.split()
     assert {"kubeadmcontrolplane.controlplane.cluster.x-k8s.io/several", "machinedeployment.cluster.x-k8s.io/several-md-0"} <= set(both)
     assert plane("get", "kcp,md", "several").returncode == 2
+
+
+def test_commands_of_similar_programs_name_what_does_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    for word, wanted in (("scale", "kubectl scale"), ("logs", "timeline"), ("top", "describe"), ("upgrade", "spec")):
+        assert main([word, "shop"]) == 2
+        assert wanted in capsys.readouterr().err
+    assert not {"scale", "logs", "top"} & set(grammar.COMMANDS)
+
+
+def test_a_kind_that_is_nearly_right_is_suggested(plane: Run) -> None:
+    status, said = line(plane("explain", "clustr/shop"))
+
+    assert status == 1
+    assert "did you mean cluster" in said

@@ -372,6 +372,11 @@ def test_an_old_list_with_an_item_of_a_wrong_form_reports_nothing() -> None:
 
     assert v1beta1.of_foreign(foreign(conditions=[fine])) == (v1beta1.true("Ready"),)
     assert v1beta1.of_foreign(foreign(conditions=["x", fine])) == ()
+    old = {"v1beta1": {"conditions": [{**fine, "status": "False", "severity": "Info", "reason": "Booting"}]}}
+    assert v1beta1.of_foreign(foreign(conditions=[fine], deprecated=old)) == (v1beta1.false("Ready", "Booting", "Info"),)
+    for unusable in ({"v1beta1": {"conditions": ["x"]}}, {"v1beta1": {}}, "x"):
+        assert v1beta1.of_foreign(foreign(conditions=[fine], deprecated=unusable)) == (v1beta1.true("Ready"),)
+    assert v1beta1.of_foreign(foreign(conditions=[fine], deprecated={"v1beta1": {"conditions": []}})) == ()
     assert v1beta1.of_foreign(foreign(conditions=[{**fine, "lastTransitionTime": "yesterday"}])) == ()
 
 

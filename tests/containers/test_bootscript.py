@@ -33,7 +33,6 @@ class Node:
 
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
-    monkeypatch.setattr(bootscript, "_SYSTEM", ":")
     monkeypatch.setattr(bootscript, "LIMITS", str(tmp_path))
     return Node(tmp_path)
 

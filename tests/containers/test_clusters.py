@@ -6,15 +6,18 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
 
-from clusterwright.api.core import Cluster
-from clusterwright.api.infrastructure import DevCluster, DevClusterBackend, DevClusterSpec, DockerClusterBackend
+from clusterwright.api.copying import replace
+from clusterwright.api.core import Cluster, Machine
+from clusterwright.api.infrastructure import DevCluster, DevClusterBackend, DevClusterSpec, DevMachine, DockerClusterBackend
 from clusterwright.api.meta import ObjectMeta
+from clusterwright.api.wellknown import LOAD_BALANCER_WEIGHT_ANNOTATION as WEIGHT
 from clusterwright.containers import loadbalancer, naming
 from clusterwright.containers.clusters import DevLoadBalancers
 from clusterwright.containers.site import Site
@@ -35,7 +38,8 @@ class Story:
 
     def __init__(self, engine: Engine, mark: str) -> None:
         self.engine, self.mark = engine, mark
-        client: Any = Objects(mark)
+        self.objects = Objects(mark)
+        client: Any = self.objects
         site = Site(engine, client, network=f"cw-test-{mark}", load_balancer_image=HAPROXY_IMAGE)
         self.provider = DevLoadBalancers(client, site)
         spec = DevClusterSpec(backend=DevClusterBackend(docker=DockerClusterBackend()))
@@ -60,6 +64,14 @@ class Story:
         seen = await self.engine.inspect(spec.name)
         assert seen is not None
         return str(seen["NetworkSettings"]["Networks"][spec.network]["IPAddress"])
+
+    def member(self, name: str, *, is_deleted: bool) -> list[Any]:
+        """A Machine of the control plane and its DevMachine."""
+        deleted = datetime(2026, 5, 1, tzinfo=UTC) if is_deleted else None
+        machine = Machine(metadata=ObjectMeta(name=name, namespace="default", deletion_timestamp=deleted))
+        reference = replace(machine.spec.infrastructure_ref, name=name, kind="DevMachine")
+        machine = replace(machine, spec=replace(machine.spec, infrastructure_ref=reference))
+        return [machine, DevMachine(metadata=ObjectMeta(name=name, namespace="default"))]
 
     async def configuration(self) -> str:
         return (await self.engine.run(self.name, ["cat", loadbalancer.PATH])).text
@@ -93,6 +105,23 @@ async def test_it_knows_the_control_planes_containers_that_run(story: Story) -> 
     await story.engine.remove(f"{story.name}-cp-0")
     await story.up()
     assert await story.configuration() == loadbalancer.configuration({f"{story.name}-cp-1": second})
+
+
+async def test_a_server_whose_machine_is_deleted_gets_no_new_connections(story: Story) -> None:
+    names = [f"{story.name}-cp-0", f"{story.name}-cp-1"]
+    await story.up()
+    servers = {name: await story.node(name.removeprefix(f"{story.name}-")) for name in names}
+
+    for deleted, leaving in (({names[0]}, {names[0]}), (set(names), set[str]())):
+        story.objects.listed = [one for name in names for one in story.member(name, is_deleted=name in deleted)]
+        await story.up()
+        assert await story.configuration() == loadbalancer.configuration(servers, leaving=leaving)
+        weights = {o.metadata.name: o.metadata.annotations[WEIGHT] for o in story.objects.listed if isinstance(o, DevMachine)}
+        assert weights == {name: "0" if name in leaving else "100" for name in names}
+
+    story.objects.listed = story.member(names[0], is_deleted=True)
+    await story.up()
+    assert await story.configuration() == loadbalancer.configuration(servers), "the last one goes on until it is gone"
 
 
 async def test_a_change_drops_no_connection(story: Story) -> None:

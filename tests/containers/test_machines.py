@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import builtins
 import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -34,10 +35,20 @@ class Objects:
 
     def __init__(self, plane: str) -> None:
         self.plane, self.data, self.format = plane, b"", b"cloud-config"
+        self.listed: builtins.list[Any] = []
 
     async def find(self, kind: type[Any], key: ObjectKey) -> Any:
         assert kind is Secret
         return Secret(metadata=ObjectMeta(name=key.name, namespace=key.namespace), data={"value": self.data, "format": self.format})
+
+    async def list(self, kind: type[Any], **_: Any) -> list[Any]:
+        return [o for o in self.listed if isinstance(o, kind)]
+
+    async def patch(self, kind: type[Any], key: ObjectKey, change: dict[str, Any]) -> None:
+        [changed] = [o for o in self.listed if isinstance(o, kind) and o.key == key]
+        annotations = {**changed.metadata.annotations, **change["metadata"]["annotations"]}
+        self.listed.remove(changed)
+        self.listed.append(replace(changed, metadata=replace(changed.metadata, annotations=annotations)))
 
     async def get(self, kind: type[Any], key: ObjectKey) -> Any:
         assert (kind, key.name) == (Namespace, "kube-system")
@@ -187,7 +198,9 @@ async def test_a_restarted_plane_continues_the_boot(story: Story) -> None:
             assert isinstance(await story.once(), Pending)
     client: Any = story.objects
     story.provider = DevContainers(client, Site(story.engine, client, entrypoint=INIT, network=f"cw-test-{story.mark}"))
-    assert await story.once() == Pending("Waiting for runcmd 2 (until)")
+    found = await story.once()
+    assert isinstance(found, Pending)
+    assert found.message == "Waiting for runcmd 2 (until)"
 
     await story.output("echo > /var/go")
     await story.up()

@@ -28,6 +28,7 @@ from support.engines import HAPROXY_IMAGE, IMAGE, INIT
 
 engines.demand()
 WITHIN = 60.0
+STAGES = ("ContainerProvisioned", "CGroupsReady", "PreLoadedImagesReady", "BootstrapCompleted")
 DATA = "#cloud-config\nruncmd:\n- echo joined\n"
 
 
@@ -158,6 +159,28 @@ async def test_progress_is_reported_and_counts_as_progress(story: Story) -> None
     assert complaint.tier is Tier.WAITING, "it does not count as trouble"
 
 
+async def test_the_stages_of_a_container_are_conditions(story: Story) -> None:
+    seen: dict[str, str] = {}
+
+    async def told(wanted: dict[str, str]) -> bool:
+        found = await story.plane.client.find(DevMachine, ObjectKey(NAMESPACE, story.machine))
+        for name in STAGES:
+            said = get(found.status.conditions, name) if found is not None else None
+            seen[name] = said.reason if said is not None else ""
+        return seen == wanted
+
+    async def until(*reasons: str) -> None:
+        wanted = dict(zip(STAGES, reasons, strict=True))
+        await story.plane.until(lambda: told(wanted), f"the stages are {wanted}", within=WITHIN)
+
+    await story.plane.apply([*story.cluster(), *story.worker(data="#cloud-config\nruncmd:\n- until test -f /var/go; do sleep 1; done\n")])
+    await until("Provisioned", "Ready", "Ready", "NotCompleted")
+    await story.engine.run(story.machine, ["/bin/sh", "-c", "echo > /var/go"])
+    await until("Provisioned", "Ready", "Ready", "Completed")
+    await story.engine.remove(story.machine)
+    await until("NotProvisioned", "Ready", "Ready", "Completed")
+
+
 async def test_events_of_the_engine_are_seen_at_once(story: Story) -> None:
     await story.plane.apply([*story.cluster(), *story.worker()])
     await story.says("True", "Provisioned")
@@ -191,17 +214,27 @@ async def test_a_pool_orders_machines_that_are_containers(story: Story) -> None:
 
 
 @pytest.mark.parametrize(
-    ("worker", "said"),
+    ("worker", "said", "stages"),
     [
-        ({"data": "#cloud-config\nruncmd:\n- echo 'error execution phase preflight' >&2; exit 9\n"}, "runcmd 1 (echo) ended with code 9"),
-        ({"image": "localhost:1/nowhere:v1"}, "localhost:1"),
+        (
+            {"data": "#cloud-config\nruncmd:\n- echo 'error execution phase preflight' >&2; exit 9\n"},
+            "runcmd 1 (echo) ended with code 9",
+            ["Provisioned", "Ready", "Ready", "Failed"],
+        ),
+        (
+            {"image": "localhost:1/nowhere:v1"},
+            "localhost:1",
+            ["NotProvisioned", "WaitingForContainer", "WaitingForContainer", "WaitingForContainer"],
+        ),
     ],
     ids=["bootstrap", "image"],
 )
-async def test_the_reason_of_a_failed_boot_reaches_the_machine(story: Story, worker: dict[str, str], said: str) -> None:
+async def test_the_reason_of_a_failed_boot_reaches_the_machine(story: Story, worker: dict[str, str], said: str, stages: list[str]) -> None:
     await story.plane.apply([*story.cluster(), *story.worker(**worker)])
 
     assert said in await story.says("False", "ProvisioningFailed")
+    found = await story.plane.client.get(DevMachine, ObjectKey(NAMESPACE, story.machine))
+    assert [get(found.status.conditions, name).reason for name in STAGES] == stages
     await story.plane.client.delete(Cluster, ObjectKey(NAMESPACE, story.name))
     await story.plane.until_gone(Cluster, story.name, within=WITHIN)
     assert await story.containers() == set()

@@ -6,11 +6,13 @@ Without a browser these tests are skipped, and the run says so. CLUSTERWRIGHT_PI
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -69,6 +71,20 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
         stop(process)
 
 
+AXE = f"{(files('axe_core_python') / 'axe.min.js').read_text()};0"
+
+
+async def assert_accessible(page: Page) -> None:
+    """axe-core finds nothing on the page as it is shown now."""
+    if not await page.run("Boolean(window.axe)"):
+        await page.run(AXE)
+    wanted = "{runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']}"
+    said = await page.run(
+        f"axe.run(document, {wanted}).then(r => r.violations.map(v => `${{v.id}}: ${{v.nodes.map(n => n.html).join()}}`))"
+    )
+    assert said == []
+
+
 @asynccontextmanager
 async def page_of(plane: Plane | Served, folder: Path) -> AsyncIterator[Page]:
     assert PROGRAM is not None
@@ -88,6 +104,26 @@ async def assert_all_have_names(page: Page) -> None:
     used = [n for n in nodes if not n.get("ignored") and n.get("role", {}).get("value") in spoken]
     assert len(used) > 5
     assert [n for n in used if not n.get("name", {}).get("value")] == []
+
+
+async def look_at_every_part(page: Page) -> None:
+    """Look at everything there is to see of the chosen object, with single keys."""
+    await page.press("d")
+    await page.until("document.querySelector('#part dl')?.textContent.includes('Endpoint')")
+    await page.press("y")
+    await page.until("document.querySelector('#part pre')?.textContent.includes('kind: Cluster')")
+    assert (await page.run("location.hash")).endswith("?part=yaml")
+    await assert_accessible(page)
+    await page.press("e")
+    await page.until("document.querySelector('#part')?.textContent.includes('no Events') || document.querySelector('#part .timeline')")
+    await page.press("?")
+    await page.until("document.querySelector('dialog[open] kbd')")
+    await assert_accessible(page)
+    await page.press("Escape")
+    await page.until("!document.querySelector('dialog[open]')")
+    await page.press("c")
+    await page.until("document.querySelector('#part table')")
+    await assert_accessible(page)
 
 
 def rows(state: str) -> str:
@@ -133,13 +169,21 @@ async def test_a_cluster_is_followed_from_its_making_to_its_end(plane: Plane, tm
         await page.run("document.querySelector('[role=treeitem][data-id=\"KubeadmControlPlane/default/web\"]').click()")
         assert await page.run("location.hash") == "#/default/web?object=KubeadmControlPlane%2Fdefault%2Fweb"
 
+        await page.press("Home")
+        await look_at_every_part(page)
+
         await page.run("document.getElementById('tab-objects').focus()")
         await page.press("ArrowRight")
         await page.until("document.querySelectorAll('#timeline li').length > 20")
+        await assert_accessible(page)
         await page.press("ArrowRight")
         await page.until("document.querySelectorAll('#waterfall .lane').length >= 2")
+        assert await page.run("document.querySelector('#waterfall h3').textContent.startsWith('Bring-up')")
+        await assert_accessible(page)
         await page.run("document.getElementById('theme').click()")
         assert await page.run("document.documentElement.dataset.theme") == "dark"
+
+        await assert_accessible(page)
 
         # what happens elsewhere shows here, by itself
         async with plane.client() as client:
@@ -180,7 +224,7 @@ async def test_texts_of_objects_are_not_parsed_as_markup(plane: Plane, tmp_path:
         await page.run(f"location.hash = '#/' + encodeURIComponent({HOSTILE!r}) + '/x'")
         await page.until("document.getElementById('verdict')?.textContent.includes('not found')")
 
-        assert await page.run("document.querySelectorAll('img, main script, iframe, object, b').length") == 0
+        assert await page.run("document.querySelectorAll('main img, main script, iframe, object, b').length") == 0
         assert "hacked" not in await page.run("document.title")
 
 
@@ -212,6 +256,15 @@ async def test_a_thousand_clusters_are_a_list_of_those_in_sight(served: Served, 
         await client.delete(Cluster, ObjectKey("default", "c770"))
         await page.until("document.getElementById('count').textContent === '10 of 999'")
 
+        # a filter can be kept, and forgotten
+        await page.run("document.getElementById('save').click()")
+        await page.run("{ const f = document.getElementById('filter'); f.value = ''; f.dispatchEvent(new Event('input')); }")
+        await page.run("document.querySelector('.saved .chip').click()")
+        await page.until("document.getElementById('count').textContent === '10 of 999'")
+        await assert_accessible(page)
+        await page.run("document.querySelector('.saved .forget').click()")
+        assert await page.run("document.querySelectorAll('.saved').length") == 0
+
         # what is chosen is in the address, and the address alone leads there
         assert await page.run("location.hash") == "#/?q=c77"
         await page.run("document.querySelector('[data-sort=cluster] button').click()")
@@ -225,6 +278,43 @@ async def test_a_thousand_clusters_are_a_list_of_those_in_sight(served: Served, 
         await page.until("document.getElementById('count').textContent === '999'")
         assert await page.run("location.hash") == "#/"
         await assert_all_have_names(page)
+
+
+async def test_rollouts_are_drawn_apart_from_the_bring_up(served: Served, tmp_path: Path) -> None:
+    def row(kind: str, created: str, ready: str | None, version: str = "") -> Json:
+        steps = [{"step": "Ready", "place": 3, "from": f"2026-01-01T{created}Z", "to": ready and f"2026-01-01T{ready}Z", "why": ""}]
+        return {"kind": kind, "name": created, "created": f"2026-01-01T{created}Z", "steps": steps, "version": version, "lost": []}
+
+    rows = [
+        row("Cluster", "00:00:00", "00:02:00"),
+        row("Machine", "00:00:01", "00:02:00", "v1.34.1"),
+        row("Machine", "00:02:30", "00:03:30", "v1.34.1"),
+        row("Machine", "09:00:00", "09:02:00", "v1.35.0"),
+        row("Machine", "12:00:00", None, "v1.35.0"),
+    ]
+    async with page_of(served, tmp_path) as page:
+        draw = f"import('./waterfall.js').then(m => {{ const d = document.createElement('div'); m.drawWaterfall(d, {json.dumps(rows)});"
+        titles = await page.run(f"{draw} return [...d.querySelectorAll('h3')].map(h => h.firstChild.textContent); }})")
+        lanes = await page.run(f"{draw} return [...d.querySelectorAll('[role=table]')].map(t => t.children.length); }})")
+
+    assert titles == ["Machines that were added or replaced", "Rollout of v1.35.0", "Bring-up"]
+    assert lanes == [1, 1, 3]
+
+
+async def test_the_progress_of_an_upgrade_is_shown_while_it_lasts(served: Served, tmp_path: Path) -> None:
+    def pool(*versions: tuple[str, int]) -> Json:
+        found = [{"version": v, "replicas": n} for v, n in versions]
+        return {"id": "x", "kind": "MachineDeployment", "name": "md", "target": "v1.35.0", "versions": found, "upgradePlan": []}
+
+    async with page_of(served, tmp_path) as page:
+        draw = "import('./facts.js').then(m => {{ const c = document.createElement('div'); m.progress(c, {}); return c.hidden ? '' : c.textContent; }})"
+        moving = await page.run(draw.format(json.dumps([pool(("v1.34.1", 2), ("v1.35.0", 1))])))
+        done = await page.run(draw.format(json.dumps([pool(("v1.35.0", 3))])))
+
+    assert moving.startswith("Upgrade to v1.35.0")
+    assert "1 of 3" in moving
+    assert "2 × v1.34.1, 1 × v1.35.0" in moving
+    assert done == ""
 
 
 async def test_an_empty_plane_says_what_to_do(served: Served, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from clusterwright.api.meta import Json, Unstructured
 from clusterwright.dashboard.views import fleet_row, object_view, parents
 from clusterwright.dashboard.waterfall import waterfall
 from clusterwright.offline.verdict import State, Verdict
+from clusterwright.offline.workings import Past
 
 FINE = Verdict("Cluster/ns/c", State.FINE, "nothing is wrong")
 
@@ -101,6 +102,37 @@ def test_steps_follow_each_other_and_the_open_one_has_no_end() -> None:
         ("NodeReady", "05", None, "RNodeReady"),
     ]
     assert [s["place"] for s in found["steps"]] == [0, 1, 2]
+
+
+def test_what_a_machine_had_and_lost_is_no_step_of_its_provisioning() -> None:
+    said = [condition("InfrastructureReady", "True", "02"), condition("NodeReady", "False", "50"), condition("Ready", "False", "51")]
+
+    def shown(phase: str) -> Json:
+        [(_, found)] = waterfall([obj("Machine", "m", spec={"version": "v1.36.1"}, status={"phase": phase, "conditions": said})])
+        return found
+
+    up = shown("Running")
+    assert [s["step"] for s in up["steps"]] == ["InfrastructureReady"]
+    assert up["lost"] == [{"step": "NodeReady", "at": "2026-01-01T00:00:50Z"}]
+    assert up["version"] == "v1.36.1"
+    assert [s["step"] for s in shown("Provisioned")["steps"]] == ["InfrastructureReady", "NodeReady"]
+    assert shown("Provisioned")["lost"] == []
+
+
+def test_an_object_has_its_counted_versions_and_the_one_it_wants() -> None:
+    status = {"versions": [{"version": "v1.34.1", "replicas": 2}, {"version": "v1.35.0", "replicas": 1}, {"version": "v1"}, 7]}
+    shown = object_view(obj("MachineDeployment", "d", spec={"template": {"spec": {"version": "v1.35.0"}}}, status=status), "")
+
+    assert shown["target"] == "v1.35.0"
+    assert shown["versions"] == [{"version": "v1.34.1", "replicas": 2}, {"version": "v1.35.0", "replicas": 1}]
+    plan = {"controlPlane": {"upgradePlan": [{"version": "v1.35.0"}, {"version": "v1.36.0"}, 7]}}
+    assert object_view(obj("Cluster", "c", status=plan), "")["upgradePlan"] == ["v1.35.0", "v1.36.0"]
+
+
+def test_a_row_has_the_last_verdicts() -> None:
+    past = [Past(f"2026-01-01T00:00:{n:02}Z", "fine", "") for n in range(40)]
+
+    assert fleet_row(obj("Cluster", "c"), FINE, past)["past"] == [[one.at, "fine"] for one in past[-24:]]
 
 
 def test_a_row_has_the_versions_of_the_machines_and_the_wanted_one() -> None:

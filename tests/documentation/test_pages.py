@@ -83,5 +83,5 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     )
 
     assert done.returncode == 0, done.stderr
-    page = (tmp_path / "index.html").read_text()
+    page = "".join(path.read_text() for path in tmp_path.rglob("*.html"))
     assert not re.findall(r"<(?:script|img)[^>]+src=\"(?:https?:)?//|<link[^>]+href=\"(?:https?:)?//", page)

@@ -13,7 +13,7 @@ import msgspec
 
 from clusterwright.api.crds import crds
 from clusterwright.api.kubeconfig import inline
-from clusterwright.api.meta import Json
+from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.wire import Transport
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
@@ -92,7 +92,7 @@ class Distant(Cloud):
         super().__init__(**options)
         self._connecting = connecting
 
-    def at(self, host: str, port: int) -> SimulatedCluster | None:
+    def at(self, host: str, port: int, of: ObjectKey | None = None) -> SimulatedCluster | None:
         return None
 
     async def reach(self, kubeconfig: bytes) -> Transport:

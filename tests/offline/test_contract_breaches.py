@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from clusterwright.api.meta import GroupVersionKind, Json, Unstructured
-from clusterwright.offline.contract_breaches import breach_of_definition, without_endpoint
+from clusterwright.offline.contract_breaches import ROLES, breach, breach_of_definition, without_endpoint
 from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.simulation import samples
@@ -19,6 +19,7 @@ from offline.live import key, look
 from support.moments import Moment, moment
 from support.provider import GROUP, definition
 
+CONTROL_PLANE = ROLES["Cluster", "spec.controlPlaneRef"]
 MINE = GroupVersionKind(GROUP, "v1", "ExampleMachine")
 
 
@@ -150,3 +151,40 @@ def test_infrastructure_without_an_endpoint_is_a_breach_where_the_control_plane_
     assert (complaint is not None) == is_breach
     assert complaint is None or complaint.path == "spec.controlPlaneEndpoint"
     assert without_endpoint(Unstructured({"spec": infrastructure}), Unstructured({"spec": cluster}), "v1beta2") is None
+
+
+def reporting(*versions: str) -> Unstructured:
+    """A control plane of some provider that is initialized and reports these versions."""
+    status = {"initialization": {"controlPlaneInitialized": True}, "versions": [{"version": v, "replicas": 1} for v in versions]}
+    return Unstructured({"apiVersion": "example.com/v1", "kind": "OtherControlPlane", "metadata": {"name": "c"}, "status": status})
+
+
+@pytest.mark.parametrize(
+    ("versions", "said"),
+    [
+        (["v1.35.0", "v1.34.1"], 'version "v1.35.0" and "v1.34.1" are in the wrong order'),
+        (["latest"], ".status.versions[0].version"),
+    ],
+    ids=["newest first", "no version"],
+)
+def test_versions_of_a_control_plane_in_the_wrong_order_are_named(versions: list[str], said: str) -> None:
+    found = breach(CONTROL_PLANE, reporting(*versions), "v1beta2", None)
+
+    assert found is not None
+    assert found.path == "status.versions"
+    assert said in found.text
+    assert "the oldest first" in found.text
+
+
+def test_versions_of_a_control_plane_in_order_are_no_breach() -> None:
+    assert breach(CONTROL_PLANE, reporting("v1.34.1", "v1.34.1+build.2", "v1.35.0"), "v1beta2", None) is None
+
+
+def test_a_message_of_several_lines_leaves_no_empty_ones(settled: Moment[Plane]) -> None:
+    bad = {**READY, "status": "False", "reason": "Broken", "message": "the first line\n\nthe second line\n"}
+    verdict = explained(settled, definition("ExampleMachine"), ({"status": {"conditions": [bad]}},))
+
+    assert verdict.what == "Ready=False: the first line\nthe second line"
+    lines = [line.strip() for link in verdict.evidence for line in link.splitlines()]
+    assert "* the second line" in lines
+    assert not {"", "*"} & set(lines)

@@ -68,3 +68,12 @@ def test_annotations_of_secrets_are_hidden() -> None:
 
     assert redacted(secret)["metadata"]["annotations"] == {"example.com/note": REDACTED, "empty": ""}
     assert NEEDLE not in text_of(secret)
+
+
+def test_annotations_that_keep_the_whole_object_are_left_out() -> None:
+    stored_by_conversion = msgspec.json.encode({"spec": BOOTSTRAP}).decode()
+    annotations = {"cluster.x-k8s.io/conversion-data": stored_by_conversion, "example.com/note": "kept"}
+
+    shown = redacted({"kind": "KubeadmConfig", "metadata": {"name": "x", "annotations": annotations}, "spec": BOOTSTRAP})
+
+    assert shown["metadata"]["annotations"] == {"example.com/note": "kept"}

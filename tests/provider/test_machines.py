@@ -149,6 +149,22 @@ def test_a_failed_provisioning_is_reported_and_retried() -> None:
     in_a_cluster(story)
 
 
+def test_a_message_of_several_lines_is_one_line_of_the_machine() -> None:
+    async def story(plane: Plane) -> None:
+        Racks.pending = "Waiting for the rack\n\n  its door is locked\n"
+        await plane.apply(worker())
+        assert await until_ready(plane, "False", "Provisioning") == "Waiting for the rack; its door is locked"
+
+        async def told() -> bool:
+            machine = await plane.client.get(Machine, KEY)
+            ready = get(machine.status.conditions, "Ready")
+            return ready is not None and "* InfrastructureReady: Waiting for the rack; its door is locked" in ready.message
+
+        await plane.until(told, "the Machine repeats it as one line")
+
+    in_a_cluster(story)
+
+
 def test_the_progress_of_a_server_is_reported() -> None:
     async def story(plane: Plane) -> None:
         Racks.pending = "the cables are plugged in"

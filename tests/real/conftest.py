@@ -44,12 +44,15 @@ async def kube(tmp_path: Path) -> AsyncIterator[Kube]:
         yield running
 
 
-@pytest_asyncio.fixture
-async def others(kube: Kube) -> AsyncIterator[Upstream]:
-    """Upstream's managers, not started yet."""
-    if upstream.folder() is None:
+VERSIONS: list[Path | None] = [*upstream.folders()]
+
+
+@pytest_asyncio.fixture(params=VERSIONS or [None], ids=lambda folder: folder.name if folder else "no-managers")
+async def others(kube: Kube, request: pytest.FixtureRequest) -> AsyncIterator[Upstream]:
+    """Upstream's managers in each version that there is, not started yet."""
+    if request.param is None:
         pytest.skip(upstream.MISSING)
-    found = Upstream(kube)
+    found = Upstream(kube, request.param)
     try:
         yield found
     finally:

@@ -59,6 +59,8 @@ class Audited:
     credential: str
     """Which token was shown."""
     agent: str
+    is_dry_run: bool
+    """Whether nothing was stored."""
 
 
 class Manager:
@@ -246,13 +248,16 @@ class Kube:
                 (event.get("responseStatus") or {}).get("code", 0),
                 (extra.get("authentication.kubernetes.io/credential-id") or [""])[0],
                 event.get("userAgent", ""),
+                "dryRun=All" in event["requestURI"],
             )
 
     def writes(self, managers: Sequence[Manager], since: datetime | None = None) -> list[Audited]:
         """Writes of these processes but for Events and Leases."""
         ours = {manager.credential for manager in managers}
         aside = {"events", "leases", "tokenreviews", "subjectaccessreviews"}
-        return [e for e in self.audited(since) if e.credential in ours and e.verb in WRITES and e.resource not in aside]
+        return [
+            e for e in self.audited(since) if e.credential in ours and e.verb in WRITES and e.resource not in aside and not e.is_dry_run
+        ]
 
 
 async def create_clusters(kube: Kube, names: Sequence[str], *, control_plane: int, workers: int) -> None:

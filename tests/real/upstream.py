@@ -1,6 +1,6 @@
-"""Upstream's own managers as plain processes, from the folder that UPSTREAM_MANAGERS names.
+"""Upstream's own managers as plain processes, from the folders that UPSTREAM_MANAGERS names, separated by colons: one for each version.
 
-The folder holds the binaries `core`, `bootstrap`, `controlplane` and `capd`, and beside them the files of their release that say what they
+A folder holds the binaries `core`, `bootstrap`, `controlplane` and `capd`, and beside them the files of their release that say what they
 need of an API server: `core-components.yaml`, `bootstrap-components.yaml`, `control-plane-components.yaml` and
 `infrastructure-components-development.yaml`. Of these, CustomResourceDefinitions, Namespaces and webhook configurations are
 applied, with webhooks led to the loopback address; everything else is for Pods.
@@ -32,22 +32,21 @@ COMPONENTS: Final = {
     "capd": "infrastructure-components-development.yaml",
 }
 """By the name of the binary."""
+GATES = "ClusterTopology=true"
 MISSING = "UPSTREAM_MANAGERS names no folder with upstream's binaries and their components"
 
 
-def folder() -> Path | None:
-    """Where UPSTREAM_MANAGERS says that they are; None: nowhere."""
-    named = Path(os.environ.get("UPSTREAM_MANAGERS") or "/nowhere")
-    return named if all((named / file).exists() for pair in COMPONENTS.items() for file in pair) else None
+def folders() -> list[Path]:
+    """Return the folders that UPSTREAM_MANAGERS names; their names are the names of the versions in the results."""
+    named = [Path(name) for name in (os.environ.get("UPSTREAM_MANAGERS") or "").split(":") if name]
+    return [one for one in named if all((one / file).exists() for pair in COMPONENTS.items() for file in pair)]
 
 
 class Upstream:
-    """Upstream's managers on one kube-apiserver."""
+    """One version of upstream's managers on one kube-apiserver."""
 
-    def __init__(self, kube: Kube) -> None:
-        found = folder()
-        assert found is not None
-        self._kube, self._folder = kube, found
+    def __init__(self, kube: Kube, folder: Path) -> None:
+        self._kube, self._folder = kube, folder
         self._processes: dict[str, asyncio.subprocess.Process] = {}
         self._ports = {name: [free_port() for _ in range(3)] for name in COMPONENTS}
         now = SystemClock().now()
@@ -100,7 +99,7 @@ class Upstream:
             self._processes[name] = await asyncio.create_subprocess_exec(
                 str(self._folder / name), "--kubeconfig", str(self._kube.kubeconfig), "--leader-elect=false", "--webhook-port", str(webhooks),
                 "--webhook-cert-dir", str(self._certificates), "--diagnostics-address", f"127.0.0.1:{diagnostics}", "--insecure-diagnostics",
-                "--health-addr", f"127.0.0.1:{health}", stdout=log, stderr=log, env=environ,
+                "--health-addr", f"127.0.0.1:{health}", "--feature-gates", GATES, stdout=log, stderr=log, env=environ,
             )  # fmt: skip
 
     async def _listens(self, name: str) -> None:
@@ -165,9 +164,23 @@ async def create(kube: Kube, name: str, *, control_plane: int, workers: int) -> 
         await kube.client.create({**obj, "metadata": {**obj["metadata"], "annotations": {"example.com/kept": name}}})
 
 
+async def create_of_class(kube: Kube, name: str, *, control_plane: int, workers: int) -> None:
+    """Create a ClusterClass and a Cluster of it that upstream's in-memory provider supports: without pools, and with RSA keys."""
+    for obj in samples.cluster_class(f"{name}-class"):
+        if obj["kind"] == "DevMachinePoolTemplate":
+            continue
+        if obj["kind"] == "KubeadmControlPlaneTemplate":
+            del obj["spec"]["template"]["spec"]["kubeadmConfigSpec"]["clusterConfiguration"]["encryptionAlgorithm"]
+        if obj["kind"] == "ClusterClass":
+            del obj["spec"]["workers"]["machinePools"]
+        await kube.client.create(obj)
+    cluster = samples.topology(name, class_name=f"{name}-class", control_plane=control_plane, workers={"md-0": workers})
+    await kube.client.create({**cluster, "metadata": {**cluster["metadata"], "annotations": {"example.com/kept": name}}})
+
+
 async def ours(kube: Kube, controllers: str) -> Manager:
     """Some of our controllers, with the role that is generated for them and upstream's definitions."""
     for obj in load_all(await kube.command("install", "--controllers", controllers, "--no-webhooks"), trusted=True):
         if obj["kind"] in {"Namespace", "ServiceAccount"} or obj["apiVersion"].startswith("rbac."):
             await kube.client.apply(obj, field_manager="test")
-    return await kube.manager("--controllers", controllers, "--leader-elect")
+    return await kube.manager("--controllers", controllers, "--leader-elect", "--feature-gates", GATES)

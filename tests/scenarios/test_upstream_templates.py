@@ -5,6 +5,7 @@ They are not ours to keep here: UPSTREAM_SOURCE names a checkout of kubernetes-s
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -28,7 +29,15 @@ E2E = SOURCE / "test/e2e/data/infrastructure-docker/main"
 QUICK_START = SOURCE / "test/infrastructure/docker/templates"
 FEATURES = {"RuntimeSDK": True, "InPlaceUpdates": True, "KubeadmBootstrapFormatIgnition": True, "MachineTaintPropagation": True}
 NAME = "upstream"
-VARIABLES = ("kubeadmControlPlaneMaxSurge", "imageRepository")
+ANY = {"x-kubernetes-preserve-unknown-fields": True}
+VARIABLES: dict[str, Json] = {
+    "kubeadmControlPlaneMaxSurge": {"type": "string"},
+    "imageRepository": {"type": "string"},
+    "files": {"type": "array", "items": {"type": "object", **ANY}},
+    "preKubeadmCommands": {"type": "array", "items": {"type": "string"}},
+}
+COPIED = ("files", "preKubeadmCommands")
+"""The variables that the extension adds to the KubeadmConfigTemplates of workers; files may be templates of v1.14."""
 
 pytestmark = [
     pytest.mark.real,
@@ -55,13 +64,25 @@ def built(path: Path) -> str:
 def stand_in() -> Any:
     """What the templates expect of upstream's test extension: handlers of these names, and variables that anybody may set."""
     made: Any = type(example_module().example())()
-    any_text = {"required": False, "schema": {"openAPIV3Schema": {"type": "string"}}}
-    found = [{"name": name, **any_text} for name in VARIABLES]
+    found = [{"name": name, "required": False, "schema": {"openAPIV3Schema": schema}} for name, schema in VARIABLES.items()]
     made.add("discover-variables", "DiscoverVariables", lambda _: {"status": "Success", "variables": found})
-    made.add("generate-patches", "GeneratePatches", lambda _: {"status": "Success", "items": []})
+    made.add("generate-patches", "GeneratePatches", generate_patches)
     made.add("validate-topology", "ValidateTopology", lambda _: {"status": "Success"})
     made.add("generate-upgrade-plan", "GenerateUpgradePlan", lambda _: {"status": "Success", "controlPlaneUpgrades": []})
     return made
+
+
+def generate_patches(request: Json) -> Json:
+    """Copy the variables for KubeadmConfigTemplates into them, as upstream's test extension does."""
+    items = []
+    for item in request["items"]:
+        values = {v["name"]: v["value"] for v in item.get("variables") or ()}
+        fields = {name: values[name] for name in COPIED if name in values}
+        if item["object"]["kind"] == "KubeadmConfigTemplate" and fields:
+            patch = {"spec": {"template": {"spec": fields}}}
+            encoded = base64.b64encode(json.dumps(patch).encode()).decode()
+            items.append({"uid": item["uid"], "patchType": "JSONMergePatch", "patch": encoded})
+    return {"status": "Success", "items": items}
 
 
 class Filled:

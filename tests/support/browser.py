@@ -88,11 +88,23 @@ class Page:
 
     async def press(self, *keys: str) -> None:
         """Press keys, one after the other, as a person would."""
-        codes = {"Enter": 13, "Tab": 9, "ArrowUp": 38, "ArrowDown": 40, "ArrowLeft": 37, "ArrowRight": 39, "Home": 36, "End": 35}
+        codes = {
+            "Enter": 13,
+            "Tab": 9,
+            "ArrowUp": 38,
+            "ArrowDown": 40,
+            "ArrowLeft": 37,
+            "ArrowRight": 39,
+            "Home": 36,
+            "End": 35,
+            "Escape": 27,
+        }
         for key in keys:
-            told = {"key": key, "code": key, "windowsVirtualKeyCode": codes[key]} | ({"text": "\r"} if key == "Enter" else {})
+            code = codes.get(key) or ord(key.upper())
+            text = "\r" if key == "Enter" else key if len(key) == 1 else ""
+            told = {"key": key, "code": key, "windowsVirtualKeyCode": code} | ({"text": text} if text else {})
             await self.call("Input.dispatchKeyEvent", type="keyDown", **told)
-            await self.call("Input.dispatchKeyEvent", type="keyUp", key=key, code=key, windowsVirtualKeyCode=codes[key])
+            await self.call("Input.dispatchKeyEvent", type="keyUp", key=key, code=key, windowsVirtualKeyCode=code)
 
     async def picture(self, path: Path) -> None:
         """What is seen, as a PNG."""

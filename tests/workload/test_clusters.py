@@ -473,6 +473,20 @@ def test_metrics_say_whether_the_connection_is_up() -> None:
     play(story)
 
 
+def test_metrics_of_a_deleted_cluster_are_removed() -> None:
+    """cluster-api#13660: they would stay for as long as the process runs, and alerts on them, too."""
+
+    async def story(world: World) -> None:
+        await world.turn()
+        await world.later(10)
+        assert 'cluster_name="c1"' in world.registry.render()
+        await world.client.delete(Cluster, KEY)
+        await world.turn()
+        assert 'cluster_name="c1"' not in world.registry.render()
+
+    play(story)
+
+
 # ---------------------------------------------------------------------------------------- credentials
 
 

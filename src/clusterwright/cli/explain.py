@@ -24,6 +24,7 @@ from clusterwright.cli.files import read_bundle
 from clusterwright.cli.layout import Layout, foot
 from clusterwright.cli.program import as_called
 from clusterwright.cli.record import gather
+from clusterwright.cli.similar import similar
 from clusterwright.cli.subjects import Subject
 from clusterwright.conditions.words import plural
 from clusterwright.offline.bundle import BadBundle, Bundle, assemble
@@ -156,7 +157,8 @@ async def _found(client: Client, subject: Subject, namespace: str) -> Object:
     """Return the object that a user named; raises ApiError, BadBundle."""
     resource = subjects.resource_of(subject.kind)
     if resource is None or not isinstance(resource, ModelledResource):
-        raise BadBundle(f"{subject.kind} is not one of our kinds: record its cluster and use --from")
+        hint = similar(subject.kind.lower(), subjects.words())
+        raise BadBundle(f"{subject.kind} is not one of our kinds{f'; {hint}' if hint else ': record its cluster and use --from'}")
     return await client.get(resource.model, ObjectKey(namespace, subject.name))
 
 

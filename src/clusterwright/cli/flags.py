@@ -73,7 +73,10 @@ def create_flags(parser: ArgumentParser) -> None:
 def get_flags(parser: ArgumentParser) -> None:
     """Add the flags of `clusterwright get`."""
     parser.add_argument(
-        "words", nargs="+", metavar="KIND [NAME ...]", help="for example clusters, md, machines,clusters, machine/m1, kcp c1, kubeconfig c1"
+        "words",
+        nargs="+",
+        metavar="KIND [NAME ...]",
+        help="for example clusters, md, machines,clusters, all, machine/m1, kcp c1, kubeconfig c1",
     )
     parser.add_argument("-A", "--all-namespaces", action="store_true", help="list all namespaces")
     parser.add_argument("-l", "--selector", default="", help="labels, e.g. role=web,!old")
@@ -81,10 +84,11 @@ def get_flags(parser: ArgumentParser) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        choices=("table", "wide", "json", "yaml", "name"),
+        metavar="FORM",
         default="table",
-        help="wide: more columns, and verdicts for clusters",
+        help="table, wide (more columns, whole verdicts), json, yaml, name, jsonpath=PATH, custom-columns=HEAD:PATH,...; default: table",
     )
+    parser.add_argument("-w", "--watch", action="store_true", help="go on with a line for each change, until interrupted")
     add_connection(parser)
 
 

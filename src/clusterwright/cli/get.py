@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,6 +17,7 @@ from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.api.wire import Request
 from clusterwright.cli import connect, discovery, subjects
 from clusterwright.cli.errors import Failed, Usage
+from clusterwright.cli.forms import Form, form
 from clusterwright.cli.program import as_called
 from clusterwright.cli.tabular import table
 from clusterwright.runtime.clock import SystemClock
@@ -26,6 +28,10 @@ _FEW = 10
 """The number of Clusters up to which verdicts read all objects even for the short form."""
 _MANY = 100
 """The number of Clusters up to which verdicts read all objects of those that do not report Available."""
+_ALL = ("clusters", "kubeadmcontrolplanes", "machinedeployments", "machinesets", "machinepools", "machines", "machinehealthchecks")
+"""The kinds of `get all`."""
+_BREATH = 0.3
+"""Seconds between two readings of `--watch`: what changes meanwhile is one line."""
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 
@@ -36,15 +42,18 @@ def run(arguments: argparse.Namespace) -> int:
             raise Usage("get kubeconfig needs exactly one argument, the name of a cluster")
         return asyncio.run(_kubeconfig(arguments))
     kinds, named = _asked(arguments.words)
+    shown = form(arguments.output)
+    if arguments.watch and shown is not None:
+        raise Usage("--watch prints lines of a table: it cannot be combined with -o, except for wide")
     if named and (arguments.selector or arguments.cluster or arguments.all_namespaces):
         raise Usage("object names cannot be combined with --selector, --cluster or --all-namespaces")
-    return asyncio.run(_run(arguments, kinds, named))
+    return asyncio.run(_run(arguments, kinds, named, shown))
 
 
 def _asked(words: Sequence[str]) -> tuple[list[str], list[subjects.Subject]]:
     """Return the words for the kinds, and the objects; no objects: all objects of the kinds. Raises Usage."""
     kind = words[0].partition("/")[0]
-    kinds = [word for word in kind.split(",") if word]
+    kinds = [one for word in kind.split(",") if word for one in (_ALL if word == "all" else (word,))]
     if len(kinds) > 1 and (len(words) > 1 or "/" in words[0]):
         raise Usage(f"names cannot be combined with several kinds: {kind}")
     if "/" not in words[0]:
@@ -71,31 +80,64 @@ async def _kubeconfig(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _run(arguments: argparse.Namespace, kinds: Sequence[str], named: Sequence[subjects.Subject]) -> int:
+async def _run(arguments: argparse.Namespace, kinds: Sequence[str], named: Sequence[subjects.Subject], form_: Form | None) -> int:
     connection = connect.resolve(arguments)
     namespace = "" if arguments.all_namespaces else arguments.namespace or connection.namespace
     labels = ",".join(filter(None, (arguments.selector, arguments.cluster and f"{CLUSTER_NAME_LABEL}={arguments.cluster}")))
     async with connect.connected(connection) as client:
         asked = [_Asked(await discovery.resource_of(client, kind), namespace, named, labels) for kind in kinds]
-        if arguments.output in {"table", "wide"}:
+        if form_ is None:
             tables = [await _table(client, one, arguments) for one in asked]
             sys.stdout.write("\n".join(f"{shown}\n" for shown in tables if shown))
+            if arguments.watch:
+                sys.stdout.flush()
+                await asyncio.gather(*(_follow(client, one, arguments) for one in asked))
             return 0
         found = [(one.resource, answer) for one in asked for answer in await one.read(client, "application/json")]
     objects = [_shown(item, resource) for resource, answer in found for item in ([answer] if named else answer["items"])]
-    if arguments.output == "name":
-        for obj in objects:
-            group = obj["apiVersion"].rpartition("/")[0]
-            sys.stdout.write(f"{obj['kind'].lower()}{group and f'.{group}'}/{obj['metadata']['name']}\n")
-        return 0
-    document = objects[0] if len(named) == 1 else {"apiVersion": "v1", "kind": "List", "items": objects}
-    if arguments.output == "yaml":
-        from clusterwright.api.yamlwriter import dump
-
-        sys.stdout.write(dump(document))
-    else:
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n")
+    sys.stdout.write(form_(objects, len(named) == 1))
     return 0
+
+
+async def _follow(client: RestClient, asked: _Asked, arguments: argparse.Namespace) -> None:
+    """Print a line for each object that changes, until cancelled."""
+    names = {s.name for s in asked.named}
+    known: dict[str, str] = {}
+    with_namespace = arguments.all_namespaces and asked.resource.namespaced
+    first = True
+    while True:
+        answers = await asked.read(client, _TABLE)
+        version = answers[0].get("metadata", {}).get("resourceVersion", "")
+        lines = _rows(answers, is_wide=arguments.output == "wide", with_namespace=with_namespace)[1:]
+        rows = [row for answer in answers for row in answer["rows"]]
+        now = {_place(row): row["object"]["metadata"].get("resourceVersion", "") for row in rows}
+        for row, line in zip(rows, lines, strict=True):
+            if not first and known.get(_place(row)) != now[_place(row)]:
+                print("   ".join(line), flush=True)
+        for place in known.keys() - now.keys():
+            print(f"{place}   deleted", flush=True)
+        known, first = now, False
+        await asyncio.sleep(_BREATH)
+        await _changed(client, asked, version, names)
+
+
+def _place(row: Mapping[str, Any]) -> str:
+    metadata = row["object"]["metadata"]
+    return "/".join(filter(None, (metadata.get("namespace", ""), metadata["name"])))
+
+
+async def _changed(client: RestClient, asked: _Asked, version: str, names: Collection[str]) -> None:
+    """Wait until an object of the kind changes."""
+    query = [("watch", "true"), ("resourceVersion", version), ("timeoutSeconds", "300")]
+    query += [("labelSelector", asked.labels)] if asked.labels else []
+    path = asked.resource.path(asked.namespace)
+    response, lines = await client.transport.stream(Request(method="GET", path=path, query=tuple(query), headers=client.headers))
+    if response.status >= 300 and response.status != 410:  # 410: what was read is too old, and is read again
+        raise from_response(response.status, response.body)
+    async with aclosing(lines) as chunks:  # type: ignore[type-var]  # an async generator
+        async for chunk in chunks:
+            if chunk.strip() and (not names or any(f'"{name}"'.encode() in chunk for name in names)):
+                return
 
 
 async def _table(client: RestClient, asked: _Asked, arguments: argparse.Namespace) -> str:

@@ -12,6 +12,7 @@ from typing import Final
 from clusterwright.api.copying import replace
 from clusterwright.cli.tree import Branch, age
 from clusterwright.conditions.words import plural
+from clusterwright.offline.complaints import without_blank_lines
 
 _COLUMNS: Final = ("NAME", "READY", "UP-TO-DATE", "VERSION", "STATUS", "REASON", "SINCE", "MESSAGE")
 _OPTIONAL: Final = frozenset({"READY", "UP-TO-DATE", "VERSION"})
@@ -121,7 +122,7 @@ def _cells(branch: Branch, now: datetime) -> tuple[str, ...]:
 def _wrapped(message: str, room: int) -> list[str]:
     """Return a message as lines that fit; lists stay lists."""
     lines: list[str] = []
-    for line in message.splitlines():
+    for line in without_blank_lines(message).splitlines():
         indent = " " * (len(line) - len(line.lstrip()) + (2 if line.lstrip().startswith("* ") else 0))
         lines += textwrap.wrap(line, room, subsequent_indent=indent, break_on_hyphens=False) if room else [line]
     return lines or [""]

@@ -9,6 +9,20 @@ from importlib import import_module
 from clusterwright.cli import grammar
 
 _ALIASES = {"-V": "version", "--version": "version"}
+_INSTEAD = {
+    "apply": "kubectl apply -f FILE",
+    "edit": "kubectl edit KIND NAME",
+    "init": "clusterwright up",
+    "logs": "clusterwright timeline NAME, or clusterwright explain NAME --evidence",
+    "pause": """kubectl patch cluster NAME --type merge -p '{"spec":{"paused":true}}'""",
+    "resume": """kubectl patch cluster NAME --type merge -p '{"spec":{"paused":false}}'""",
+    "rollout": "clusterctl alpha rollout, or clusterwright describe NAME --watch",
+    "scale": "kubectl scale machinedeployment NAME --replicas N",
+    "status": "clusterwright get clusters, or clusterwright explain NAME",
+    "top": "clusterwright describe NAME --watch",
+    "upgrade": """kubectl patch cluster NAME --type merge -p '{"spec":{"topology":{"version":"VERSION"}}}' (docs/upgrade.md)""",
+}
+"""Commands of similar programs that do not exist here, with what does the same."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -23,7 +37,8 @@ def main(arguments: list[str] | None = None) -> int:
     if name not in grammar.COMMANDS:
         from clusterwright.cli.similar import similar  # only now: help is to be quick
 
-        hint = similar(name, (word for word, command in grammar.COMMANDS.items() if command.summary))
+        close = similar(name, (word for word, command in grammar.COMMANDS.items() if command.summary))
+        hint = f"use {_INSTEAD[name]}" if name in _INSTEAD else close
         print(f"clusterwright: unknown command {name!r}; {hint or 'see --help'}", file=sys.stderr)
         return 2
     try:

@@ -81,8 +81,9 @@ async def _run(arguments: argparse.Namespace, connection: Connection) -> int:
             told = "create them with `clusterwright install`, or let --install-crds create them"
             print(f"{arguments.parser.prog}: {connection.server} does not serve {', '.join(missing)}: {told}", file=sys.stderr)
             return 1
-        judge = add_judge(manager, everything=False, folder=place.data_dir)
-        stack.callback(judge.history.close)
+        if any(controller.name == app.CONNECTIONS for controller in manager.controllers):  # a provider alone may not read CRDs
+            judge = add_judge(manager, everything=False, folder=place.data_dir)
+            stack.callback(judge.history.close)
         garbage.settle()
         started = running.start(arguments, stack, manager, cloud, stop)
         print(f"clusterwright: controllers against {connection.server}", flush=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from clusterwright.api.meta import ObjectKey
+from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.serving.serve import RunningServer
 from clusterwright.cli import connect
@@ -94,7 +94,11 @@ def page(
         names = [e.name for e in registry.ENTRIES if e.kind == kind]
         return [d for name in names for d in manager.traces.of(name, key)] if manager is not None else ()
 
-    fleet = Fleet(judge, history)
+    def errors(kind: str, key: ObjectKey) -> Sequence[Json]:
+        selection = {"kind": kind, "namespace": key.namespace, "name": key.name}
+        return [failure.to_json() for failure in manager.failures.selected(**selection)] if manager is not None else ()
+
+    fleet = Fleet(judge, history, errors)
     surveyor = Surveyor(rest, connect.reach, clock=clock, random=random, keys=keys)
     door = Door(random, lambda: clock.now().timestamp(), lambda token: told(link(url, token)), kept)
     return Site(door, fleet, Reasons(fleet, surveyor), clock, port, url=url, **options)

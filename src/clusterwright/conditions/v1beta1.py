@@ -87,13 +87,12 @@ def delete_condition(conditions: tuple[V1Beta1Condition, ...], type: str) -> tup
 
 
 def of_foreign(obj: Unstructured) -> tuple[V1Beta1Condition, ...]:
-    """Return `status.conditions` of an object of any kind as v1beta1 conditions.
+    """Return the v1beta1 conditions of an object of any kind: the deprecated ones if it has a list of them, else `status.conditions`.
 
-    One malformed item makes the list empty. A condition with an invalid status is left out.
+    A list with a malformed item does not count. A condition with an invalid status is left out.
     """
-    items = obj.at("status", "conditions")
-    if not isinstance(items, list | tuple) or not all(_is_condition(item) for item in items):
-        return ()
+    lists = (obj.at("status", "deprecated", "v1beta1", "conditions"), obj.at("status", "conditions"))
+    items = next((one for one in lists if isinstance(one, list | tuple) and all(_is_condition(item) for item in one)), ())
     found = []
     for item in items:
         if item is not None and item.get("status") in {"True", "False", "Unknown"}:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from clusterwright.api.core import Cluster
+from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.docker import DockerCluster, DockerMachine
-from clusterwright.api.infrastructure import DevCluster, DevMachine, DockerLoadBalancer, InfraCluster
+from clusterwright.api.infrastructure import DevCluster, DevMachine, DockerLoadBalancer, InfraCluster, InfraMachine
 from clusterwright.api.meta import Object, ObjectKey
-from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, DEV_CLUSTER_FINALIZER
+from clusterwright.api.wellknown import (
+    CLUSTER_NAME_LABEL,
+    CONTROL_PLANE_LABEL,
+    DEV_CLUSTER_FINALIZER,
+    LOAD_BALANCER_WEIGHT_ANNOTATION,
+)
 from clusterwright.containers import loadbalancer, naming
 from clusterwright.containers.machines import demand_labels, has_labels
 from clusterwright.containers.site import Site
@@ -19,6 +25,7 @@ from clusterwright.engine.archive import archive
 from clusterwright.provider import InfraClusters, Pending, ProvisionFailed
 from clusterwright.provider import Site as Infrastructure
 from clusterwright.runtime.client import Client, Reader
+from clusterwright.runtime.errors import NotFound
 from clusterwright.runtime.reconcile import Mapper, Watch
 
 
@@ -43,7 +50,17 @@ def _address_matters(old: Any, new: Any) -> bool:
     )
 
 
+def _begins_to_leave(old: Machine | None, new: Machine | None) -> bool:
+    """Return whether a Machine of the control plane appeared, is deleted, or is gone."""
+    one = new or old
+    if one is None or CONTROL_PLANE_LABEL not in one.metadata.labels:
+        return False
+    return old is None or new is None or old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
+
+
 class _LoadBalancers(InfraClusters[Any]):
+    machine: ClassVar[type[InfraMachine]]
+    """The kind of the machines behind it."""
     finalizer = DEV_CLUSTER_FINALIZER
     look: ClassVar[timedelta] = timedelta(seconds=2)
     look_when_up: ClassVar[timedelta | None] = timedelta(seconds=30)
@@ -69,9 +86,11 @@ class _LoadBalancers(InfraClusters[Any]):
             if not seen["State"]["Running"]:
                 await self._engine.start(name)
                 return None
-            await self._configure(name, await self._configuration(place, seen))
+            servers, leaving = await self._servers(place), await self._leaving(place.cluster)
+            await self._configure(name, loadbalancer.configuration(servers, leaving=leaving, has_ipv6=_has_ipv6(seen)))
         except EngineError as error:
             raise ProvisionFailed(str(error)) from error
+        await self._report(place.cluster, servers, leaving)
         address = _address(seen)
         if not address:
             return None
@@ -129,15 +148,30 @@ class _LoadBalancers(InfraClusters[Any]):
         await self._engine.start(name)
         return Pending(f"Waiting for the load balancer {name} to start")
 
-    async def _configuration(self, place: naming.Place, seen: dict[str, Any]) -> str:
-        has_ipv6 = any(network.get("GlobalIPv6Address") for network in seen["NetworkSettings"]["Networks"].values())
-        return loadbalancer.configuration(await self._servers(place), has_ipv6=has_ipv6)
-
     async def _servers(self, place: naming.Place) -> dict[str, str]:
         """Return the addresses of the control plane's running containers."""
         found = await self._engine.containers({**place.labels, naming.ROLE_LABEL: naming.CONTROL_PLANE})
         servers = {str(c["Names"][0]).lstrip("/"): _address(c) for c in found if c.get("State") == "running"}
         return {name: address for name, address in servers.items() if address}
+
+    async def _leaving(self, cluster: ObjectKey) -> set[str]:
+        """Return the containers whose Machines are deleted: new connections go to the others. Empty if there are no others."""
+        labels = {CLUSTER_NAME_LABEL: cluster.name, CONTROL_PLANE_LABEL: ""}
+        machines = await self.client.list(Machine, namespace=cluster.namespace, labels=labels)
+        deleted = [m.spec.infrastructure_ref.name for m in machines if m.metadata.deletion_timestamp is not None]
+        if len(deleted) == len(machines):
+            return set()
+        return {naming.container_name(ObjectKey(cluster.namespace, name)) for name in deleted}
+
+    async def _report(self, cluster: ObjectKey, servers: Collection[str], leaving: Collection[str]) -> None:
+        """Write the weights of the machines into their annotations."""
+        for one in await self.client.list(self.machine, namespace=cluster.namespace, labels={CLUSTER_NAME_LABEL: cluster.name}):
+            name = naming.container_name(one.key)
+            weight = str(loadbalancer.weight(name, leaving))
+            if name in servers and one.metadata.annotations.get(LOAD_BALANCER_WEIGHT_ANNOTATION) != weight:
+                with suppress(NotFound):
+                    annotations = {LOAD_BALANCER_WEIGHT_ANNOTATION: weight}
+                    await self.client.patch(self.machine, one.key, {"metadata": {"annotations": annotations}})
 
     async def _configure(self, name: str, text: str) -> None:
         """Configure a load balancer, if its configuration differs. Open connections stay open."""
@@ -147,6 +181,10 @@ class _LoadBalancers(InfraClusters[Any]):
             return
         await self._engine.put(name, "/", archive({path: text.encode()}, mode=0o644))
         await self._engine.kill(name, loadbalancer.RELOAD)
+
+
+def _has_ipv6(seen: dict[str, Any]) -> bool:
+    return any(network.get("GlobalIPv6Address") for network in seen["NetworkSettings"]["Networks"].values())
 
 
 def _name(place: naming.Place) -> str:
@@ -168,7 +206,11 @@ class DevLoadBalancers(_LoadBalancers):
     """DevClusters with the backend `docker`."""
 
     kind = DevCluster
-    watches = (Watch(DevMachine, _of_machine(DevCluster), when=_address_matters),)
+    machine = DevMachine
+    watches = (
+        Watch(DevMachine, _of_machine(DevCluster), when=_address_matters),
+        Watch(Machine, _of_machine(DevCluster), when=_begins_to_leave),
+    )
 
     def concerns(self, obj: DevCluster) -> bool:
         """Return whether the cluster consists of containers."""
@@ -179,4 +221,8 @@ class DockerLoadBalancers(_LoadBalancers):
     """DockerClusters."""
 
     kind = DockerCluster
-    watches = (Watch(DockerMachine, _of_machine(DockerCluster), when=_address_matters),)
+    machine = DockerMachine
+    watches = (
+        Watch(DockerMachine, _of_machine(DockerCluster), when=_address_matters),
+        Watch(Machine, _of_machine(DockerCluster), when=_begins_to_leave),
+    )

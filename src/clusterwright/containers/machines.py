@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -14,6 +15,7 @@ from clusterwright.api.infrastructure import DevMachine, DockerMachineBackend, I
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, DEV_MACHINE_FINALIZER
 from clusterwright.containers import bootscript, naming, preparation
+from clusterwright.containers.conditions import TABLES, Reached, Stage
 from clusterwright.containers.site import Site
 from clusterwright.engine import Conflict, Container, EngineError, Missing, Mount
 from clusterwright.golang.times import parse_duration
@@ -33,6 +35,7 @@ class _Containers(InfraMachines[Any]):
     look: ClassVar[timedelta] = timedelta(seconds=2)
     look_when_up: ClassVar[timedelta | None] = timedelta(seconds=30)
     longest_wait: ClassVar[timedelta] = timedelta(minutes=1)
+    conditions = TABLES
 
     def __init__(self, client: Client, site: Site) -> None:
         super().__init__(client)
@@ -49,13 +52,14 @@ class _Containers(InfraMachines[Any]):
             if seen is None and was_up:
                 return Gone(f"the container {name} was removed")
             if seen is None:
-                return await self._create(obj, machine, name)
+                with reaching(Stage.CONTAINER):
+                    return await self._create(obj, machine, name)
             demand_labels(seen, await self._identity(obj), name)
             if not seen["State"]["Running"]:
                 if was_up:
                     return _stopped(seen, name, obj)
                 await self._engine.start(name)  # an earlier pass was interrupted before it did
-                return Pending(f"Waiting for the container {name} to start")
+                return _waiting(f"the container {name} to start", Stage.CONTAINER)
             if not was_up and (pending := await self._booted(obj, machine, name)):
                 return pending
             return await self._server(seen, name, obj, machine)
@@ -85,16 +89,16 @@ class _Containers(InfraMachines[Any]):
             )
         image = backend.custom_image or self._site.image(machine.spec.version)
         if not await self._engine.has_image(image):
-            return Pending(await self._site.pull(image, obj.key, self.wake))
+            return Pending(await self._site.pull(image, obj.key, self.wake), Reached(Stage.CONTAINER))
         network = await self._site.network()
         try:
             await self._engine.create(await self._spec(obj, machine, name, image, network, backend))
         except Conflict:
-            return Pending("")  # an earlier pass, which was interrupted, made it: the next one looks whose it is
+            return Pending("", Reached(Stage.CONTAINER))  # an earlier pass, which was interrupted, made it: the next one looks whose it is
         except Missing as error:
             raise ProvisionFailed(f"{image}: {error}") from error
         await self._engine.start(name)
-        return Pending(f"Waiting for the container {name} to start")
+        return _waiting(f"the container {name} to start", Stage.CONTAINER)
 
     async def _spec(
         self, obj: InfraMachine, machine: Machine, name: str, image: str, network: str, backend: DockerMachineBackend
@@ -146,19 +150,28 @@ class _Containers(InfraMachines[Any]):
         looked = await self._engine.run(name, ["/bin/sh", "-c", bootscript.LOOK])
         found = bootscript.progress(looked.text)
         if found.failure:
-            raise ProvisionFailed(f"bootstrapping failed: {found.failure}")
+            raise ProvisionFailed(f"bootstrapping failed: {found.failure}", facts=Reached(Stage.BOOTSTRAP, is_final=True))
         backend = _backend(obj)
         if found.is_started:
             _demand_in_time(found, backend.bootstrap_timeout)
-            return None if found.is_over else Pending(f"Waiting for {found.step}")
+            return None if found.is_over else _waiting(found.step, Stage.BOOTSTRAP)
+        if (await self._engine.run(name, ["/bin/sh", "-c", bootscript.SYSTEM_IS_UP])).code:
+            return _waiting("systemd to be up in the container", Stage.SYSTEM)
+        with reaching(Stage.IMAGES):
+            if backend.pre_load_images and not await self._loaded(name, obj, backend.pre_load_images):
+                return _waiting("images to be loaded into the node", Stage.IMAGES)
+        with reaching(Stage.BOOTSTRAP):
+            await self._boot(obj, machine, name)
+        return _waiting("the bootstrap script", Stage.BOOTSTRAP)
+
+    async def _boot(self, obj: InfraMachine, machine: Machine, name: str) -> None:
+        """Start the bootstrap script. Raises ProvisionFailed."""
         data = await self.bootstrap_data(machine)
         if data.format != "cloud-config":
             raise ProvisionFailed(
                 f"bootstrap data of the format {data.format} is not supported in containers: "
                 "set format: cloud-config in the KubeadmConfigSpec (spec.kubeadmConfigSpec.format of a KubeadmControlPlane)"
             )
-        if backend.pre_load_images and not await self._loaded(name, obj, backend.pre_load_images):
-            return Pending("Waiting for images to be loaded into the node")
         try:
             config = cloudconfig.read(data.value, obj.metadata.name)
         except cloudconfig.BadUserData as error:
@@ -168,7 +181,6 @@ class _Containers(InfraMachines[Any]):
         started = await self._engine.run(name, ["/bin/sh", "-c", bootscript.START], input=content)
         if started.code:
             raise ProvisionFailed(f"the bootstrap script cannot be started: {bootscript.essence(started.text)}")
-        return Pending("Waiting for the bootstrap script")
 
     async def _loaded(self, name: str, obj: InfraMachine, images: Sequence[str]) -> bool:
         """Load images into the node before it boots. Return whether they are there."""
@@ -184,7 +196,9 @@ class _Containers(InfraMachines[Any]):
 
     async def _server(self, seen: dict[str, Any], name: str, obj: InfraMachine, machine: Machine) -> Server:
         identity = obj.spec.provider_id or await self._identify(name, obj.metadata.name)
-        return Server(provider_id=identity, addresses=_addresses(seen, obj.metadata.name), failure_domain=machine.spec.failure_domain or "")
+        addresses = _addresses(seen, obj.metadata.name)
+        domain = machine.spec.failure_domain or ""
+        return Server(provider_id=identity, addresses=addresses, failure_domain=domain, facts=Reached(Stage.DONE))
 
     async def _identify(self, container: str, node: str) -> str:
         """Write the machine's identity on its Node, unless kubelet was given one. Return the identity of the Node."""
@@ -196,6 +210,19 @@ class _Containers(InfraMachines[Any]):
         if answered.code:
             raise ProvisionFailed(f"the providerID of Node {node} cannot be set: {bootscript.essence(answered.text)}")
         return answered.text.strip() or naming.provider_id(container)
+
+
+@contextmanager
+def reaching(stage: Stage) -> Iterator[None]:
+    """Tell the stage with a failure to complete it."""
+    try:
+        yield
+    except (EngineError, ProvisionFailed) as error:
+        raise ProvisionFailed(str(error), facts=Reached(stage)) from error
+
+
+def _waiting(what: str, stage: Stage) -> Pending:
+    return Pending(f"Waiting for {what}", Reached(stage))
 
 
 def has_labels(seen: dict[str, Any], labels: Mapping[str, str]) -> bool:
@@ -213,7 +240,8 @@ def _demand_in_time(found: bootscript.Progress, timeout: str | None) -> None:
     """Raise ProvisionFailed if a machine exceeds its boot time limit."""
     most = parse_duration(timeout) if timeout else None
     if most is not None and not found.is_over and found.seconds * 10**9 > most:
-        raise ProvisionFailed(f"bootstrapping takes longer than bootstrapTimeout ({timeout}); it is at {found.step}")
+        text = f"bootstrapping takes longer than bootstrapTimeout ({timeout}); it is at {found.step}"
+        raise ProvisionFailed(text, facts=Reached(Stage.BOOTSTRAP))
 
 
 def _stopped(seen: dict[str, Any], name: str, obj: InfraMachine) -> Server:

@@ -6,12 +6,14 @@ while its page is open.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Final
 
 import msgspec
 
 from clusterwright.api.meta import Json, ObjectKey, Unstructured
+from clusterwright.dashboard.details import details
 from clusterwright.dashboard.feed import GONE, Feed
 from clusterwright.dashboard.views import UNSHOWN, fleet_row, object_view, parents, verdict_shown
 from clusterwright.dashboard.waterfall import waterfall
@@ -33,14 +35,17 @@ KNOWN: Final = "known"
 
 History = Callable[[str, ObjectKey], Sequence[Decided]]
 """Returns the decisions about an object of a kind, oldest first."""
+Errors = Callable[[str, ObjectKey], Sequence[Json]]
+"""Returns the last errors of passes over an object of a kind."""
 
 
 class Fleet:
     """The clusters that a judge judges."""
 
-    def __init__(self, judge: Judge, history: History) -> None:
+    def __init__(self, judge: Judge, history: History, errors: Errors = lambda kind, key: ()) -> None:
         self._judge = judge
         self._history = history
+        self._errors = errors
         self._single: dict[ObjectKey, Feed] = {}
         self.clusters = Feed()
         """A row for each cluster, by namespace/name."""
@@ -80,6 +85,17 @@ class Fleet:
             if not feed.is_read:
                 self._single.pop(cluster, None)
 
+    async def details(self, cluster: ObjectKey, name: str) -> Json | None:
+        """Return everything about the object `Kind/namespace/name` of a cluster, or None if there is none, or it is not shown."""
+        await self.objects_by_cluster.ready()
+        known = await self.objects_by_cluster.of(cluster)
+        if known is None:
+            return None
+        kind, _, rest = name.partition("/")
+        namespace, _, bare = rest.rpartition("/")
+        errors = self._errors(kind, ObjectKey(namespace, bare))
+        return await asyncio.to_thread(details, known.objects, known.events, name, errors)
+
     # ------------------------------------------------------------------------------------------------ telling
 
     def _introduce(self, cluster: Entry) -> None:
@@ -89,7 +105,9 @@ class Fleet:
     def _show(self, cluster: Entry) -> None:
         """Show a cluster at once, before its first verdict."""
         if str(cluster.key) not in self.clusters.values:
-            self.clusters.put(str(cluster.key), fleet_row(Unstructured(msgspec.json.decode(cluster.raw)), None))
+            self.clusters.put(
+                str(cluster.key), fleet_row(Unstructured(msgspec.json.decode(cluster.raw)), None, self._judge.history.of(cluster.key))
+            )
 
     def _told(self, cluster: ObjectKey, cluster_objects: ClusterObjects | None, verdict: Verdict | None) -> None:
         feed = self._single.get(cluster)
@@ -98,7 +116,7 @@ class Fleet:
             if feed is not None:
                 feed.replace({KNOWN: {"isThere": False}})
             return
-        self.clusters.put(str(cluster), fleet_row(Unstructured(cluster_objects.cluster), verdict))
+        self.clusters.put(str(cluster), fleet_row(Unstructured(cluster_objects.cluster), verdict, self._judge.history.of(cluster)))
         if feed is not None:
             feed.replace(self._whole(cluster, cluster_objects, verdict))
 

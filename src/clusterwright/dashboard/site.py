@@ -1,4 +1,4 @@
-"""The page over HTTP: a few files, a session, two streams and one query. Everything is read-only."""
+"""The page over HTTP: a few files, a session, two streams and two queries. Everything is read-only."""
 
 from __future__ import annotations
 
@@ -28,7 +28,11 @@ _FILES: Final[Mapping[str, str]] = {
     "app.js": "text/javascript",
     "fleet.js": "text/javascript",
     "cluster.js": "text/javascript",
+    "details.js": "text/javascript",
     "elements.js": "text/javascript",
+    "facts.js": "text/javascript",
+    "keys.js": "text/javascript",
+    "waterfall.js": "text/javascript",
     "style.css": "text/css",
     "icon.svg": "image/svg+xml",
 }
@@ -197,6 +201,14 @@ async def _cluster(site: Site, http: web.BaseRequest, given: tuple[str, ...]) ->
     return await site.stream(http, site.fleet.follow(ObjectKey(*given)))
 
 
+async def _details(site: Site, http: web.BaseRequest, given: tuple[str, ...]) -> web.StreamResponse:
+    namespace, cluster, name = given
+    found = await site.fleet.details(ObjectKey(namespace, cluster), name)
+    if found is None:
+        return _failed(404, f"Cluster {namespace}/{cluster} has no {name} that is shown here")
+    return _json(200, found)
+
+
 async def _why(site: Site, http: web.BaseRequest, given: tuple[str, ...]) -> web.StreamResponse:
     namespace, cluster, kind, name, condition = given
     try:
@@ -209,6 +221,7 @@ async def _why(site: Site, http: web.BaseRequest, given: tuple[str, ...]) -> web
 ROUTES: Final = (
     _Route("GET", ("clusters",), _clusters),
     _Route("GET", ("clusters", "*", "*"), _cluster),
+    _Route("GET", ("clusters", "*", "*", "objects", "*"), _details),
     _Route("GET", ("clusters", "*", "*", "why", "*", "*", "*"), _why),
     _Route("POST", ("session",), _enter, is_open=True),
     _Route("POST", ("link",), _invite, is_open=True),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from clusterwright.api.meta import Condition, Json, Unstructured
 from clusterwright.offline.ownership import name_of
 from clusterwright.offline.timeline import conditions_shown
 from clusterwright.offline.verdict import Verdict
+from clusterwright.offline.workings import Past
 
 _ORDER: Final = ("Cluster", "KubeadmControlPlane", "MachineDeployment", "MachineSet", "MachinePool", "Machine", "MachineHealthCheck")
 _SUMMARIES: Final = ("Available", "Ready", "RemediationAllowed", "TopologyReconciled", "VariablesReady", "ResourcesApplied")
@@ -20,8 +21,12 @@ LOOKING: Final[Json] = {"state": "looking", "object": None, "what": "", "since":
 """The text before the first verdict."""
 
 
-def fleet_row(cluster: Unstructured, verdict: Verdict | None) -> Json:
-    """Return a cluster as a row of the list; without a verdict before the first one."""
+MOST_PAST: Final = 24
+"""How many earlier verdicts of a cluster its row has."""
+
+
+def fleet_row(cluster: Unstructured, verdict: Verdict | None, past: Sequence[Past] = ()) -> Json:
+    """Return a cluster as a row of the list; without a verdict before the first one. `past`: its verdicts so far, oldest first."""
     key = cluster.key
     return {
         "namespace": key.namespace,
@@ -33,6 +38,7 @@ def fleet_row(cluster: Unstructured, verdict: Verdict | None) -> Json:
         "class": _text(cluster.at("spec", "topology", "classRef", "name")),
         "verdict": LOOKING if verdict is None else verdict_shown(verdict),
         "created": _time(cluster.at("metadata", "creationTimestamp")),
+        "past": [[one.at, one.state] for one in past[-MOST_PAST:]],
     }
 
 
@@ -56,6 +62,10 @@ def object_view(obj: Unstructured, parent: str) -> Json:
         "deleting": obj.metadata.deletion_timestamp is not None,
         "phase": _text(obj.at("status", "phase")),
         "version": _text(obj.at("spec", "version")) or _text(obj.at("spec", "topology", "version")),
+        "class": _text(obj.at("spec", "topology", "classRef", "name")),
+        "target": _target(obj),
+        "versions": _counted_versions(obj),
+        "upgradePlan": _upgrade_plan(obj),
         "replicas": _replicas(obj),
         "created": _time(obj.at("metadata", "creationTimestamp")),
         "summary": condition_view(summary) if summary is not None else None,
@@ -123,6 +133,26 @@ def _versions(cluster: Unstructured) -> str:
     """Return the versions of the Machines, oldest first, and the version that the topology wants: `v1.34.1 → v1.35.0`."""
     used = [one.get("version") for part in ("controlPlane", "workers") for one in _items(cluster.at("status", part, "versions"))]
     return " → ".join(dict.fromkeys(filter(None, map(_text, [*used, cluster.at("spec", "topology", "version")]))))
+
+
+def _target(obj: Unstructured) -> str:
+    """Return the version that an object wants for its Machines."""
+    return (
+        _text(obj.at("spec", "version"))
+        or _text(obj.at("spec", "template", "spec", "version"))
+        or _text(obj.at("spec", "topology", "version"))
+    )
+
+
+def _counted_versions(obj: Unstructured) -> list[Json]:
+    """Return how many Machines of each version an object has, the oldest version first."""
+    found = [(_text(one.get("version")), one.get("replicas")) for one in _items(obj.at("status", "versions"))]
+    return [{"version": version, "replicas": count} for version, count in found if version and isinstance(count, int)]
+
+
+def _upgrade_plan(obj: Unstructured) -> list[str]:
+    """Return the versions through which the control plane of a Cluster is still to be upgraded."""
+    return list(filter(None, (_text(one.get("version")) for one in _items(obj.at("status", "controlPlane", "upgradePlan")))))
 
 
 def _items(value: object) -> list[Mapping[str, Any]]:

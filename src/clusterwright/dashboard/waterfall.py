@@ -1,4 +1,7 @@
-"""The duration of each provisioning step, from conditions: from the creation of an object until each became True. Pure."""
+"""The duration of each provisioning step, from conditions: from the creation of an object until each became True. Pure.
+
+A condition that an object had and lost does not count as a step of its provisioning: it is listed apart, with the time of its loss.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,8 @@ STEPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Machine": ("BootstrapConfigReady", "InfrastructureReady", "NodeReady", "Ready"),
 }
 """The conditions that mark the steps of each kind."""
+_UP: Final = frozenset({"Running", "Deleting"})
+"""The phases of an object that has been provisioned."""
 
 
 def waterfall(objects: Iterable[Unstructured]) -> Iterator[tuple[str, Json]]:
@@ -33,9 +38,23 @@ def waterfall(objects: Iterable[Unstructured]) -> Iterator[tuple[str, Json]]:
             shown.append(_step(steps, type_, begun, end))
             begun = end
         waiting = [c for c in found if c.status != "True"]
-        if waiting:
+        was_up = obj.at("status", "phase") in _UP
+        if waiting and not was_up:
             shown.append(_step(steps, waiting[0].type, begun, None, waiting[0].reason))
-        yield name_of(obj.kind, *obj.key), {"created": f"{made:%Y-%m-%dT%H:%M:%SZ}", "kind": obj.kind, "name": obj.key.name, "steps": shown}
+        lost = [
+            {"step": c.type, "at": f"{c.last_transition_time:%Y-%m-%dT%H:%M:%SZ}"} for c in waiting if was_up and c.last_transition_time
+        ]
+        yield (
+            name_of(obj.kind, *obj.key),
+            {
+                "created": f"{made:%Y-%m-%dT%H:%M:%SZ}",
+                "kind": obj.kind,
+                "name": obj.key.name,
+                "version": version if isinstance(version := obj.at("spec", "version"), str) else "",
+                "steps": shown,
+                "lost": lost[:1],
+            },
+        )
 
 
 def _step(steps: tuple[str, ...], type_: str, begun: datetime, end: datetime | None, why: str = "") -> Json:

@@ -189,12 +189,18 @@ def deletion(obj: Unstructured, conditions: Sequence[Condition], now: datetime |
     return made
 
 
+def without_blank_lines(message: str) -> str:
+    """Return a message without lines that are empty, or bullets of nothing."""
+    lines = [line.rstrip() for line in message.splitlines()]
+    return "\n".join(line for line in lines if line.strip() not in {"", "*"})
+
+
 def complaint_of(condition: Condition, severity: str = "") -> Complaint | None:
     """Return the complaint of a condition, or None if it is good. `severity`: of a condition of the old form."""
     if condition.type in QUIET:
         return None
     raw = f"{condition.reason} {condition.message}"
-    shown = f"{condition.type}={condition.status}: {condition.message or condition.reason}"
+    shown = f"{condition.type}={condition.status}: {without_blank_lines(condition.message) or condition.reason}"
     if condition.type not in _NEGATIVE and (last := last_word(condition.type)) in _FAULTS | _UNDER_WAY:
         is_bad = condition.status == "True" if last in _FAULTS else condition.status == "False" and ERROR.said_in(raw)
         return Complaint(Tier.ERROR, shown, since(condition), condition.type, raw, path=condition_path(condition.type)) if is_bad else None

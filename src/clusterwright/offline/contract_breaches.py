@@ -24,6 +24,7 @@ from clusterwright.api.contract import (
 )
 from clusterwright.api.meta import Unstructured
 from clusterwright.conditions import InvalidConditions, conditions_of, get
+from clusterwright.kubeadm.reached import reported_versions
 from clusterwright.offline.complaints import Complaint, Tier, since
 from clusterwright.offline.unreconciled import AT_ONCE, ago
 
@@ -89,7 +90,7 @@ def breach(role: Role, obj: Unstructured, version: ContractVersion, now: datetim
     if isinstance(read, Malformed):
         return _complaint(obj, f"{read}, which contract {version} does not allow", str(done))
     if isinstance(read, Value) and read.value:
-        return _lacking(role, obj, contract)
+        return _lacking(role, obj, contract) or _misreporting(role, obj, contract)
     claim = _claim(role, obj, version)
     if claim:
         return _complaint(obj, f"{claim}, but does not set {done}, which contract {version} of an {role.name} asks for", str(done))
@@ -129,6 +130,19 @@ def _lacking(role: Role, obj: Unstructured, contract: Contract) -> Complaint | N
         return _complaint(obj, f"{read}, which contract {contract.version} does not allow", str(path))
     if read is ABSENT or (isinstance(read, Value) and not read.value):
         text = f"says {role.done(contract)}: true without {path}, which contract {contract.version} of an {role.name} asks for"
+        return _complaint(obj, text, str(path))
+    return None
+
+
+def _misreporting(role: Role, obj: Unstructured, contract: Contract) -> Complaint | None:
+    """Return a complaint if a control plane's versions are invalid or not in order, so that no topology can be upgraded."""
+    path = contract.control_plane.status_versions
+    if role.name != "ControlPlane":
+        return None
+    try:
+        reported_versions(obj.json, contract.version)
+    except ValueError as error:
+        text = f"{path}: {error}; contract {contract.version} asks for the versions that run, the oldest first"
         return _complaint(obj, text, str(path))
     return None
 

@@ -14,7 +14,7 @@ import msgspec
 
 from clusterwright.api.contract import crd_name
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
-from clusterwright.api.wellknown import BOOTSTRAP_TOKEN_SECRET_TYPE
+from clusterwright.api.wellknown import BOOTSTRAP_TOKEN_SECRET_TYPE, COPIES_OF_THE_OBJECT
 from clusterwright.api.wire import UNREADABLE
 from clusterwright.offline import managers, ownership
 from clusterwright.offline.complaints import REDACTED, references
@@ -212,13 +212,12 @@ async def _managers(client: Client) -> list[Json]:
 
 
 def redacted(obj: Mapping[str, Any]) -> Json:
-    """Return the object without secret values and managedFields. The keys of a Secret stay."""
+    """Return the object without secret values, managedFields and annotations that repeat its spec. The keys of a Secret stay."""
     copy: Json = {k: v for k, v in obj.items() if k != "metadata"}
     copy["metadata"] = {k: v for k, v in (obj.get("metadata") or {}).items() if k != "managedFields"}
     annotations = copy["metadata"].get("annotations")
     if isinstance(annotations, Mapping):
-        dropped = "kubectl.kubernetes.io/last-applied-configuration"
-        copy["metadata"]["annotations"] = {k: v for k, v in annotations.items() if k != dropped}
+        copy["metadata"]["annotations"] = {k: v for k, v in annotations.items() if k not in COPIES_OF_THE_OBJECT}
     if obj.get("kind") == "Secret":
         for name in ("data", "stringData"):
             if isinstance(copy.get(name), Mapping):

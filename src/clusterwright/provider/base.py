@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from clusterwright.api.meta import Object, ObjectKey
 from clusterwright.runtime.client import Client
+from clusterwright.tables import Table
 
 K = TypeVar("K", bound=Object)
 
@@ -26,6 +27,8 @@ class Provider(ABC, Generic[K]):
     """The interval of passes over an object that is up, to detect that it stopped or is gone; None, or if all is watched: none."""
     longest_wait: ClassVar[timedelta] = timedelta(minutes=2)
     """The longest time between two attempts that raise ProvisionFailed. The first wait is `look`, each further one twice as long."""
+    conditions: ClassVar[Sequence[Table[Any]]] = ()
+    """Tables of further conditions, decided on `provider.conditions.Answered` before `Ready`; its `facts` are those of the last answer."""
 
     def __init__(self, client: Client) -> None:
         self.client = client

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from clusterwright.api.core import Cluster, FailureDomain
 from clusterwright.api.infrastructure import InfraCluster
@@ -26,6 +26,8 @@ class Site:
     failure_domains: Sequence[FailureDomain] = ()
     stopped: str = ""
     """Why it does not work at the moment, although it was created; empty: it works. `Ready` repeats it."""
+    facts: Any = None
+    """Facts for the provider's own conditions."""
 
 
 class InfraClusters(Provider[C]):

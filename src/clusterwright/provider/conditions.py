@@ -36,6 +36,8 @@ class Answered(View):
     gone: str = ""
     pending: str = ""
     """The progress message."""
+    facts: Any = None
+    """The provider's own facts in its answer; None: it was not asked, or gave none."""
 
 
 @guard("the object is being deleted")

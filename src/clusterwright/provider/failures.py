@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from clusterwright.api.meta import ObjectKey
 from clusterwright.controllers.kit.passing import PassFailed
 
 
 class ProvisionFailed(PassFailed):
-    """The machine or the cluster's infrastructure cannot be created. `Ready` and an Event show the reason, and it is retried."""
+    """The machine or the cluster's infrastructure cannot be created. `Ready` and an Event show the reason, and it is retried.
+
+    `facts` are for the provider's own conditions.
+    """
+
+    def __init__(self, message: str, *, facts: Any = None) -> None:
+        super().__init__(message)
+        self.facts = facts
 
 
 class Attempts:

@@ -29,6 +29,8 @@ class Server:
     failure_domain: str = ""
     stopped: str = ""
     """Why it does not run at the moment; empty: it runs. `Ready` repeats it."""
+    facts: Any = None
+    """Facts for the provider's own conditions; every answer and ProvisionFailed can have them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class Pending:
     """The machine is not ready yet. The message is its progress; `Ready` repeats it."""
 
     message: str
+    facts: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class Gone:
     """The machine existed and was removed externally. It is never created again: its Machine must be replaced."""
 
     message: str
+    facts: Any = None
 
 
 class InfraMachines(Provider[M]):

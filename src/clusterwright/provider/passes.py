@@ -40,6 +40,11 @@ class Belonging:
         return self.cluster is not None and bool(self.cluster.spec.paused)
 
 
+def in_one_line(text: str) -> str:
+    """Return the lines of a message as one: summaries of the Machine would make a bullet of each, empty ones too."""
+    return "; ".join(line.strip() for line in text.splitlines() if line.strip())
+
+
 class _Steps(Kind[Any, Belonging, View, Answered], Generic[D]):
     """The common steps of both kinds: create, check, remove."""
 
@@ -79,16 +84,17 @@ class _Steps(Kind[Any, Belonging, View, Answered], Generic[D]):
                 return
             answer = await self.provision(seen)
         except ProvisionFailed as error:
-            run.done = replace(run.done, failure=str(error))
-            run.record("Warning", "DeletionFailed" if seen.deleting else "ProvisioningFailed", str(error))
+            failure = in_one_line(str(error))
+            run.done = replace(run.done, failure=failure, facts=error.facts)
+            run.record("Warning", "DeletionFailed" if seen.deleting else "ProvisioningFailed", failure)
             run.vote(self._attempts.failed(key, seen.now))
             return
         self._attempts.forget(key)
         is_pending = answer is None or isinstance(answer, Pending)
         if isinstance(answer, Pending):
-            run.done = replace(run.done, pending=answer.message)
+            run.done = replace(run.done, pending=in_one_line(answer.message), facts=answer.facts)
         elif answer is not None:
-            run.done = self.answered(run.done, answer)
+            run.done = self.answered(replace(run.done, facts=answer.facts), answer)
         if not provider.makes:
             run.vote(provider.look if is_pending or run.done.stopped else provider.look_when_up)
 
@@ -127,6 +133,7 @@ class MachineSteps(_Steps[Server | Gone]):
         return View(
             object=obj,
             now=self._clock.now(),
+            cluster=owner.cluster,
             machine=owner.machine,
             is_cluster_provisioned=latch is not None and bool(latch.infrastructure_provisioned),
             has_data=owner.machine is not None and bool(await data_secret_name(self._client, owner.machine)),
@@ -148,7 +155,7 @@ class MachineSteps(_Steps[Server | Gone]):
     def answered(self, done: Answered, answer: Server | Gone) -> Answered:
         """Write the machine's state into the fields of the contract."""
         if isinstance(answer, Gone):
-            return replace(done, gone=answer.message or "the machine is gone")
+            return replace(done, gone=in_one_line(answer.message) or "the machine is gone")
         obj = done.object
         status = replace(
             obj.status,
@@ -157,11 +164,11 @@ class MachineSteps(_Steps[Server | Gone]):
             failure_domain=answer.failure_domain or obj.status.failure_domain,
         )
         obj = replace(obj, spec=replace(obj.spec, provider_id=answer.provider_id), status=status)
-        return replace(done, object=obj, stopped=answer.stopped)
+        return replace(done, object=obj, stopped=in_one_line(answer.stopped))
 
     def conclude(self, run: Pass[Any, View, Answered]) -> None:
         """Set the conditions."""
-        run.conclude(READY)
+        run.conclude(*self._machines.conditions, READY)
 
 
 class ClusterSteps(_Steps[Site]):
@@ -209,8 +216,8 @@ class ClusterSteps(_Steps[Site]):
         spec = obj.spec
         if answer.host and not (present and present.host):
             spec = replace(spec, control_plane_endpoint=APIEndpoint(host=answer.host, port=answer.port))
-        return replace(done, object=replace(obj, spec=spec, status=status), stopped=answer.stopped)
+        return replace(done, object=replace(obj, spec=spec, status=status), stopped=in_one_line(answer.stopped))
 
     def conclude(self, run: Pass[Any, View, Answered]) -> None:
         """Set the conditions."""
-        run.conclude(CLUSTER_READY)
+        run.conclude(*self._clusters.conditions, CLUSTER_READY)

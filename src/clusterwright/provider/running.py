@@ -41,7 +41,9 @@ def add(manager: Manager, provider: Provider, *given: Any, name: str = "") -> No
     """
     kind = provider.kind
     name = name or kind.__name__.lower()
-    shape: Shape[Any] = Shape(kind=kind, done=Answered, finalizer=provider.finalizer, owned=("Paused", READY.name))
+    shape: Shape[Any] = Shape(
+        kind=kind, done=Answered, finalizer=provider.finalizer, owned=("Paused", READY.name, *(t.name for t in provider.conditions))
+    )
 
     def make(controller: Controller) -> Reconciler:
         tools = PassTools(

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from clusterwright.api.meta import Json
-from clusterwright.api.wellknown import BEFORE_UPGRADE_HOOK_PREFIX, PENDING_HOOKS_ANNOTATION
+from clusterwright.api.wellknown import BEFORE_UPGRADE_HOOK_PREFIX, COPIES_OF_THE_OBJECT, PENDING_HOOKS_ANNOTATION
 from clusterwright.topology.answers import Answer
 from clusterwright.topology.extensions import Question
-from clusterwright.topology.patches.variables import HIDDEN_ANNOTATIONS
 
 T = TypeVar("T")
 
@@ -86,7 +85,7 @@ def clean_cluster(cluster: Json) -> Json:
     """Return the Cluster in the form for extensions."""
     metadata = {k: v for k, v in cluster["metadata"].items() if k != "managedFields"}
     if metadata.get("annotations"):
-        metadata["annotations"] = {k: v for k, v in metadata["annotations"].items() if k not in HIDDEN_ANNOTATIONS}
+        metadata["annotations"] = {k: v for k, v in metadata["annotations"].items() if k not in COPIES_OF_THE_OBJECT}
     return {**{k: v for k, v in cluster.items() if k != "status"}, "metadata": metadata}
 
 

@@ -16,13 +16,13 @@ from clusterwright.api.wellknown import (
     CONTROL_PLANE_LABEL,
     DEFER_UPGRADE_ANNOTATION,
     HOLD_UPGRADE_SEQUENCE_ANNOTATION,
+    LAST_APPLIED_ANNOTATION,
     TOPOLOGY_DEPLOYMENT_NAME_LABEL,
     TOPOLOGY_OWNED_LABEL,
     TOPOLOGY_POOL_NAME_LABEL,
     UPGRADE_STEP_ANNOTATION,
 )
 from clusterwright.topology.model import DesiredWorker
-from clusterwright.topology.patches.variables import LAST_APPLIED_ANNOTATION
 from clusterwright.topology.paths import at, put
 
 CORE: Final = "cluster.x-k8s.io/v1beta2"

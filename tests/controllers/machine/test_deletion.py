@@ -109,12 +109,20 @@ def test_the_deletion_steps_are_allowed_in_the_right_cases(facts: Any, drain: bo
         pytest.param(HOST, True, id="alive"),
         pytest.param(Found(Unstructured({"kind": "X", "metadata": {"deletionTimestamp": "2026-05-01T11:00:00Z"}})), False, id="deleting"),
         pytest.param(Missing(), False, id="gone"),
-        pytest.param(Unreadable("x", OSError("x")), True, id="unreadable"),
+        pytest.param(Unreadable("x", OSError("x")), False, id="unreadable"),
     ],
 )
 def test_a_node_whose_machine_is_going_is_not_drained(host: Lookup, allowed: bool) -> None:
     assert node_access.drain_is_allowed(a_machine(), host, NOW) is allowed
     assert node_access.volume_wait_is_allowed(a_machine(), host, NOW) is allowed
+
+
+def test_a_drain_is_not_given_up_because_the_machine_cannot_be_read_once() -> None:
+    """With the wait for a pre-terminate hook the drain would be over for good."""
+    hooked, host = a_machine(annotations=PRE_TERMINATE_HOOK), Unreadable("x", OSError("x"))
+
+    assert node_access.drain_is_allowed(hooked, host, NOW)
+    assert node_access.volume_wait_is_allowed(hooked, host, NOW)
 
 
 @pytest.mark.parametrize(("limit", "since", "stays"), [(10, 9, False), (10, 10, True), (0, 10_000, False), (None, 10_000, False)])

@@ -85,10 +85,13 @@ def _is_past_the_node(machine: Machine, host: Lookup) -> bool:
     """Return whether a step after the drain has begun, so that evictions and detaching may never finish.
 
     Owners of pre-terminate hooks remove the Machine from the control plane: its API server may have stopped already. The kubelet stops with
-    an infrastructure machine that is being deleted or gone.
+    an infrastructure machine that is being deleted or gone. One that cannot be read is looked at again before anything is done, unless
+    there are pre-terminate hooks: to wait for them would end the drain for good.
     """
     if machine.status.deletion is not None and machine.status.deletion.wait_for_pre_terminate_hook_start_time is not None:
         return True
+    if isinstance(host, Unreadable):
+        return not pre_terminate_hooks(machine)
     return isinstance(host, (Missing, NotReferenced)) or (isinstance(host, Found) and host.object.metadata.deletion_timestamp is not None)
 
 

@@ -12,6 +12,7 @@ from clusterwright.api.wellknown import (
     CONVERSION_DATA_ANNOTATION,
     DESIRED_REPLICAS_ANNOTATION,
     DISABLE_MACHINE_CREATE_ANNOTATION,
+    LAST_APPLIED_ANNOTATION,
     MACHINE_DEPLOYMENT_NAME_LABEL,
     MACHINE_SET_FINALIZER,
     MACHINE_TEMPLATE_HASH_LABEL,
@@ -28,7 +29,7 @@ FIELD_MANAGER: Final = "capi-machinedeployment"
 _MOST: Final = 58
 _OURS_ALONE: Final = frozenset(
     {
-        "kubectl.kubernetes.io/last-applied-configuration",
+        LAST_APPLIED_ANNOTATION,
         REVISION_ANNOTATION,
         REVISION_HISTORY_ANNOTATION,
         DESIRED_REPLICAS_ANNOTATION,

@@ -1,5 +1,6 @@
 // The frame: lets in, chooses the view by the address, and says what happens for those who listen.
 import { el, show, tick } from "./elements.js";
+import { listen } from "./keys.js";
 import { fleetView } from "./fleet.js";
 import { clusterView } from "./cluster.js";
 
@@ -72,7 +73,8 @@ async function enter() {
 function setTheme(chosen) {
   const dark = chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   document.documentElement.dataset.theme = dark ? "dark" : "light";
-  theme.setAttribute("aria-pressed", String(dark));
+  theme.textContent = dark ? "Light" : "Dark";
+  theme.setAttribute("aria-label", dark ? "Use light colours" : "Use dark colours");
 }
 
 theme.addEventListener("click", () => {
@@ -82,5 +84,6 @@ theme.addEventListener("click", () => {
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => setTheme(localStorage.getItem("theme")));
 setTheme(localStorage.getItem("theme"));
+listen(document.getElementById("help"));
 setInterval(() => tick(main), 1000);
 enter();

@@ -1,16 +1,21 @@
 // One cluster: its verdict, its objects as a tree with their conditions and the tables behind them, what happened, and how long it took.
-import { STATES, address, badge, copyable, el, follow, show, since, span, statusOf, summaryOf } from "./elements.js";
+import { PARTS, conditions, load } from "./details.js";
+import { STATES, address, badge, copyable, el, follow, show, since, summaryOf } from "./elements.js";
+import { commands, progress } from "./facts.js";
+import { drawWaterfall } from "./waterfall.js";
 
-const TABS = { objects: "Objects", timeline: "Timeline", waterfall: "Provisioning" };
+const TABS = { objects: "Objects", timeline: "Timeline", waterfall: "Provisioning and rollouts" };
 const SORTS = { created: "+", deleting: "−", condition: "◆", event: "·", warning: "!", decision: "▸", verdict: "●" };
 
-export function clusterView(main, frame, [namespace, name, tab], { object = "" }) {
+export function clusterView(main, frame, [namespace, name, tab], { object = "", part = "" }) {
   document.title = `${name} – Clusterwright`;
   const path = `clusters/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
   let values = new Map();
   let shown = tab in TABS ? tab : "objects";
   const self = `Cluster/${namespace}/${name}`;
   let selected = object || self;
+  let shownPart = part in PARTS ? part : "conditions";
+  let loaded = null; // the object whose details are shown, as it was when they were asked for
   let state = "";
   const closed = new Set();
   const verdict = el("section", { id: "verdict", class: "card", "aria-label": "Verdict" });
@@ -18,14 +23,15 @@ export function clusterView(main, frame, [namespace, name, tab], { object = "" }
     el("button", { role: "tab", type: "button", id: `tab-${key}`, "data-tab": key, "aria-controls": "panel", onclick: () => choose(key) }, word)));
   const panel = el("div", { role: "tabpanel", id: "panel", tabindex: "0" });
   const tree = el("ul", { role: "tree", id: "tree", "aria-label": "Objects of the cluster" });
-  const detail = el("section", { id: "detail", class: "card", "aria-label": "Conditions", "aria-live": "off" });
+  const detail = el("section", { id: "detail", class: "card", "aria-label": "Chosen object", "aria-live": "off" });
+  const versions = el("section", { id: "versions", class: "card", "aria-label": "Versions of the Machines", hidden: true });
   const why = el("section", { id: "why", class: "card", "aria-label": "Table behind a condition", tabindex: "-1", hidden: true });
   const objects = el("div", { class: "split" }, tree, el("div", {}, why, detail));
   const moments = el("ol", { id: "timeline", class: "timeline", "aria-label": "What happened, the newest first" });
   const withDecisions = el("input", { type: "checkbox", id: "decisions", onchange: () => draw() });
   const happened = el("div", { id: "moments" }, el("label", {}, withDecisions, " with every row that fired"), moments);
-  const bars = el("div", { id: "waterfall", class: "waterfall", role: "table", "aria-label": "How long each step of provisioning took" });
-  show(main, el("nav", { "aria-label": "Path" }, el("a", { href: "#/" }, "Clusters"), " / ", el("span", { class: "quiet" }, `${namespace}/`), el("strong", {}, name)), verdict, tabs, panel);
+  const bars = el("div", { id: "waterfall", class: "waterfall" });
+  show(main, el("nav", { "aria-label": "Path" }, el("a", { href: "#/" }, "Clusters"), " / ", el("span", { class: "quiet" }, `${namespace}/`), el("strong", {}, name)), verdict, versions, tabs, panel);
 
   const of = (prefix) => [...values].filter(([key]) => key.startsWith(prefix)).map(([, value]) => value);
   const get = (id) => values.get(`object ${id}`);
@@ -39,7 +45,7 @@ export function clusterView(main, frame, [namespace, name, tab], { object = "" }
   /** Keeps what is chosen in the address, so that it can be shared. */
   function remember() {
     const path = shown === "objects" ? [namespace, name] : [namespace, name, shown];
-    history.replaceState(null, "", address(path, { object: selected === self ? "" : selected }));
+    history.replaceState(null, "", address(path, { object: selected === self ? "" : selected, part: shownPart === "conditions" ? "" : shownPart }));
   }
 
   /** The name of an object, which leads to it in the tree if it is there. */
@@ -68,6 +74,7 @@ export function clusterView(main, frame, [namespace, name, tab], { object = "" }
     const facts = [["What", v.object ? el("span", {}, objectLink(v.object), ` ${v.what}`) : v.what], ["Field", v.field && el("code", {}, v.field)], ["For", v.since && since(v.since)],
       ["Who", v.who], ["Next", v.next], ["Command", v.command && copyable(v.command)]].filter(([, value]) => value);
     show(verdict, el("h2", {}, badge(v.state)), el("dl", {}, facts.flatMap(([term, value]) => [el("dt", {}, term), el("dd", {}, value)])),
+      commands(get(self), namespace, name, of("object ")),
       v.evidence.length > 1 && el("details", {}, el("summary", {}, "How it gets there"), el("ol", {}, v.evidence.map((line) => el("li", {}, line)))));
     if (state && state !== v.state) frame.announce(`${name} is ${STATES[v.state]?.word ?? v.state} now: ${v.what}`);
     state = v.state;
@@ -133,7 +140,7 @@ export function clusterView(main, frame, [namespace, name, tab], { object = "" }
       End: () => select(items.at(-1).dataset.id, true),
       ArrowRight: () => (open === "false" ? fold(selected, false) : open === "true" && select(items[at + 1].dataset.id, true)),
       ArrowLeft: () => (open === "true" ? fold(selected, true) : get(selected)?.parent && select(get(selected).parent, true)),
-      Enter: () => detail.querySelector("button")?.focus(),
+      Enter: () => (detail.querySelector("[data-condition]") ?? detail.querySelector("button"))?.focus(),
     };
     if (!(event.key in moves)) return;
     event.preventDefault();
@@ -142,6 +149,11 @@ export function clusterView(main, frame, [namespace, name, tab], { object = "" }
 
   // ----------------------------------------------------------------------------- conditions and their tables
 
+  const parts = el("div", { class: "parts", role: "group", "aria-label": "Show of the object" }, Object.entries(PARTS).map(([key, word]) =>
+    el("button", { type: "button", "data-part": key, onclick: () => { shownPart = key; loaded = null; remember(); drawDetail(); } }, word)));
+  const content = el("div", { id: "part" });
+  const title = el("h3", {});
+
   function drawDetail() {
     const object = get(selected);
     if (!object) {
@@ -149,12 +161,17 @@ export function clusterView(main, frame, [namespace, name, tab], { object = "" }
       return;
     }
     const had = document.activeElement?.dataset?.condition;
-    const rows = object.conditions.map((c) => el("tr", {}, el("th", { scope: "row" }, c.type), el("td", {}, statusOf(c)), el("td", {}, c.reason),
-      el("td", {}, since(c.since)), el("td", { class: "message" }, c.message),
-      el("td", {}, el("button", { type: "button", "data-condition": c.type, "aria-label": `Why is ${c.type} ${c.status}?`, onclick: () => ask(object, c.type) }, "Why?"))));
-    show(detail, el("h3", {}, el("span", { class: "quiet" }, `${object.kind}/`), object.name), object.conditions.length
-      ? el("table", {}, el("thead", {}, el("tr", {}, ["Condition", "Status", "Reason", "For", "Message", ""].map((c) => el("th", { scope: "col" }, c)))), el("tbody", {}, rows))
-      : el("p", {}, "It reports no conditions."));
+    if (title.parentElement !== detail) show(detail, title, parts, content);
+    show(title, el("span", { class: "quiet" }, `${object.kind}/`), object.name);
+    for (const button of parts.children) button.setAttribute("aria-pressed", String(button.dataset.part === shownPart));
+    if (shownPart === "conditions") {
+      loaded = null;
+      show(content, conditions(object, ask));
+    } else if (loaded !== object) {
+      if (loaded?.id !== object.id) show(content, el("p", {}, "Loading…"));
+      loaded = object;
+      load(content, path, object, shownPart, { link: objectLink, over: frame.over, isCurrent: () => loaded === object && shownPart !== "conditions" });
+    }
     if (had) detail.querySelector(`[data-condition="${CSS.escape(had)}"]`)?.focus({ preventScroll: true });
   }
 
@@ -178,7 +195,7 @@ export function clusterView(main, frame, [namespace, name, tab], { object = "" }
       el("table", {}, el("thead", {}, el("tr", {}, ["", "Row", "Guards", "Then"].map((c) => el("th", { scope: "col" }, c)))), el("tbody", {}, rows)));
   }
 
-  // ------------------------------------------------------------------------------------ timeline and waterfall
+  // -------------------------------------------------------------------------------------------------- timeline
 
   function drawTimeline() {
     const all = of("moment ").filter((m) => withDecisions.checked || m.sort !== "decision").sort((a, b) => b.at.localeCompare(a.at) || a.object.localeCompare(b.object));
@@ -187,26 +204,7 @@ export function clusterView(main, frame, [namespace, name, tab], { object = "" }
       el("span", { class: "unseen" }, `${m.sort}: `), el("span", {}, objectLink(m.object), " ", m.about && el("strong", {}, m.about), " ", m.text))]).filter(Boolean));
   }
 
-  function drawWaterfall() {
-    const rows = of("steps ").sort((a, b) => a.created.localeCompare(b.created) || a.kind.localeCompare(b.kind) || a.name.localeCompare(b.name));
-    const now = Date.now();
-    const start = Math.min(...rows.map((r) => Date.parse(r.created)));
-    // what happened long after provisioning is no part of it: open steps end now
-    const end_ = Math.max(start + 1000, ...rows.flatMap((r) => r.steps.map((s) => (s.to ? Date.parse(s.to) : now))));
-    const at = (moment) => ((moment - start) / (end_ - start)) * 100;
-    show(bars, el("p", { class: "quiet" }, `${span(end_ - start)} in all; each bar ends when its condition became true (last)`), rows.map((row) => el("div", { role: "row", class: "lane" },
-      el("span", { role: "rowheader" }, el("span", { class: "quiet" }, `${row.kind}/`), row.name),
-      el("span", { role: "cell", class: "track" }, row.steps.map((step) => {
-        const [from, to] = [Date.parse(step.from), step.to ? Date.parse(step.to) : now];
-        const text = `${step.step} ${step.to ? span(to - from) : `not yet, for ${span(to - from)}${step.why ? ` (${step.why})` : ""}`}`;
-        const bar = el("span", { class: `bar-of step-${step.place}${step.to ? "" : " open"}`, title: text }, el("span", { class: "label" }, text));
-        bar.style.left = `${at(from)}%`;
-        bar.style.width = `${Math.max(0.4, at(to) - at(from))}%`;
-        return bar;
-      })))));
-  }
-
-  const DRAW = { objects: [objects, () => { drawTree(); drawDetail(); }], timeline: [happened, drawTimeline], waterfall: [bars, drawWaterfall] };
+  const DRAW = { objects: [objects, () => { drawTree(); drawDetail(); }], timeline: [happened, drawTimeline], waterfall: [bars, () => drawWaterfall(bars, of("steps "))] };
   function draw() {
     for (const button of tabs.children) {
       const chosen = button.dataset.tab === shown;
@@ -227,6 +225,7 @@ export function clusterView(main, frame, [namespace, name, tab], { object = "" }
       frame.live();
       values = now;
       drawVerdict();
+      progress(versions, of("object "));
       draw();
     },
   });

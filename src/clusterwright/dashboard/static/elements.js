@@ -52,14 +52,27 @@ export function summaryOf(condition) {
   return el("span", { class: `badge ${tone}` }, el("span", { "aria-hidden": "true" }, MARKS[tone]), " ", word);
 }
 
-/** A text that can be taken along: shown as code, with a button that copies it. */
-export function copyable(text) {
-  const button = el("button", { type: "button", class: "copy", "aria-label": "Copy the command", onclick: async () => {
+/** A button that copies a text. */
+export function copyButton(text, label) {
+  const button = el("button", { type: "button", class: "copy", "aria-label": label, onclick: async () => {
     await navigator.clipboard.writeText(text);
     button.textContent = "Copied";
     setTimeout(() => { button.textContent = "Copy"; }, 2000);
   } }, "Copy");
-  return el("span", {}, el("code", {}, text), " ", button);
+  return button;
+}
+
+/** A command that can be taken along: shown as code, with a button that copies it. */
+export function copyable(text) {
+  return el("span", {}, el("code", {}, text), " ", copyButton(text, "Copy the command"));
+}
+
+/** A picture in SVG: attributes and children, as `el`. */
+export function svg(name, attributes = {}, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
+  element.append(...children);
+  return element;
 }
 
 /** The address of a view: a path, and what is chosen in it. */

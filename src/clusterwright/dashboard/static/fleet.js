@@ -1,5 +1,5 @@
 // All clusters: only the rows in sight are in the document, so that a thousand cost what thirty do.
-import { STATES, address, badge, el, follow, show, since } from "./elements.js";
+import { STATES, address, badge, el, follow, show, since, svg } from "./elements.js";
 
 const ROW = 34; // pixels; style.css has the same height
 const BEYOND = 8; // rows kept above and below what is in sight
@@ -12,6 +12,24 @@ const rank = (row) => STATES[row.verdict.state]?.rank ?? 9;
 const byName = (a, b) => order(a.namespace, b.namespace) || order(a.name, b.name);
 const share = (value) => (value?.wanted ? value.ready / value.wanted : 1);
 const time = (row) => row.verdict.since ?? row.created ?? "";
+const DAY = 86400000;
+
+/** The spans of the last day in which a cluster had one verdict: its state, and where they begin and end, from 0 to 1. */
+function day(row) {
+  const now = Date.now();
+  const past = row.past.map(([at, state]) => [Math.max(0, 1 - (now - Date.parse(at)) / DAY), state]);
+  return past.map(([from, state], n) => ({ state, from, to: past[n + 1]?.[0] ?? 1 })).filter((s) => s.to > 0);
+}
+
+const troubled = (row) => day(row).filter((s) => s.state !== "fine").reduce((sum, s) => sum + s.to - s.from, 0);
+
+function sparkline(row) {
+  const spans = day(row);
+  const words = spans.map((s) => STATES[s.state]?.word ?? s.state);
+  const label = words.length ? `Verdicts of the last 24 hours: ${words.join(", then ")}` : "No verdict in the last 24 hours";
+  return svg("svg", { class: "spark", viewBox: "0 0 100 10", preserveAspectRatio: "none", role: "img", "aria-label": label }, ...spans.map((s) =>
+    svg("rect", { class: `mark-${s.state.replaceAll(" ", "-")}`, x: s.from * 100, width: Math.max(0.8, (s.to - s.from) * 100), y: s.state === "fine" ? 4 : 0, height: s.state === "fine" ? 6 : 10 })));
+}
 const COLUMNS = {
   cluster: ["Cluster", byName],
   verdict: ["Verdict", (a, b) => rank(a) - rank(b)],
@@ -21,6 +39,8 @@ const COLUMNS = {
   control: ["Control plane", (a, b) => share(a.controlPlane) - share(b.controlPlane)],
   workers: ["Workers", (a, b) => share(a.workers) - share(b.workers)],
   since: ["Since", (a, b) => order(time(b), time(a))],
+  age: ["Age", (a, b) => order(b.created ?? "", a.created ?? "")],
+  day: ["Last 24 h", (a, b) => troubled(b) - troubled(a)],
 };
 // words of a filter that name a field: namespace:team-a
 const FIELDS = { namespace: (r) => r.namespace, class: (r) => r.class, version: (r) => r.version };
@@ -44,6 +64,7 @@ export function fleetView(main, frame, { q = "", verdict = "", sort = "", down =
   const filter = el("input", { type: "search", id: "filter", placeholder: "words, namespace:, class:, version:", autocomplete: "off", spellcheck: "false" });
   filter.value = q;
   const chips = el("div", { class: "chips", role: "group", "aria-label": "Show only" });
+  const views = el("div", { class: "chips", role: "group", "aria-label": "Saved filters" });
   const count = el("p", { id: "count", role: "status" });
   const head = el("div", { role: "row", class: "row head", "aria-rowindex": "1" }, Object.entries(COLUMNS).map(([key, [title]]) =>
     el("span", { role: "columnheader", "data-sort": key }, el("button", { type: "button", class: "sort", onclick: () => sortBy(key) }, title))));
@@ -52,7 +73,7 @@ export function fleetView(main, frame, { q = "", verdict = "", sort = "", down =
   const body = el("div", { class: "body", role: "rowgroup" }, spacer);
   const grid = el("div", { role: "grid", id: "fleet", "aria-label": "Clusters", "aria-colcount": String(Object.keys(COLUMNS).length) }, el("div", { role: "rowgroup" }, head), body);
   show(main, el("section", { "aria-labelledby": "title" },
-    el("div", { class: "bar" }, el("h2", { id: "title" }, "Clusters"), count, el("label", { for: "filter" }, "Filter"), filter), chips, empty, grid));
+    el("div", { class: "bar" }, el("h2", { id: "title" }, "Clusters"), count, el("label", { for: "filter" }, "Filter"), filter), el("div", { class: "bar" }, chips, views), empty, grid));
   const made = new Map(); // row elements by key
 
   function element(row, index) {
@@ -61,7 +82,7 @@ export function fleetView(main, frame, { q = "", verdict = "", sort = "", down =
     if (!found || found.row !== row) {
       const cells = [
         el("a", { href: href(row), tabindex: "-1" }, el("span", { class: "quiet" }, `${row.namespace}/`), row.name),
-        badge(row.verdict.state), what(row.verdict), row.version || "–", row.class || "–", counts(row.controlPlane), counts(row.workers), since(row.verdict.since ?? row.created),
+        badge(row.verdict.state), what(row.verdict), row.version || "–", row.class || "–", counts(row.controlPlane), counts(row.workers), since(row.verdict.since ?? row.created), since(row.created), sparkline(row),
       ];
       const fresh = el("div", { role: "row", class: "row", "data-key": key }, cells.map((c) => el("span", { role: "gridcell", title: typeof c === "string" ? c : undefined }, c)));
       if (found) found.element.replaceWith(fresh);
@@ -103,6 +124,7 @@ export function fleetView(main, frame, { q = "", verdict = "", sort = "", down =
       cell.setAttribute("aria-sort", cell.dataset.sort !== sorted ? "none" : isDown ? "descending" : "ascending");
     }
     remember();
+    drawViews();
     tellEmpty();
     const text = listed.length === rows.length ? `${rows.length}` : `${listed.length} of ${rows.length}`;
     if (count.textContent !== text) count.textContent = text;
@@ -123,6 +145,34 @@ export function fleetView(main, frame, { q = "", verdict = "", sort = "", down =
   function remember() {
     const now = address([], { q: filter.value.trim(), verdict: chosen, sort: sorted === "verdict" ? "" : sorted, down: isDown ? "1" : "" });
     if (location.hash !== now && (location.hash || now !== "#/")) history.replaceState(null, "", now);
+  }
+
+  // ------------------------------------------------------------------------------------------- saved filters
+
+  const saved = () => {
+    try {
+      return JSON.parse(localStorage.getItem("filters") ?? "[]").filter((f) => typeof f === "string");
+    } catch {
+      return [];
+    }
+  };
+
+  function save(filters) {
+    localStorage.setItem("filters", JSON.stringify(filters.slice(-12)));
+    drawn = null;
+    drawViews();
+  }
+
+  let drawn = null;
+  function drawViews() {
+    const filters = saved();
+    const text = filter.value.trim();
+    const what_ = JSON.stringify([filters, text]);
+    if (what_ === drawn) return;
+    drawn = what_;
+    show(views, filters.map((f) => el("span", { class: "saved" }, el("button", { type: "button", class: "chip", "aria-pressed": String(f === text), onclick: () => { filter.value = f; arrange(); } }, f),
+      el("button", { type: "button", class: "forget", "aria-label": `Forget the filter ${f}`, onclick: () => save(filters.filter((o) => o !== f)) }, "✕"))),
+      text && !filters.includes(text) && el("button", { type: "button", id: "save", onclick: () => save([...filters, text]) }, "Save filter"));
   }
 
   function tellEmpty() {

@@ -8,9 +8,10 @@ from typing import Any, Final, Literal, NamedTuple
 
 from clusterwright.api.contract import ContractVersion
 from clusterwright.api.meta import Json
+from clusterwright.api.wellknown import COPIES_OF_THE_OBJECT
 from clusterwright.golang.quoting import quote
 from clusterwright.topology.model import Blueprint, Desired, DesiredWorker
-from clusterwright.topology.patches.variables import HIDDEN_ANNOTATIONS, PatchVariables, Values
+from clusterwright.topology.patches.variables import PatchVariables, Values
 
 Role = Literal["infrastructureCluster", "controlPlane", "controlPlaneMachine", "machineDeployment", "machinePool"]
 MACHINE_REF: Final = {
@@ -131,7 +132,7 @@ def _prepared(place: _Place) -> Json:
         template["spec"] = {**spec, "template": {**inner, "metadata": {**(inner.get("metadata") or {}), **own}}}
     else:
         metadata |= own
-    annotations = {k: v for k, v in (metadata.pop("annotations", None) or {}).items() if k not in HIDDEN_ANNOTATIONS}
+    annotations = {k: v for k, v in (metadata.pop("annotations", None) or {}).items() if k not in COPIES_OF_THE_OBJECT}
     return {**template, "metadata": {**metadata, "annotations": annotations} if annotations else metadata}
 
 

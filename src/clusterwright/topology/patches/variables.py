@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from clusterwright.api.meta import Json
-from clusterwright.api.wellknown import CONVERSION_DATA_ANNOTATION
+from clusterwright.api.wellknown import COPIES_OF_THE_OBJECT
 from clusterwright.topology.model import Desired, DesiredWorker
 from clusterwright.topology.paths import at
 
 BUILTIN: Final = "builtin"
-LAST_APPLIED_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
-HIDDEN_ANNOTATIONS: Final = frozenset({LAST_APPLIED_ANNOTATION, CONVERSION_DATA_ANNOTATION})
-"""Annotations of other tools, which patches and extensions do not get."""
 
 Values = Mapping[str, Any]
 
@@ -76,7 +73,7 @@ def _without_absent(json: Json) -> Json:
 
 def _metadata(obj: Json) -> Json:
     metadata = obj.get("metadata") or {}
-    annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k not in HIDDEN_ANNOTATIONS}
+    annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k not in COPIES_OF_THE_OBJECT}
     return _without_absent({"labels": metadata.get("labels"), "annotations": annotations})
 
 

@@ -31,7 +31,8 @@ async def create_machine(writer: MachineWriter, run: Run, *, join: bool) -> None
         with writer.unconfirmed.creating(run.done.key, name):
             await _create(writer, run, name, join=join)
     except (ApiError, ValueError) as error:
-        text = f"Failed to create control plane Machine for cluster {run.seen.cluster.key} control plane: {error}"
+        which = "additional" if join else "initial"
+        text = f"Failed to create {which} control plane Machine for cluster {run.seen.cluster.key}: {error}"
         run.record("Warning", "FailedScaleUp" if join else "FailedInitialization", text)
         raise PassFailed(text) from error
     annotate(run, {REMEDIATION_IN_PROGRESS_ANNOTATION: None})
