@@ -200,6 +200,11 @@ def test_flags_are_read_from_both_libraries_of_go() -> None:
     assert list(flags.known(_FLAG)) == ["health-probe-bind-address", "leader-elect", "config"]
 
 
+@pytest.mark.parametrize("text", ["", "Traceback (most recent call last):\n  File x", "-" * 300_000, "  -a\n" * 2000])
+def test_a_program_without_help_has_no_flags(text: str) -> None:
+    assert set(flags.known(text)) <= {"a"}
+
+
 def test_defaults_that_are_paths_are_read_too() -> None:
     assert {flag: path for flag, path in (flags.known(_PFLAG) | flags.known(_FLAG)).items() if path} == {
         "credentials-file": "/etc/acme/credentials.yaml",

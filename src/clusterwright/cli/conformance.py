@@ -9,10 +9,10 @@ import secrets
 import shlex
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Coroutine, Iterable, Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import yaml
 
@@ -56,26 +56,32 @@ async def _run(
     connection = connect.resolve(arguments)
     namespace = arguments.namespace or connection.namespace
     pace = Pace(settle=arguments.settle, steady=arguments.settle * 5, within=arguments.timeout)
-    judgements: list[Judgement] = []
+    turns = asyncio.Lock()
+
+    async def judged(role: Role, template: Json) -> Judgement:
+        options = Options(
+            namespace=namespace,
+            prefix=f"conformance-{secrets.token_hex(2)}",
+            secret=secrets.token_hex(16),
+            pace=pace,
+            failure_domain=arguments.failure_domain,
+            data=data,
+            restart=(lambda: _restart(arguments.restart_command)) if arguments.restart_command else None,
+            writes=log.writes if log is not None else None,
+            cluster_template=given["InfraCluster"][0] if "InfraCluster" in given else None,
+            definitions_only=arguments.definitions_only,
+        )
+        # the runs have objects of their own, but a restart ends the provider for all of them
+        async with turns if arguments.restart_command else nullcontext():
+            print(f"judging {template['kind']} ...", file=sys.stderr)
+            return await judge(client, role, template, options)
+
     async with connect.connected(connection) as client:
         made: list[Json] = []
         try:
-            for role, (template, others) in given.items():
+            for _, others in given.values():
                 made += await _create(client, namespace, others)
-                options = Options(
-                    namespace=namespace,
-                    prefix=f"conformance-{secrets.token_hex(2)}",
-                    secret=secrets.token_hex(16),
-                    pace=pace,
-                    failure_domain=arguments.failure_domain,
-                    data=data,
-                    restart=(lambda: _restart(arguments.restart_command)) if arguments.restart_command else None,
-                    writes=log.writes if log is not None else None,
-                    cluster_template=given["InfraCluster"][0] if "InfraCluster" in given else None,
-                    definitions_only=arguments.definitions_only,
-                )
-                print(f"judging {template['kind']} ...", file=sys.stderr)
-                judgements.append(await judge(client, role, template, options))
+            return await _all(judged(role, template) for role, (template, _) in given.items())
         except (UnknownKind, TimeoutError) as error:
             raise Failed(str(error)) from None
         finally:
@@ -84,7 +90,17 @@ async def _run(
                 with suppress(NotFound):
                     kind = GroupVersionKind.of(obj["apiVersion"], obj["kind"])
                     await client.delete(kind, ObjectKey(meta.get("namespace", ""), meta["name"]))
-    return judgements
+
+
+async def _all(judging: Iterable[Coroutine[Any, Any, Judgement]]) -> list[Judgement]:
+    """Run side by side. After an error, end the others, which remove their objects first; raises that error."""
+    tasks = [asyncio.create_task(one) for one in judging]
+    try:
+        return [await task for task in tasks]
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _read(source: str) -> tuple[Json, list[Json]]:

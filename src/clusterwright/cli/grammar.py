@@ -144,7 +144,7 @@ COMMANDS: dict[str, Command] = {
     "load": Command("load", "copy images from the container engine into the nodes of a cluster", toolflags.load_flags),
     "provider": Command(
         "provider",
-        "add, list or remove other people's providers, which the plane runs as processes; print their output",
+        "run other people's providers as processes next to the plane: add, list, remove, logs; new: write a skeleton",
         providerflags.provider_flags,
         "Run other people's providers next to a plane of `clusterwright up`: `add` installs the objects of a provider's release, and\n"
         "makes the plane run its program with exactly the rights of its ServiceAccount. The plane starts it again after a crash, and\n"

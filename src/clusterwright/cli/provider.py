@@ -1,4 +1,4 @@
-"""`clusterwright provider add|list|remove|logs`: run other people's providers next to the plane.
+"""`clusterwright provider add|list|remove|logs|new`: run other people's providers next to the plane.
 
 The command writes a record into the plane's data directory; the plane installs, starts and supervises. Users who cannot
 write that directory cannot make the plane start anything.
@@ -30,7 +30,7 @@ from clusterwright.cli.errors import Failed, Usage
 from clusterwright.cli.files import read_text
 from clusterwright.cli.program import as_called
 from clusterwright.golang import envsubst
-from clusterwright.providers import flags
+from clusterwright.providers import flags, skeleton
 from clusterwright.providers.deployment import BadRelease
 from clusterwright.providers.records import BadRecord, Place, Record, Removal, place, places
 from clusterwright.providers.release import Release, contract_problems, definitions, read
@@ -53,6 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
         match arguments.command:
             case "add":
                 return asyncio.run(_add(arguments, _record(arguments)))
+            case "new":
+                return _new(arguments)
             case "list":
                 return asyncio.run(_list(arguments))
             case "remove":
@@ -293,6 +295,31 @@ def _known(arguments: argparse.Namespace) -> tuple[Place, Record]:
     except FileNotFoundError:
         known = ", ".join(other.name for other in places(arguments.data_dir)) or "none"
         raise Failed(f"{arguments.data_dir} has no provider {arguments.name}; it has: {known}") from None
+
+
+# ------------------------------------------------------------------------------------------------------------ new
+
+
+def _new(arguments: argparse.Namespace) -> int:
+    """Write the skeleton of a provider into a folder that does not exist."""
+    from clusterwright.simulation import samples
+
+    def cluster(name: str) -> list[Json]:
+        made = samples.cluster(name, has_control_plane_object=True) + samples.control_plane(name, replicas=1)
+        return made + samples.workers(name, f"{name}-md-0", replicas=2)
+
+    written = skeleton.files(arguments.name, sys.executable, cluster)
+    folder = arguments.folder or Path(arguments.name)
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        raise Failed(f"{folder} exists already: choose another one with --folder") from None
+    for name, (text, is_executable) in written.items():
+        path = folder / name
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755 if is_executable else 0o644)
+    print(f"provider {arguments.name} written into {folder}; next: see {folder / 'README.md'}")
+    return 0
 
 
 # ----------------------------------------------------------------------------------------------------------- logs

@@ -16,6 +16,9 @@ def provider_flags(parser: ArgumentParser) -> None:
     shared.add_argument("--data-dir", type=Path, default=LOCAL.parent, help="the data directory of the plane; default: %(default)s")
     connected = ArgumentParser(add_help=False, parents=[shared])
     add_connection(connected)
+    new = commands.add_parser("new", help="write the skeleton of an infrastructure provider in Python, which keeps the contract")
+    new.add_argument("name", help="the name of the provider, for example acme")
+    new.add_argument("--folder", type=Path, help="the new folder; default: the name")
     _add_add(
         commands.add_parser("add", parents=[connected], help="install a provider from its release, and run its program next to the plane")
     )

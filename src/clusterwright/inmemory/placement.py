@@ -130,16 +130,16 @@ def _holds(expression: Json, values: Mapping[str, str]) -> bool:
 
 
 class _Resources(msgspec.Struct):
-    requests: dict[str, Any] = {}
+    requests: dict[str, Any] | None = None
 
 
 class _Container(msgspec.Struct):
-    resources: _Resources = msgspec.field(default_factory=_Resources)
+    resources: _Resources | None = None
 
 
 class _Spec(msgspec.Struct, rename="camel"):
     node_name: str = ""
-    containers: tuple[_Container, ...] = ()
+    containers: tuple[_Container, ...] | None = None
 
 
 class _Status(msgspec.Struct):
@@ -156,8 +156,9 @@ _LOAD: Final = msgspec.json.Decoder(_Load)
 
 def _requested(spec: _Spec) -> dict[str, Decimal]:
     sums: dict[str, Decimal] = {}
-    for container in spec.containers:
-        for resource, text in container.resources.requests.items():
+    for container in spec.containers or ():
+        requests = container.resources.requests if container.resources is not None else None
+        for resource, text in (requests or {}).items():
             sums[resource] = sums.get(resource, Decimal(0)) + amount_of(text)
     return sums
 

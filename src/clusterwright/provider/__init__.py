@@ -20,7 +20,7 @@ made and removes it when all is gone, does nothing while paused, and sets `Ready
 
 from __future__ import annotations
 
-from clusterwright.api.infrastructure import InfraCluster, InfraMachine
+from clusterwright.api.infrastructure import InfraCluster, InfraMachine, InfraMachineSpec
 from clusterwright.provider.bootstrap import BootstrapData
 from clusterwright.provider.clusters import InfraClusters, Site
 from clusterwright.provider.failures import ProvisionFailed
@@ -33,6 +33,7 @@ __all__ = [
     "InfraCluster",
     "InfraClusters",
     "InfraMachine",
+    "InfraMachineSpec",
     "InfraMachines",
     "Pending",
     "ProvisionFailed",

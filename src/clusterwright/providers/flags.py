@@ -33,9 +33,9 @@ KUBECONFIG: Final = Purpose("kubeconfig", ("kubeconfig",))
 def known(text: str) -> dict[str, str]:
     """Return the flags that a program's help names, with those defaults that are paths; others are empty."""
     heads = list(_HELP.finditer(text))[:MOST_FLAGS]
-    ends = [head.start() for head in heads[1:]] + [len(text)]
     found: dict[str, str] = {}
-    for head, end in zip(heads, ends, strict=True):
+    for number, head in enumerate(heads, 1):
+        end = heads[number].start() if number < len(heads) else len(text)
         default = _PATH.search(text, head.end(), end)
         found.setdefault(head[1], default[1] if default is not None else "")
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -65,7 +66,7 @@ class Installing:
         names = tuple(map(_name, objects))
         for name in reversed([name for name in before.objects if name not in names and name[1] not in _KEPT]):
             await self._delete(name)
-        write_private(self._path, msgspec.json.encode(_Installed(whole, names)))
+        await asyncio.to_thread(write_private, self._path, msgspec.json.encode(_Installed(whole, names)))
 
     async def disconnect(self, record: Record) -> None:
         """Delete the webhook configurations: writes would fail while no process answers them. Raises ApiError."""

@@ -98,7 +98,7 @@ class Keeper:
         """Install the provider and run its process once; raises _Failed when it ends."""
         port = self._placing.webhook_port(self._record)
         try:
-            certificate = self._placing.certificate()
+            certificate = await self._placing.certificate()
             await self._installing.install(self._record, self.digest, port, certificate.bundle)
             due = await self._placing.token(self._record)
             start = await self._placing.prepare(self._record, port)
@@ -171,7 +171,7 @@ class Keeper:
             try:
                 if self._clock.now() >= due:
                     due = await self._placing.token(self._record)
-                certificate = self._placing.certificate()
+                certificate = await self._placing.certificate()
                 if certificate.is_new:
                     await self._installing.install(self._record, self.digest, port, certificate.bundle)
             except (ApiError, OSError, KindsTaken) as error:
@@ -185,7 +185,7 @@ class Keeper:
                 await self._report("Removing")
                 await self._installing.disconnect(self._record)
                 await self._installing.remove(self._record)
-                shutil.rmtree(self._place.folder)
+                await asyncio.to_thread(shutil.rmtree, self._place.folder)
                 return
             except (ApiError, OSError) as error:
                 await self._report("Removing", told(error))

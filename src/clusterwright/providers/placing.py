@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shutil
@@ -78,8 +79,11 @@ class Placing:
         """The folder with the serving certificate, as controller-runtime reads it."""
         return self._folder / "certificates"
 
-    def certificate(self) -> Certificate:
+    async def certificate(self) -> Certificate:
         """Renew the serving certificate if it is due, and return it. Programs of controller-runtime load changed files by themselves."""
+        return await asyncio.to_thread(self._certificate)
+
+    def _certificate(self) -> Certificate:
         keys = self._made("keys")
         before = {name: _content(keys / name) for name in _KEYS}
         data = renew({name: value for name, value in before.items() if value}, (HOST, "localhost"), self._clock.now())
@@ -120,7 +124,7 @@ class Placing:
         }
         key = ObjectKey(record.namespace, record.program.account)
         status = (await self._client.create_subresource(_ACCOUNT, key, "token", request))["status"]
-        write_private(self._folder / "token", str(status["token"]).encode())
+        await asyncio.to_thread(write_private, self._folder / "token", str(status["token"]).encode())
         now = self._clock.now()
         return now + (utc(status["expirationTimestamp"]) - now) / 2
 
@@ -132,7 +136,7 @@ class Placing:
         with suppress(FileExistsError):  # the folder of controller-runtime, for programs without a flag
             (temporary / "k8s-webhook-server").mkdir()
             (temporary / "k8s-webhook-server" / "serving-certs").symlink_to(self.certificates)
-        kubeconfig = self._kubeconfig(record)
+        kubeconfig = await asyncio.to_thread(self._kubeconfig, record)
         env = {
             "PATH": os.environ.get("PATH", os.defpath),
             "LANG": "C.UTF-8",
@@ -189,7 +193,7 @@ class Placing:
                 continue
             folder = files / str(number)
             if mount.kind:
-                shutil.rmtree(folder, ignore_errors=True)
+                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if mount.kind:
                 await self._filled(folder, mount, record.namespace)
@@ -203,7 +207,7 @@ class Placing:
                 raise NotPlaced(f"{mount.kind} {namespace}/{mount.name} has no key {key!r}, which the provider expects at {mount.path}")
             path = folder / _safe(name)
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_private(path, data[key])
+            await asyncio.to_thread(write_private, path, data[key])
 
     async def _data(self, kind: str, key: ObjectKey, *, optional: bool) -> Mapping[str, bytes]:
         """Return the content of a Secret or ConfigMap. Raises NotPlaced if it is missing and not optional."""

@@ -28,6 +28,7 @@ class Process:
 
     def __init__(self, process: asyncio.subprocess.Process, output: Output, folder: Path, clock: Clock) -> None:
         self._process, self._output, self._folder, self._clock = process, output, folder, clock
+        self._is_over = False
 
     @classmethod
     async def start(cls, command: Sequence[str], env: Mapping[str, str], folder: Path, output: Output, clock: Clock) -> Process:
@@ -48,7 +49,7 @@ class Process:
             raise NotStarted(f"{command[0]} cannot be started: {why}") from None
         output.start()
         with suppress(OSError):  # the mark only helps after a crash of the plane
-            write_private(folder / _MARK, f"{started.pid} {_birth(started.pid)}\n".encode())
+            await asyncio.to_thread(write_private, folder / _MARK, f"{started.pid} {_birth(started.pid)}\n".encode())
         return cls(started, output, folder, clock)
 
     @property
@@ -68,7 +69,9 @@ class Process:
             return f"killed by signal {-status}"
 
     async def stop(self, grace: float) -> None:
-        """End the process and its children: ask first, kill after `grace` seconds."""
+        """End the process and its children: ask first, kill after `grace` seconds. An ended process is left alone: its number is free."""
+        if self._is_over:
+            return
         waiting = asyncio.create_task(self._process.wait())
         try:
             _signal(self._process.pid, signal.SIGTERM)
@@ -80,6 +83,9 @@ class Process:
         await self._closed()
 
     async def _closed(self) -> None:
+        if self._is_over:
+            return
+        self._is_over = True
         _signal(self._process.pid, signal.SIGKILL)  # what the process left behind
         await asyncio.to_thread(self._output.close)
         (self._folder / _MARK).unlink(missing_ok=True)

@@ -78,8 +78,8 @@ class Place:
         """The newest output of the process; the output before it is in `output.log.1`."""
         return self.folder / "output.log"
 
-    def read(self) -> tuple[Record, str]:
-        """Return the record and its digest; raises BadRecord, FileNotFoundError."""
+    def mark(self) -> tuple[int, int, int]:
+        """Return what differs as soon as the record was written again; raises BadRecord, FileNotFoundError."""
         path = self.folder / _RECORD
         for one in (self.folder.parent, self.folder, path):
             status = one.stat()
@@ -87,6 +87,13 @@ class Place:
                 raise BadRecord(f"{one}: other users can write it, or own it; only the owner of the plane may name programs to run")
         if path.stat().st_size > LARGEST:
             raise BadRecord(f"{path}: is larger than {LARGEST} bytes")
+        status = path.stat()
+        return status.st_ino, status.st_mtime_ns, status.st_size
+
+    def read(self) -> tuple[Record, str]:
+        """Return the record and its digest; raises BadRecord, FileNotFoundError."""
+        self.mark()
+        path = self.folder / _RECORD
         raw = path.read_bytes()
         try:
             record = msgspec.json.decode(raw, type=Record)

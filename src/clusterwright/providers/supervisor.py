@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from clusterwright.api.meta import ObjectKey, ObjectMeta
@@ -27,12 +28,21 @@ RECORD_ANNOTATION = "providers.clusterwright.dev/record"
 """The digest of a new record, on the Provider: its change makes the plane read the record. It starts nothing by itself."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A provider that is run: by which record, and its task."""
+
+    record: Record
+    mark: tuple[int, int, int]
+    task: asyncio.Task[None]
+
+
 class Supervisor:
     """Runs the providers that the data directory records."""
 
     def __init__(self, data_dir: Path, client: RestClient, clock: Clock, server: Server, ours: Ours) -> None:
         self._data_dir, self._client, self._clock, self._server, self._ours = data_dir, client, clock, server, ours
-        self._keepers: dict[str, tuple[Keeper, asyncio.Task[None]]] = {}
+        self._keepers: dict[str, _Kept] = {}
         self._turns: dict[str, asyncio.Lock] = {}
         self._is_running = False
 
@@ -58,9 +68,13 @@ class Supervisor:
         if not self._is_running:
             return
         async with self._turns.setdefault(name, asyncio.Lock()):
-            one = place(self._data_dir, name)
+            one, current = place(self._data_dir, name), self._keepers.get(name)
             try:
-                record, digest = one.read()
+                mark = one.mark()
+                if current is not None and current.mark == mark and not current.task.done():
+                    await self._restored(current.record)
+                    return
+                record, digest = await asyncio.to_thread(one.read)
             except FileNotFoundError:
                 await self._end(name)
                 return
@@ -69,15 +83,12 @@ class Supervisor:
                 await self._end(name)
                 await self._complain(name, str(error))
                 return
-            current = self._keepers.get(name)
-            if current is not None and current[0].digest == digest and not current[1].done():
-                await self._restored(record)
-                return
             await self._end(name)
             if self._is_running:
-                self._keepers[name] = self._begun(one, record, digest)
+                task = self._begun(one, record, digest)
+                self._keepers[name] = _Kept(record, mark, task)
 
-    def _begun(self, one: Place, record: Record, digest: str) -> tuple[Keeper, asyncio.Task[None]]:
+    def _begun(self, one: Place, record: Record, digest: str) -> asyncio.Task[None]:
         keeper = Keeper(
             one,
             record,
@@ -87,7 +98,7 @@ class Supervisor:
             self._clock,
             self._say,
         )
-        return keeper, asyncio.create_task(self._kept(keeper, record), name=f"provider {one.name}")
+        return asyncio.create_task(self._kept(keeper, record), name=f"provider {one.name}")
 
     async def _kept(self, keeper: Keeper, record: Record) -> None:
         try:
@@ -100,10 +111,10 @@ class Supervisor:
                 await self._client.delete(Provider, ObjectKey(record.namespace, record.name))
 
     async def _end(self, name: str) -> None:
-        keeper = self._keepers.pop(name, None)
-        if keeper is not None:
-            keeper[1].cancel()
-            await asyncio.wait([keeper[1]])
+        kept = self._keepers.pop(name, None)
+        if kept is not None:
+            kept.task.cancel()
+            await asyncio.wait([kept.task])
 
     async def _complain(self, name: str, problem: str) -> None:
         """Say in the status of every Provider of a name why no process runs for it: the record would say which one it is."""
