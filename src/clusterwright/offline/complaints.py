@@ -277,14 +277,22 @@ def _is_getting_on(reason: str) -> bool:
     return last.endswith("ing") or last == "Progress"
 
 
+_FAILURES: Final = (
+    (("status",), "failureReason", "failureMessage"),
+    (("status", "deprecated", "v1beta1"), "failureReason", "failureMessage"),
+    (("status",), "errorType", "errorMessage"),
+)
+"""The fields outside conditions in which objects report failures: v1beta1's, and those of hosts."""
+
+
 def terminal_failures(obj: Unstructured) -> list[Complaint]:
-    """Return complaints about terminal failures, which v1beta1 reports in failureReason and failureMessage."""
+    """Return complaints about failures that are reported in fields of their own."""
     found = []
-    for path in (("status",), ("status", "deprecated", "v1beta1")):
-        reason, message = (obj.at(*path, name) for name in ("failureReason", "failureMessage"))
+    for path, of_reason, of_message in _FAILURES:
+        reason, message = (obj.at(*path, name) for name in (of_reason, of_message))
         told = [text for text in (reason, message) if isinstance(text, str) and text]
         if told:
-            name = "failureMessage" if message else "failureReason"
+            name = of_message if message else of_reason
             found.append(Complaint(Tier.ERROR, f"{name}: {': '.join(told)}", raw=": ".join(told), path=".".join((*path, name))))
     return found
 
@@ -295,6 +303,11 @@ def acquittal(obj: Unstructured, conditions: Sequence[Condition]) -> Tier | None
     if not is_provided(obj) or (told and all(c.status != "True" for c in told)):
         return None
     return Tier.MISSING if told else Tier.UNHEALTHY if obj.at("status", "ready") is True else None
+
+
+def is_up(obj: Unstructured) -> bool:
+    """Return whether an object reports by any contract that it has done its work."""
+    return has_delivered(obj) or obj.at("status", "ready") is True
 
 
 def is_provided(obj: Unstructured) -> bool:
@@ -335,9 +348,10 @@ def has_delivered(obj: Unstructured) -> bool:
 
 
 def old_conditions(obj: Unstructured) -> tuple[Condition, ...]:
-    """Return the conditions of v1beta1 of an object that has no others, without those of severity Info."""
+    """Return the conditions of v1beta1 of an object that has no others, without those of severity Info that report no wait."""
     listed = obj.at("status", "deprecated", "v1beta1", "conditions")
-    told = [c for c in listed if isinstance(c, Mapping) and c.get("severity") != "Info"] if isinstance(listed, list) else []
+    told = [c for c in listed if isinstance(c, Mapping)] if isinstance(listed, list) else []
+    told = [c for c in told if c.get("severity") != "Info" or str(c.get("reason")).startswith("Waiting")]
     try:
         return conditions_of({"status": {"conditions": told}})
     except InvalidConditions:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -24,8 +25,19 @@ def is_manager(obj: Unstructured) -> bool:
     return obj.kind == "Deployment" and (PROVIDER_LABEL in labels or labels.get("app.kubernetes.io/name") == "clusterwright")
 
 
-def why_idle(kind: str, provider: str, managers: Iterable[Unstructured], gate: str = "") -> str:
-    """Return why no controller reconciles a kind of a provider; empty: unknown. `gate`: the feature gate, if the kind does not imply it."""
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """The reason why a controller does not run."""
+
+    why: str
+    gate: str = ""
+    """The feature gate that is off."""
+    namespace: str = ""
+    deployment: str = ""
+
+
+def why_idle(kind: str, provider: str, managers: Iterable[Unstructured], gate: str = "") -> Idle | None:
+    """Return why no controller reconciles a kind of a provider, if it is known. `gate`: the feature gate, if the kind does not imply it."""
     gate = gate or _GATES.get(kind, "")
     for manager in managers:
         if manager.metadata.labels.get(PROVIDER_LABEL, provider) != provider:
@@ -33,10 +45,11 @@ def why_idle(kind: str, provider: str, managers: Iterable[Unstructured], gate: s
         name, wanted = f"Deployment {manager.key}", manager.at("spec", "replicas")
         available = manager.at("status", "availableReplicas") or 0
         if not available:
-            return f"{name} has {available} of {1 if wanted is None else wanted} replicas available"
+            why = f"{name} has {available} of {1 if wanted is None else wanted} replicas available"
+            return Idle(why, namespace=manager.key.namespace, deployment=manager.key.name)
         if gate and _features(manager).get(gate) == "false":
-            return f"the feature gate {gate} is off in {name}"
-    return ""
+            return Idle(f"the feature gate {gate} is off in {name}", gate, manager.key.namespace, manager.key.name)
+    return None
 
 
 def slim(manager: Unstructured) -> Json:

@@ -16,7 +16,6 @@ from clusterwright.offline.complaints import (
     is_template_expected,
     references,
     secret_sources,
-    used_up,
 )
 from clusterwright.offline.credentials import (
     CERTIFICATE_AUTHORITIES,
@@ -35,7 +34,6 @@ from clusterwright.offline.words import ABSENT, CERTIFICATES
 _CORE_REFERENCES = ("infrastructureRef", "controlPlaneRef", "configRef", "templateRef", "dataSecretName", "classRef", "topology.class")
 _RESOURCES = "spec.resources["
 _NOT_FOUND = re.compile(r'(?<![A-Za-z0-9.-])([A-Za-z]++)(?:\.[a-z0-9.-]++)?+ "(?:[a-z0-9-]+/)?([a-z0-9.-]+)" not found')
-_QUOTA = re.compile(r"exceeded quota: ([a-z0-9.-]+)")
 
 
 class MissingObjects(Reported):
@@ -140,15 +138,21 @@ class MissingObjects(Reported):
         missing.referrers.append(by)
         worst = referrer.worst
         text = f"does not exist, but {by} names it in {reference.path}" if by == referrer.id else f"does not exist, but {by} needs it"
-        if self._seen and reference.group and reference.kind not in self._seen and not reference.namespace:
+        is_unserved = bool(self._seen) and reference.kind not in self._seen and not reference.namespace
+        if reference.group and (is_unserved or self._is_said_to_be_unserved(reference.kind)):
             text += f"; no {reference.kind} is served here at all: its provider is not installed"
-        missing.complaints.append(Complaint(Tier.MISSING, text, worst.since if worst else "", path=reference.path))
+        path = reference.path if reference.path.startswith("spec") else ""
+        missing.complaints.append(Complaint(Tier.MISSING, text, worst.since if worst else "", path=path))
         if not referrer.complaints:
             referrer.complaints.append(Complaint(Tier.PROGRESS, f"refers to {target}, which does not exist"))
         referrer.because_of[target] = f"refers to it in {reference.path}"
 
+    def _is_said_to_be_unserved(self, kind: str) -> bool:
+        words = f'no matches for kind "{kind}"'
+        return any(words in c.raw for n in self.nodes.values() for c in n.complaints)
+
     def _follow_words(self, node: Node) -> None:
-        """Complain about objects that a message reports as not found, and about quotas that it names."""
+        """Complain about objects that a message reports as not found."""
         for complaint in list(node.complaints):
             for match in _NOT_FOUND.finditer(complaint.raw):
                 word = match[1]
@@ -159,17 +163,6 @@ class MissingObjects(Reported):
                     continue  # it was looked for in the workload cluster
                 if kind and target not in self._there and target not in self.nodes:
                     self._miss(node, target, Reference("", kind, match[2], "its messages"))
-            for match in _QUOTA.finditer(complaint.raw):
-                quota = self.nodes.get(node_id("ResourceQuota", node.namespace, match[1]))
-                if quota is not None:
-                    quota.complaints.append(Complaint(Tier.ERROR, complaint.text, complaint.since))
-                    node.because_of[quota.id] = "a request exceeds it"
-        if any(c.about == "ScalingUp" and c.tier is Tier.UNHEALTHY for c in node.complaints):
-            for quota in [n for n in self.nodes.values() if n.kind == "ResourceQuota" and n.object is not None]:
-                spent = used_up(quota.object) if quota.object is not None else ""
-                if spent:
-                    quota.complaints.append(Complaint(Tier.ERROR, f"is used up: {spent}", node.worst.since if node.worst else ""))
-                    node.because_of[quota.id] = "may not create more"
 
     # ---------------------------------------------------------------------------------------- credentials
 

@@ -25,6 +25,7 @@ from clusterwright.offline.complaints import (
     deletion,
     earlier,
     is_provided,
+    is_up,
     old_conditions,
     own_pause,
     pause_path,
@@ -40,8 +41,8 @@ from clusterwright.offline.graph import reachable
 from clusterwright.offline.managers import is_manager
 from clusterwright.offline.nodes import Node
 from clusterwright.offline.observation import Running
+from clusterwright.offline.ownership import consumer_of, mentioned, related
 from clusterwright.offline.ownership import name_of as node_id
-from clusterwright.offline.ownership import related
 from clusterwright.offline.summaries import Summaries
 from clusterwright.offline.unreconciled import unreconciled
 from clusterwright.offline.words import ABSENT, BLOCKED, NEVER_MADE, UNINSPECTED
@@ -134,6 +135,7 @@ class Reported:
         self._there = set(self.nodes)
         if not is_one_cluster:
             self._forget_strangers()
+        self._named = {name for node in self.nodes.values() if node.object is not None for name in mentioned(node.object)}
         for node in list(self.nodes.values()):
             self._hear(node)
         for node in list(self.nodes.values()):
@@ -193,8 +195,8 @@ class Reported:
 
     def _adopt(self, node: Node) -> None:
         assert node.object is not None
-        for reference in node.object.metadata.owner_references:
-            owner = node_id(reference.kind, node.namespace, reference.name)
+        owners = [node_id(r.kind, node.namespace, r.name) for r in node.object.metadata.owner_references]
+        for owner in (*owners, consumer_of(node.object)):
             if owner in self.nodes:
                 self._children.setdefault(owner, []).append(node.id)
 
@@ -226,14 +228,21 @@ class Reported:
         least = acquittal(node.object, conditions)
         node.complaints += said if least is None else acquitted(said, least)
         node.complaints += terminal_failures(node.object)
-        if not pause and (neglected := unreconciled(node.object, self._now, self._heard(node), self._changed.get(node.id, ""))) is not None:
+        neglected = unreconciled(node.object, self._now, self._heard(node), self._changed.get(node.id, ""))
+        if neglected is not None and not pause and not self._is_left_over(node):
             node.complaints.append(neglected)
         node.complaints += self._stall(node, conditions)
         if node.complaints:
             node.complaints += self._warnings(node)
-        elif is_provided(node.object) and not node.object.at("status"):
+        elif is_provided(node.object) and not is_up(node.object):
             node.complaints += self._alarms(node)
         node.complaints = without_summaries(node.complaints)
+
+    def _is_left_over(self, node: Node) -> bool:
+        """Return whether nobody owns or names a provider's object, so that its controller rightly leaves it alone."""
+        assert node.object is not None
+        is_of_a_provider = node.object.gvk.group.partition(".")[0] in {"infrastructure", "bootstrap"}
+        return is_of_a_provider and not node.object.metadata.owner_references and node.id not in self._named
 
     def _heard(self, node: Node) -> str:
         """Return the time of the last Event about the object."""
@@ -277,7 +286,8 @@ class Reported:
             if BLOCKED.said_in(text):
                 begun = min(since for reason, since in first if reason == event.get("reason"))
                 is_failure = begun <= lasting and not text.startswith("Waiting")
-                found.append(Complaint(Tier.ERROR if is_failure else Tier.WAITING, f"{event.get('reason')}: {text}", begun, raw=text))
+                tier = Tier.ERROR if is_failure else Tier.WAITING
+                found.append(Complaint(tier, f"{event.get('reason')}: {text}", begun, raw=text, path="status"))
         return found
 
     def _alarms(self, node: Node) -> list[Complaint]:

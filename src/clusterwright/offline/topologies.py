@@ -9,7 +9,7 @@ from typing import Any, Final
 from clusterwright.api.meta import Json
 from clusterwright.controllers.topology.blueprint import class_key
 from clusterwright.offline.bundle import Bundle
-from clusterwright.offline.webhooks_and_extensions import HANDLER, config_of
+from clusterwright.offline.detectors.extensions import HANDLER, config_of
 from clusterwright.topology.hooks import LIFECYCLE, pending_hooks
 from clusterwright.topology.paths import at
 
