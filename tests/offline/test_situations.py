@@ -9,12 +9,19 @@ import pytest
 
 from clusterwright.simulation.plane import Plane
 from offline.situations.gallery import SITUATIONS, demand_the_truth
-from offline.situations.truth import Situation
+from offline.situations.truth import DONE, Situation
 from support.moments import Moment
 
 
 def test_every_situation_has_a_name_of_its_own() -> None:
     assert len({s.name for s in SITUATIONS}) == len(SITUATIONS)
+
+
+def test_every_fault_states_object_field_person_and_next_step() -> None:
+    faults = [s for s in SITUATIONS if not s.states & DONE]
+
+    assert not {s.name: lacking for s in faults if (lacking := [f for f in ("object", "field", "who", "next") if not getattr(s, f)])}
+    assert len(faults) > 250
 
 
 @pytest.mark.parametrize("situation", SITUATIONS[::2], ids=lambda s: s.name)

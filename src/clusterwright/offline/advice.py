@@ -11,12 +11,10 @@ from clusterwright.api.wellknown import (
     CLUSTER_NAME_LABEL,
     KCP_PRE_TERMINATE_HOOK,
     PAUSED_ANNOTATION,
-    PRE_DRAIN_HOOK_PREFIX,
-    PRE_TERMINATE_HOOK_PREFIX,
     TOPOLOGY_OWNED_LABEL,
 )
 from clusterwright.offline.causes import Investigation
-from clusterwright.offline.complaints import OWN_FINALIZER, SPEC_PAUSED, TEMPLATE, Complaint, Tier
+from clusterwright.offline.complaints import HOOKS, OWN_FINALIZER, SPEC_PAUSED, Complaint, Tier
 from clusterwright.offline.credentials import KEYS
 from clusterwright.offline.nodes import Node
 from clusterwright.offline.ownership import selects
@@ -54,7 +52,6 @@ class Case:
         return f"kubectl{where} {words.replace('{}', f'{resource}/{node.name}')}"
 
 
-_HOOKS: Final = (PRE_DRAIN_HOOK_PREFIX, PRE_TERMINATE_HOOK_PREFIX)
 _PROVIDERS: Final = {"infrastructure.": "infrastructure", "bootstrap.": "bootstrap", "controlplane.": "control plane"}
 _NODE: Final = frozenset({"NodeHealthy", "NodeReady", "HealthCheckSucceeded", "NodeKubeadmLabelsAndTaintsSet"})
 _COMPONENTS: Final = frozenset(
@@ -131,7 +128,7 @@ def _deleting(case: Case) -> Advice:
         named = ", ".join(foreign)
         who = f"whoever set the finalizer {named}"
         return Advice(who, f"finish the clean-up that {named} stands for; it is then taken away", case.kubectl("get {} -o yaml"))
-    if hooks := {k: v for k, v in metadata.annotations.items() if k.startswith(_HOOKS) and k != KCP_PRE_TERMINATE_HOOK}:
+    if hooks := {k: v for k, v in metadata.annotations.items() if k.startswith(HOOKS) and k != KCP_PRE_TERMINATE_HOOK}:
         hook, owner = next(iter(hooks.items()))
         who = f"the owner of the deletion hook {hook}" + (f" ({owner})" if owner else "")
         return Advice(who, "finish what the hook is for, then take its annotation away", case.kubectl(f"annotate {{}} {hook}-"))
@@ -163,7 +160,7 @@ def _unreachable(case: Case) -> Advice:
     where = f" at {host}:{port}" if host else ""
     who = f"whoever runs the API server of {case.node.name}{where}, or the network between here and there"
     command = f"{_kubeconfig(case.node.name)} get --raw /readyz?verbose"
-    step = "see whether it runs and answers from here; nothing on this side tells more"
+    step = "bring the API server back, or the way to it, until it answers from here; which of them fails, nothing on this side tells"
     replicas = case.node.object.at("status", "controlPlane", "desiredReplicas") if case.node.object else None
     if isinstance(replicas, int) and replicas > 1:
         step += f". An etcd that has lost its quorum looks like this, too: {replicas // 2 + 1} of {replicas} members are needed"
@@ -235,6 +232,6 @@ _CLASSES: Final[tuple[tuple[Callable[[Case], bool], Callable[[Case], Advice]], .
     (lambda c: c.complaint.about == "RemoteConnectionProbe", _unreachable),
     (lambda c: "alarm" in c.complaint.text.lower(), _alarm),
     (lambda c: c.node.kind == "Machine" and c.complaint.about in _NODE | _COMPONENTS, _machine_of_node),
-    (lambda c: c.node.kind in {"Secret", "ConfigMap"} or c.complaint.about == TEMPLATE, _content),
+    (lambda c: c.node.kind in {"Secret", "ConfigMap"}, _content),
     (lambda c: True, _core),
 )

@@ -11,12 +11,14 @@ from typing import Any, Final
 
 from clusterwright.api.copying import replace
 from clusterwright.api.meta import Condition, Unstructured
-from clusterwright.api.wellknown import PAUSED_ANNOTATION
+from clusterwright.api.wellknown import KCP_PRE_TERMINATE_HOOK, PAUSED_ANNOTATION, PRE_DRAIN_HOOK_PREFIX, PRE_TERMINATE_HOOK_PREFIX
 from clusterwright.conditions import InvalidConditions, conditions_of, get, is_true
 from clusterwright.offline.words import BLOCKED, CONNECTION, ERROR, HELD, INFRASTRUCTURE, INITIALIZATION, OF_A_NODE, last_word
 
 OWN_FINALIZER = "cluster.x-k8s.io"
 """Part of every finalizer of Cluster API's own controllers and providers."""
+HOOKS: Final = (PRE_DRAIN_HOOK_PREFIX, PRE_TERMINATE_HOOK_PREFIX)
+"""Prefixes of annotations that hold the deletion of a Machine."""
 SPEC_PAUSED = "spec.paused"
 REDACTED: Final = "<redacted>"
 """Stands in the place of a secret in a recording."""
@@ -182,8 +184,11 @@ def deletion(obj: Unstructured, conditions: Sequence[Condition], now: datetime |
     finalizers = ", ".join(metadata.finalizers)
     held = f"is being deleted and held by finalizers: {finalizers}" if finalizers else "is being deleted"
     tier = Tier.SILENT if young else Tier.DELETING
-    made = Complaint(tier, held + words, begun, "Deleting", raw=words, path="metadata.finalizers")
-    if told and is_provided(obj) and all(OWN_FINALIZER in f for f in metadata.finalizers):
+    hooks = [name for name in metadata.annotations if name.startswith(HOOKS) and name != KCP_PRE_TERMINATE_HOOK]
+    is_ours = all(OWN_FINALIZER in f for f in metadata.finalizers)
+    path = f"metadata.annotations[{hooks[0]}]" if hooks and is_ours else "metadata.finalizers"
+    made = Complaint(tier, held + words, begun, "Deleting", raw=words, path=path)
+    if told and is_provided(obj) and is_ours:
         facts = {"provider": f"provider that reconciles {obj.kind}", "said": told[0].text, "namespace": metadata.namespace}
         return with_cause(made, "provider.deletion", {**facts, "resource": f"{obj.kind.lower()}/{metadata.name}"})
     return made

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from clusterwright.conditions.words import plural
 from clusterwright.offline.complaints import (
     TEMPLATE,
     Complaint,
@@ -67,9 +68,11 @@ class MissingObjects(Reported):
         for reference in named:
             if is_template_expected(node.kind, reference) and not reference.kind.endswith("Template"):
                 text = f"names {reference.kind} {reference.name} in {reference.path}, which is not a template"
-                node.complaints.append(
-                    Complaint(Tier.ERROR, text, node.worst.since if node.worst else "", about=TEMPLATE, path=reference.path)
-                )
+                facts = {"object": f"{node.kind} {node.name}", "path": reference.path, "namespace": node.namespace}
+                facts["resource"] = f"{plural(node.kind.lower())}/{node.name}"
+                begun = node.worst.since if node.worst else ""
+                bad = Complaint(Tier.ERROR, text, begun, TEMPLATE, path=reference.path, cause="reference.template", facts=facts)
+                node.complaints.append(bad)
             target = node_id(reference.kind, reference.namespace or node.namespace, reference.name)
             found = self.nodes.get(target)
             if found is not None and found.object is not None:
@@ -80,13 +83,17 @@ class MissingObjects(Reported):
     def _look_at_content(self, node: Node, source: Node, reference: Reference) -> None:
         """Complain about a Secret or ConfigMap that lacks a key that others need, or has content that cannot be used."""
         data = source.object.at("data") if source.object is not None else None
+        more: dict[str, Any] = {}
         if reference.key and not (isinstance(data, Mapping) and reference.key in data):
             text = f"has no key {reference.key}, which {node.id} asks for in {reference.path}"
+            facts = {"key": reference.key, "path": reference.path, "object": f"{node.kind} {node.name}", "namespace": node.namespace}
+            facts |= {"source": f"{source.kind} {source.name}", "resource": f"{source.kind.lower()}/{source.name}"}
+            more = {"path": f"data[{reference.key}]", "cause": "secret.key", "facts": facts}
         elif reference.path.startswith(_RESOURCES) and node.complaints and self._shared("connection") is None:
             text = f"could not be applied by {node.id}"
         else:
             return
-        source.complaints.append(Complaint(Tier.ERROR, text, node.worst.since if node.worst else ""))
+        source.complaints.append(Complaint(Tier.ERROR, text, node.worst.since if node.worst else "", **more))
         node.because_of[source.id] = f"refers to it in {reference.path}"
 
     def _unapplied(self, node: Node) -> list[Reference]:

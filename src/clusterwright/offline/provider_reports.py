@@ -126,7 +126,10 @@ def told(obj: Unstructured, complaint: Complaint, there: Container[str]) -> Comp
         "machine": next((r.name for r in obj.metadata.owner_references if r.kind == "Machine"), obj.key.name),
     }
     is_error = complaint.tier <= Tier.UNHEALTHY
-    cause = subject_of(complaint.raw or complaint.text) if is_error or complaint.tier is Tier.UNKNOWN else "provider.waits"
+    words = complaint.raw or complaint.text
+    subject = subject_of(words.partition(" ")[2])  # a reason like RetriesExhausted says less than the message
+    subject = subject if subject != "provider.reports" else subject_of(words)
+    cause = subject if is_error or complaint.tier is Tier.UNKNOWN else "provider.waits"
     if cause == "provider.reports" and not is_error:
         cause = "provider.waits"
     return with_cause(complaint, cause, facts, secondary=complaint.secondary)

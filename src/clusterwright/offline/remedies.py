@@ -206,6 +206,11 @@ REMEDIES: Final[dict[str, Remedy]] = {
         "have it report {gate}, or take the readiness gate out of the spec",
         "kubectl -n {namespace} get machines.cluster.x-k8s.io/{machine} -o yaml",
     ),
+    "machine.settling": Remedy(
+        "nobody: the controller of Machine waits for {seconds} s",
+        "nothing: it goes on by itself; spec.template.spec.minReadySeconds of its MachineDeployment says for how long",
+        "kubectl -n {namespace} describe machines.cluster.x-k8s.io/{machine}",
+    ),
     "etcd.learner": Remedy(
         "whoever runs the etcd of Machine {machine}",
         "promote the member, or replace it: delete its Machine",
@@ -389,6 +394,12 @@ REMEDIES: Final[dict[str, Remedy]] = {
     ),
     "queue.waits": Remedy("nobody: the controller {controller} is busy", "nothing: it goes on by itself"),
     # references, classes, the API server
+    "reference.template": Remedy(
+        "the author of {object}", "name a template in {path}: its kind ends in Template", "kubectl -n {namespace} edit {resource}"
+    ),
+    "secret.key": Remedy(
+        "the author of {source}", "put the key {key} into {source}, or correct {path} of {object}", "kubectl -n {namespace} edit {resource}"
+    ),
     "reference.group": Remedy(
         "the author of {object}", "set {path} to {group}, which has {kind}", "kubectl -n {namespace} edit {resource}"
     ),

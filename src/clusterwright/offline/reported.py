@@ -22,6 +22,7 @@ from clusterwright.offline.complaints import (
     acquitted,
     begun_of,
     complaint_of,
+    condition_path,
     deletion,
     earlier,
     is_provided,
@@ -330,14 +331,17 @@ class Reported:
         if probe is not None and probe.status == "False" and not cluster.deleting:
             text = f"the workload cluster cannot be reached: {probe.message}"
             tier = Tier.UNHEALTHY if is_initialized else Tier.WAITING  # there is nobody to connect to yet
-            self._share(cluster, "connection", Complaint(tier, text, since(probe), "RemoteConnectionProbe"))
+            path = condition_path("RemoteConnectionProbe")
+            self._share(cluster, "connection", Complaint(tier, text, since(probe), "RemoteConnectionProbe", path=path))
         elif self._unreachable and not cluster.deleting:
             # that we cannot reach it proves nothing, unless a controller failed to look at it, too
             failing = [c for n in self.nodes.values() for c in n.complaints if UNINSPECTED.said_in(c.raw)]
             if failing:
                 text = f"the workload cluster does not answer: {self._unreachable}"
                 begun = min(c.since for c in failing)
-                self._share(cluster, "connection", Complaint(Tier.UNHEALTHY, text, begun, "RemoteConnectionProbe"))
+                self._share(
+                    cluster, "connection", Complaint(Tier.UNHEALTHY, text, begun, "RemoteConnectionProbe", path="spec.controlPlaneEndpoint")
+                )
 
     def _put_down_to_the_connection(self) -> None:
         """Attribute failures at the endpoint of an unreachable workload cluster to the connection."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -15,7 +14,7 @@ from clusterwright.offline.known import Found, Known
 from clusterwright.offline.ownership import name_of
 from clusterwright.offline.words import TOKEN
 
-_FORMAT: Final = re.compile(r"unknown format '([^']*)'")
+_FORMAT: Final = "unknown format '"
 """Example: `user data has the unknown format 'powershell'`."""
 _HASHES: Final = "caCertHashes"
 
@@ -74,11 +73,11 @@ def _keys(known: Known, machine: Unstructured, infrastructure: str) -> Iterator[
 
 def _of_words(known: Known, machine: Unstructured, infrastructure: str, complaint: Complaint) -> Iterator[Found]:
     namespace = machine.key.namespace
-    if found := _FORMAT.search(complaint.raw):
+    if found := complaint.raw.partition(_FORMAT)[2].partition("'")[0]:
         secret = str(machine.at("spec", "bootstrap", "dataSecretName") or "")
         facts = {"namespace": namespace, "secret": secret, "wanted": "cloud-config or ignition"}
         better = with_cause(
-            complaint, "data.format", facts, tier=Tier.ERROR, text=f"Secret {secret} has bootstrap data of the unknown format {found[1]!r}"
+            complaint, "data.format", facts, tier=Tier.ERROR, text=f"Secret {secret} has bootstrap data of the unknown format {found!r}"
         )
         yield Found(object=infrastructure, complaint=better, is_all=True)
     elif _HASHES in complaint.raw:
@@ -91,7 +90,9 @@ def _of_words(known: Known, machine: Unstructured, infrastructure: str, complain
         yield Found(object=infrastructure, complaint=with_cause(complaint, "data.hashes", facts, tier=Tier.ERROR), is_all=True)
     elif TOKEN.said_in(complaint.raw):
         facts = {"namespace": namespace, "machine": machine.key.name}
-        yield Found(object=infrastructure, complaint=with_cause(complaint, "machine.unbootable", facts, tier=Tier.ERROR), is_all=True)
+        path = complaint.path or "spec.joinConfiguration.discovery.bootstrapToken"
+        better = with_cause(complaint, "machine.unbootable", facts, tier=Tier.ERROR, path=path)
+        yield Found(object=infrastructure, complaint=better, is_all=True)
 
 
 def _template(known: Known, machine: Unstructured, config: Unstructured | None) -> Unstructured | None:

@@ -13,6 +13,7 @@ from clusterwright.offline.ownership import resources, selects
 
 _NETWORK: Final = ("NetworkPluginNotReady", "cni plugin not initialized", "cni config uninitialized")
 """Messages of kubelets whose container runtime has no network."""
+_SETTLING: Final = "WaitingForMinReadySeconds"
 _LOST: Final = "no Node matches the providerID"
 _UNHEALTHY: Final = ("HealthCheckSucceeded", "NodeHealthy", "NodeReady")
 
@@ -144,4 +145,14 @@ def _refusal(known: Known, check: Unstructured, machine: Unstructured) -> str:
     return said.message if said is not None and said.status == "False" else ""
 
 
-_RULES: Final = (_node_deleted, _network, _learner, _unhealthy, _gate)
+def _settling(known: Known, name: str, machine: Unstructured) -> Complaint | None:
+    seconds = machine.at("spec", "minReadySeconds")
+    told = [c for c in known.complaints[name] if c.about == "Available" and _SETTLING in c.raw]
+    if not told or len(known.complaints[name]) > 1:
+        return None
+    text = f"is ready, and becomes available when it has been so for {seconds} s (minReadySeconds)"
+    facts = {**_facts(known, machine), "seconds": str(seconds)}
+    return with_cause(told[0], "machine.settling", facts, text=text, path="spec.minReadySeconds")
+
+
+_RULES: Final = (_node_deleted, _network, _learner, _unhealthy, _gate, _settling)

@@ -10,6 +10,7 @@ from clusterwright.api.contract import crd_name
 from clusterwright.api.copying import replace
 from clusterwright.api.meta import Unstructured
 from clusterwright.offline.complaints import Complaint, Tier, used_up, with_cause
+from clusterwright.offline.detectors.passes import FAILS
 from clusterwright.offline.known import Found, Known
 from clusterwright.offline.ownership import name_of
 
@@ -27,7 +28,7 @@ _REFUSED: Final = re.compile(
 def refusals(known: Known) -> Iterator[Found]:
     """Yield the objects whose messages report a refusal, or the webhook or quota behind it."""
     for name, complaint in known.everything_told():
-        found = None if complaint.cause else _REFUSED.search(complaint.raw or complaint.text)
+        found = None if complaint.cause not in {"", FAILS} else _REFUSED.search(complaint.raw or complaint.text)
         if found is not None and name in known.objects:
             told = {key: value for key, value in found.groupdict().items() if value}
             yield from _found(known, name, known.objects[name], complaint, told)
