@@ -19,6 +19,8 @@ class Remedy:
 
 _WORKLOAD: Final = "clusterwright get kubeconfig {cluster} > kubeconfig; kubectl --kubeconfig kubeconfig"
 
+_ANEW: Final = "then delete Secret {cluster}-kubeconfig and the Machine of the control plane: they were made with the old one"
+
 REMEDIES: Final[dict[str, Remedy]] = {
     # drains
     "drain.budget": Remedy(
@@ -63,11 +65,13 @@ REMEDIES: Final[dict[str, Remedy]] = {
         "kubectl -n {namespace} edit secret/{name}",
     ),
     "authority.mismatch": Remedy(
-        "the author of Secret {name}", "put a pair into it: tls.key must belong to tls.crt", "kubectl -n {namespace} edit secret/{name}"
+        "the author of Secret {name}",
+        f"put a pair into it: tls.key must belong to tls.crt; {_ANEW}",
+        "kubectl -n {namespace} edit secret/{name}",
     ),
     "authority.expired": Remedy(
         "the author of Secret {name}",
-        "put a certificate into it that is still valid, with its key",
+        f"put a certificate into it that is still valid, with its key; {_ANEW}",
         "kubectl -n {namespace} edit secret/{name}",
     ),
     "certificate.expired": Remedy(
@@ -82,21 +86,18 @@ REMEDIES: Final[dict[str, Remedy]] = {
         "the author of Secret {secret}", "correct its data.format: {wanted}", "kubectl -n {namespace} edit secret/{secret}"
     ),
     "data.key": Remedy(
-        "the author of Secret {secret}", "put the bootstrap data under the key value", "kubectl -n {namespace} edit secret/{secret}"
+        "the author of Secret {secret}",
+        "put the bootstrap data under the key value, then make Machine {machine} again: its machine has read the Secret",
+        "kubectl -n {namespace} edit secret/{secret}",
     ),
     "data.hashes": Remedy(
         "the author of {template}",
-        "correct joinConfiguration.discovery.bootstrapToken.caCertHashes, or leave it out: it is then filled in",
+        "leave joinConfiguration.discovery.bootstrapToken.caCertHashes out: it is filled in; then delete Machine {machine}",
         "kubectl -n {namespace} edit {resource}",
     ),
     "machine.unbootable": Remedy(
         "the owner of Machine {machine}",
         "delete Machine {machine}: what it boots with is made again for a new one",
-        "kubectl -n {namespace} delete machines.cluster.x-k8s.io/{machine}",
-    ),
-    "machine.remake": Remedy(
-        "whoever deleted {what}, or the owner of Machine {machine}",
-        "delete Machine {machine}, and its owner makes a new one with all it needs; what runs on it goes on until then",
         "kubectl -n {namespace} delete machines.cluster.x-k8s.io/{machine}",
     ),
     "credentials.external": Remedy(
@@ -114,11 +115,6 @@ REMEDIES: Final[dict[str, Remedy]] = {
         "the infrastructure provider that reconciles {kind}, or whoever sets the kubelet's --provider-id",
         "have the machine and its Node agree on the providerID",
         f"{_WORKLOAD} get node {{node}} -o yaml",
-    ),
-    "provider.stale": Remedy(
-        "whoever runs the infrastructure provider that reconciles {kind}",
-        "see that it runs: it has not seen the last change",
-        "kubectl -n {namespace} get {resource} -o yaml",
     ),
     "provider.shape": Remedy(
         "the authors of the provider of {kind}",

@@ -65,7 +65,7 @@ def _keys(known: Known, machine: Unstructured, infrastructure: str) -> Iterator[
     if secret is None or "value" in keys or machine.at("status", "nodeRef"):
         return
     text = f"has no key value, from which machines boot, but {', '.join(keys) or 'nothing'}"
-    facts = {"namespace": machine.key.namespace, "secret": name}
+    facts = {"namespace": machine.key.namespace, "secret": name, "machine": machine.key.name}
     since = str(machine.at("metadata", "creationTimestamp") or "")
     complaint = Complaint(Tier.ERROR, text, since, path="data.value", cause="data.key", facts=facts)
     yield Found(object=name_of("Secret", *secret.key), complaint=complaint, explains={infrastructure: "boots from it"}, is_all=True)
@@ -87,6 +87,7 @@ def _of_words(known: Known, machine: Unstructured, infrastructure: str, complain
             return
         resource = f"{crd_name(template.gvk.group, template.kind).partition('.')[0]}/{template.key.name}"
         facts = {"namespace": namespace, "template": f"{template.kind} {template.key.name}", "resource": resource}
+        facts["machine"] = machine.key.name
         yield Found(object=infrastructure, complaint=with_cause(complaint, "data.hashes", facts, tier=Tier.ERROR), is_all=True)
     elif TOKEN.said_in(complaint.raw):
         facts = {"namespace": namespace, "machine": machine.key.name}

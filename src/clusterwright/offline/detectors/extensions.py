@@ -79,14 +79,14 @@ def _failing(known: Known, name: str, complaint: Complaint, handler: str, said: 
         text = "was never discovered: nothing has reconciled it"
         facts = {"name": config.metadata.name}
         told = Complaint(Tier.UNRECONCILED, text, complaint.since, path="status", cause="extension.undiscovered", facts=facts)
-        return _beside(config, told, name, "its handlers are asked")
+        return _outside(config, told, name, "its handlers are asked")
     path, begun = "status.handlers", complaint.since
     if undiscovered is not None and undiscovered.status != "True":
         path, begun = condition_path(_DISCOVERED), since(undiscovered)
         said = undiscovered.message if _UNREGISTERED in said else said
     text = f"the handler {handler} fails for {about}: {said}"
     told = Complaint(Tier.ERROR, text, begun, path=path, cause=_cause(said), facts=_facts(config.metadata.name, said))
-    return _beside(config, told, name, "its handlers are asked")
+    return _outside(config, told, name, "its handlers are asked")
 
 
 def _unknown(name: str, complaint: Complaint, handler: str, said: str) -> Found:
@@ -138,7 +138,7 @@ def _holding(known: Known, cluster: Unstructured) -> Iterator[Found]:
         if len(configs) == 1 and annotated is None:
             text, facts = f"holds Cluster {cluster.key.name} with {about}", _facts(configs[0].metadata.name, about)
             told = Complaint(Tier.HELD, text, since(said), path="status.handlers", cause="extension.holds", facts=facts)
-            yield _beside(configs[0], told, name, "it holds the Cluster")
+            yield _outside(configs[0], told, name, "it holds the Cluster")
         elif annotated is not None:
             names = [one.strip() for one in annotated[1].split(",")]
             facts = {**more, "names": ", ".join(names), "flags": " ".join(f"{one}-" for one in names)}
@@ -166,7 +166,7 @@ def _hold(known: Known, name: str, complaint: Complaint) -> Iterator[Found]:
     yield Found(object=name, complaint=complaint)
 
 
-def _beside(config: Unstructured, complaint: Complaint, name: str, why: str) -> Found:
+def _outside(config: Unstructured, complaint: Complaint, name: str, why: str) -> Found:
     return Found(object=f"ExtensionConfig/{config.metadata.name}", complaint=complaint, explains={name: why}, definition=config)
 
 

@@ -79,8 +79,8 @@ def _unanswered(known: Known, name: str, complaint: Complaint, webhook: str, why
         return Found(object=name, complaint=with_cause(complaint, cause, facts, secondary=complaint.secondary), replaces=complaint)
     text = f"the webhook {webhook} cannot be asked, and nothing is written without it that it has to see: {why}"
     better = Complaint(Tier.ERROR, text, complaint.since, path="webhooks", cause=cause, facts=facts)
-    beside = name_of(configuration.kind, "", configuration.metadata.name)
-    return Found(object=beside, complaint=better, explains={name: "writes are refused"}, definition=configuration)
+    name_of_it = name_of(configuration.kind, "", configuration.metadata.name)
+    return Found(object=name_of_it, complaint=better, explains={name: "writes are refused"}, definition=configuration)
 
 
 def _spent(known: Known, name: str, complaint: Complaint) -> Iterator[Found]:
