@@ -9,12 +9,10 @@ import pytest
 
 from clusterwright.golang.quantities import parse_quantity
 from clusterwright.offline import missing, summaries
-from clusterwright.offline.detectors.extensions import DEFERRED
-from clusterwright.offline.detectors.preflights import FAILED
+from clusterwright.offline.detectors.extensions import deferred
+from clusterwright.offline.detectors.preflights import failures
 
 PATTERNS = {
-    "preflights": FAILED,
-    "deferred": DEFERRED,
     "types": summaries._TYPE,
     "absences": missing._NOT_FOUND,
 }
@@ -47,9 +45,9 @@ def first(pattern: re.Pattern[str], text: str) -> object:
 
 def test_what_they_look_for_is_found() -> None:
     assert first(missing._NOT_FOUND, 'failed: clusters.cluster.x-k8s.io "ns/a" not found') == ("clusters", "a")
-    assert first(FAILED, 'x\n  * MachineSet is old ("Skew" preflight check failed)') == ("MachineSet is old", "Skew")
-    assert first(DEFERRED, "* Workers md upgrade to version v1 deferred using a, b annotations") == (
-        "Workers md",
-        "a, b",
-    )
+    (failure,) = failures('x\n  * MachineSet is old ("Skew" preflight check failed)')
+    assert (failure.what, failure.check) == ("MachineSet is old", "Skew")
+    held = deferred("* Workers md upgrade to version v1 deferred using a, b annotations")
+    assert held is not None
+    assert held[:2] == ("Workers md", "a, b")
     assert summaries._TYPE.findall("* Ready: x\n  Available: y") == ["Ready", "Available"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from clusterwright.simulation.plane import Plane
-from offline.situations.gallery import SITUATIONS, demand_the_truth
+from offline.situations.gallery import SITUATIONS, demand_the_truth, params
 from offline.situations.truth import DONE, Situation
 from support.moments import Moment
 
@@ -24,6 +24,6 @@ def test_every_fault_states_object_field_person_and_next_step() -> None:
     assert len(faults) > 250
 
 
-@pytest.mark.parametrize("situation", SITUATIONS[::2], ids=lambda s: s.name)
+@pytest.mark.parametrize("situation", params(slice(0, None, 2)))
 def test_the_verdict_is_the_truth(situation: Situation, settled: Moment[Plane], three: Moment[Plane]) -> None:
     demand_the_truth(situation, settled, three)

@@ -8,7 +8,6 @@ infrastructure, the bootstrap data, the connection). The sinks of the graph are 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 
 from clusterwright.api.meta import Condition, Json
@@ -27,7 +26,7 @@ from clusterwright.offline.complaints import (
 )
 from clusterwright.offline.credentials import suspicions
 from clusterwright.offline.detectors import DETECTORS, FIRST
-from clusterwright.offline.detectors.extensions import HANDLER
+from clusterwright.offline.detectors.extensions import handlers
 from clusterwright.offline.detectors.passes import failing_passes
 from clusterwright.offline.graph import reachable, reverse, sinks
 from clusterwright.offline.known import Found, Known
@@ -37,7 +36,7 @@ from clusterwright.offline.ownership import class_of
 from clusterwright.offline.ownership import name_of as node_id
 from clusterwright.offline.reported import Finding, Sight
 from clusterwright.offline.unreconciled import TOPOLOGY
-from clusterwright.offline.words import BOOTSTRAP, CLASS_PATCH, CONNECTION, INFRASTRUCTURE, INITIALIZATION, UNINSPECTED
+from clusterwright.offline.words import BOOTSTRAP, CLASS_PATCH, CONNECTION, INFRASTRUCTURE, INITIALIZATION, UNINSPECTED, names_in
 
 _DESCENDANTS = frozenset({"Machine", "MachineSet", "MachineDeployment", "MachinePool"})
 _HEALTH = frozenset({"HealthCheckSucceeded", "OwnerRemediated", "NodeHealthy", "Ready"})
@@ -185,7 +184,7 @@ class Investigation(MissingObjects):
         if said is None or said.reason != "WaitingForWorkersDeletion":
             return
         for node in list(self.nodes.values()):
-            if node.object is None or "#" in node.id or node.deleting or not re.search(rf"\b{re.escape(node.name)}\b", said.message):
+            if node.object is None or "#" in node.id or node.deleting or node.name not in names_in(said.message):
                 continue
             metadata = node.object.metadata
             owners = [node_id(r.kind, node.namespace, r.name) for r in metadata.owner_references]
@@ -314,7 +313,7 @@ class Investigation(MissingObjects):
                 if not node.because_of and (shared := self._shared("initialization")):
                     # the infrastructure is there by now; the control plane is what comes after it
                     node.because_of[shared] = "waits for the control plane"
-            if complaint.about == TOPOLOGY and CLASS_PATCH.said_in(words) and not HANDLER.search(words):
+            if complaint.about == TOPOLOGY and CLASS_PATCH.said_in(words) and not handlers(words):
                 for source in [n for n in self.nodes.values() if n.kind == "ClusterClass" and n.object is not None]:
                     if not source.complaints:
                         source.complaints.append(
@@ -332,7 +331,7 @@ class Investigation(MissingObjects):
                         self._blame(node, machine, "configRef", "waits for bootstrap data")
             for reference in references(node.object.at("spec"), home=node.namespace):
                 target = self.nodes.get(node_id(reference.kind, node.namespace, reference.name))
-                if target is not None and target.object is not None and re.search(rf"\b{re.escape(reference.kind)}\b", words):
+                if target is not None and target.object is not None and reference.kind in names_in(words):
                     self._suspect(node, target, complaint, "says that it waits for it")
 
     def _blame_lack_of_infrastructure(self, node: Node, cluster: Node) -> None:

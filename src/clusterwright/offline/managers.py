@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 from clusterwright.api.meta import Json, Unstructured
-from clusterwright.api.wellknown import PROVIDER_LABEL
+from clusterwright.api.wellknown import PROVIDER_LABEL, WATCH_FILTER_LABEL
 
 SELECTORS: Final = (PROVIDER_LABEL, "app.kubernetes.io/name=clusterwright")
 """Labels that select such Deployments: those of providers, and our own."""
 _GATES: Final[Mapping[str, str]] = {"MachinePool": "MachinePool", "ClusterClass": "ClusterTopology", "ExtensionConfig": "RuntimeSDK"}
 """By kind: the feature gate that its controller needs."""
 TOPOLOGY_GATE: Final = "ClusterTopology"
-_FLAG: Final = re.compile(r"^--feature-gates=(.*)$")
+_FEATURES: Final = "--feature-gates"
+_FILTER: Final = "--watch-filter"
 
 
 def is_manager(obj: Unstructured) -> bool:
@@ -34,11 +34,20 @@ class Idle:
     """The feature gate that is off."""
     namespace: str = ""
     deployment: str = ""
+    wanted: str = ""
+    """The value of the watch-filter label that the object lacks."""
 
 
-def why_idle(kind: str, provider: str, managers: Iterable[Unstructured], gate: str = "") -> Idle | None:
-    """Return why no controller reconciles a kind of a provider, if it is known. `gate`: the feature gate, if the kind does not imply it."""
-    gate = gate or _GATES.get(kind, "")
+def filtered(obj: Unstructured, wanted: str, by: str) -> Idle | None:
+    """Return that controllers with a watch filter leave an object alone, if they do. `by`: words for these controllers."""
+    if not wanted or obj.metadata.labels.get(WATCH_FILTER_LABEL) == wanted:
+        return None
+    return Idle(f"{by} with {_FILTER}={wanted}, and the object has no label {WATCH_FILTER_LABEL}={wanted}", wanted=wanted)
+
+
+def why_idle(obj: Unstructured, provider: str, managers: Iterable[Unstructured], gate: str = "") -> Idle | None:
+    """Return why no controller reconciles an object, if it is known. `gate`: the feature gate, if the kind does not imply it."""
+    gate = gate or _GATES.get(obj.kind, "")
     for manager in managers:
         if manager.metadata.labels.get(PROVIDER_LABEL, provider) != provider:
             continue
@@ -49,13 +58,17 @@ def why_idle(kind: str, provider: str, managers: Iterable[Unstructured], gate: s
             return Idle(why, namespace=manager.key.namespace, deployment=manager.key.name)
         if gate and _features(manager).get(gate) == "false":
             return Idle(f"the feature gate {gate} is off in {name}", gate, manager.key.namespace, manager.key.name)
+        if left := filtered(obj, "".join(_values(manager, _FILTER)), f"{name} runs"):
+            return left
     return None
 
 
 def slim(manager: Unstructured) -> Json:
     """Return the Deployment with only the fields that matter here: others may hold secrets."""
     gates = ",".join(f"{name}={value}" for name, value in _features(manager).items())
-    containers = [{"name": "manager", "args": [f"--feature-gates={gates}"] if gates else []}]
+    flags = [f"{_FEATURES}={gates}"] if gates else []
+    flags += [f"{_FILTER}={value}" for value in _values(manager, _FILTER)]
+    containers = [{"name": "manager", "args": flags}]
     return {
         "apiVersion": manager.gvk.api_version,
         "kind": manager.kind,
@@ -65,13 +78,18 @@ def slim(manager: Unstructured) -> Json:
     }
 
 
-def _features(manager: Unstructured) -> dict[str, str]:
-    """Return the gates that the arguments of a manager set."""
+def _values(manager: Unstructured, flag: str) -> list[str]:
+    """Return the values that the arguments of a manager give to a flag, in one argument or in two."""
     containers = manager.at("spec", "template", "spec", "containers")
-    found: dict[str, str] = {}
+    found: list[str] = []
     for container in containers if isinstance(containers, list) else ():
         arguments = [str(a) for name in ("command", "args") for a in container.get(name) or ()]
-        given = [f"{flag}={value}" for flag, value in pairwise(arguments) if flag == "--feature-gates"]
-        for match in map(_FLAG.match, [*arguments, *given]):
-            found |= dict(part.strip().split("=", 1) for part in match[1].split(",") if "=" in part) if match else {}
+        found += [a.removeprefix(f"{flag}=") for a in arguments if a.startswith(f"{flag}=")]
+        found += [value for name, value in pairwise(arguments) if name == flag]
     return found
+
+
+def _features(manager: Unstructured) -> dict[str, str]:
+    """Return the gates that the arguments of a manager set."""
+    parts = [part.strip() for value in _values(manager, _FEATURES) for part in value.split(",")]
+    return dict(part.split("=", 1) for part in parts if "=" in part)

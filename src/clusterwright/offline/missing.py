@@ -30,7 +30,7 @@ from clusterwright.offline.nodes import Node
 from clusterwright.offline.ownership import class_of, resources
 from clusterwright.offline.ownership import name_of as node_id
 from clusterwright.offline.reported import Reported
-from clusterwright.offline.words import ABSENT, CERTIFICATES
+from clusterwright.offline.words import ABSENT, CERTIFICATES, names_in
 
 _CORE_REFERENCES = ("infrastructureRef", "controlPlaneRef", "configRef", "templateRef", "dataSecretName", "classRef", "topology.class")
 _RESOURCES = "spec.resources["
@@ -185,7 +185,7 @@ class MissingObjects(Reported):
         if not complaining and connection is None:
             return
         for node, purpose in [(n, p) for n in complaining for p, secret in found.items() if secret is None and "Secret" in self._kinds]:
-            if any(re.search(rf"\b{purpose}\b", c.raw) for c in node.complaints):
+            if any(purpose in names_in(c.raw.replace("-", " ")) for c in node.complaints):
                 name = f"{cluster.name}-{purpose}"
                 self._miss(node, node_id("Secret", cluster.namespace, name), Reference("", "Secret", name, "its messages"))
         secrets = {p: n.object for p, n in found.items() if n is not None and n.object is not None}

@@ -302,6 +302,11 @@ REMEDIES: Final[dict[str, Remedy]] = {
         "{where}",
     ),
     "controller.down": Remedy("whoever runs the management cluster: the controller of {kind} does not run", "let it run: {why}", "{where}"),
+    "controller.filter": Remedy(
+        "whoever runs the management cluster, and the owner of {object}",
+        "label {object} with {label}, and what belongs to it, or start the controllers without the filter",
+        "kubectl -n {namespace} label {resource} {label}",
+    ),
     "controller.rights": Remedy(
         "whoever runs the management cluster, and grants its controllers rights: the controller of {kind} waits",
         "grant them {right}",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from clusterwright.api.copying import replace
 from clusterwright.api.meta import Condition, Json, Unstructured
@@ -46,13 +46,12 @@ from clusterwright.offline.ownership import consumer_of, mentioned, related
 from clusterwright.offline.ownership import name_of as node_id
 from clusterwright.offline.summaries import Summaries
 from clusterwright.offline.unreconciled import unreconciled
-from clusterwright.offline.words import ABSENT, BLOCKED, NEVER_MADE, UNINSPECTED
+from clusterwright.offline.words import ABSENT, BLOCKED, NEVER_MADE, UNINSPECTED, names_in
 
 SLACK = timedelta(seconds=10)
 """The time by which an Event may precede the condition that it explains."""
 PASSING = timedelta(seconds=10)
 """The time for which a repeated failure counts as a wait: most failures end with the next try."""
-KIND_AND_NAME = re.compile(r"\b([A-Z][A-Za-z]+)[ /]\"?([a-z0-9][a-z0-9./-]*[a-z0-9])")
 WEBHOOK_CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 _NO_PARTNER = frozenset(
     {"Event", "Observation", "CustomResourceDefinition", "Lease", "Endpoints", "ServiceAccount", "ExtensionConfig", *WEBHOOK_CONFIGURATIONS}
@@ -310,7 +309,8 @@ class Reported:
         text = text_of(event)
         if ABSENT.said_in(text) or NEVER_MADE.said_in(text):
             return False
-        named = [(m[1], m[2].rpartition("/")[2]) for m in KIND_AND_NAME.finditer(text) if m[1] in self._kinds]
+        words = [part for name in names_in(text) for part in ((name,) if name[0].islower() else name.split("/", 1))]
+        named = [(kind, name.rpartition("/")[2]) for kind, name in pairwise(words) if kind in self._kinds and not name[0].isupper()]
         return any(node_id(kind, node.namespace, name.rstrip(".")) not in self._there for kind, name in named)
 
     # -------------------------------------------------------------------------------------- shared states

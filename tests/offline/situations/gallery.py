@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import pytest
 import yaml
 
 from clusterwright.simulation.plane import Plane
@@ -23,6 +24,11 @@ _WRITTEN = [
     for situation in module.SITUATIONS
 ] + list(tables())
 SITUATIONS = [replace(s, **_COMPLETED.get(s.name, {})) for s in _WRITTEN]
+
+
+def params(every: slice) -> list[Any]:
+    """Return a part of the situations as parameters of a test; the long ones are for soak."""
+    return [pytest.param(s, id=s.name, marks=[pytest.mark.soak] if s.is_long else []) for s in SITUATIONS[every]]
 
 
 def demand_the_truth(situation: Situation, settled: Moment[Plane], three: Moment[Plane]) -> None:

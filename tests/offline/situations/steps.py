@@ -327,6 +327,7 @@ def situation(case: Json) -> Situation:
     is_new = "made" in case or "class" in case
     return Situation(
         name=case["name"],
+        is_long=case.get("soak", False),
         file=tuple(map(whole_object, case.get("file", ()))),
         make=make,
         states=states,

@@ -67,6 +67,8 @@ class Situation:
     leaders: int = 1
     """How many Machines its control plane has; one of three has no workers."""
     stage: Stage = plane
+    is_long: bool = False
+    """Whether it is played in soak only."""
     is_lost: bool = False
     """Whether the subject names a Cluster that does not exist."""
     file: tuple[Json, ...] = ()

@@ -16,10 +16,7 @@ from clusterwright.offline.unreconciled import TOPOLOGY
 
 _ANNOTATION: Final = re.compile(r"\bannotations? ([a-z0-9./,_ -]+?) (?:is|are) set")
 """Example: `annotations before-upgrade.hook.cluster.cluster.x-k8s.io/x are set`."""
-HANDLER: Final = re.compile(r'extension handler "([^"]+)"(?:: ([^\n]*))?')
-"""Example: `failed to call extension handler "generate.ext": connection refused`."""
-DEFERRED: Final = re.compile(r"^[* ]*+([^\n]*?) upgrade to version [^\n]*? deferred using ([^\n]+?) annotations$", re.MULTILINE)
-"""Example: `MachineDeployment md-0 upgrade to version v1.35.0 deferred using defer-upgrade annotations`."""
+_HANDLER: Final = 'extension handler "'
 _BLOCKING: Final = "ollowing hooks are blocking "
 _STAGES: Final = ("Before", "After")
 _UNREGISTERED: Final = "has not been registered"
@@ -42,6 +39,31 @@ def held_by(message: str) -> list[tuple[str, str]]:
     return [(hook, said.rstrip("; ")) for hook, said in found]
 
 
+def handlers(text: str) -> list[tuple[str, str]]:
+    """Return the extension handlers that a text names, each with what follows on its line.
+
+    Example: `failed to call extension handler "generate.ext": connection refused`.
+    """
+    found = []
+    for part in text.split(_HANDLER)[1:]:
+        name, _, rest = part.partition('"')
+        found.append((name, rest.partition("\n")[0].removeprefix(": ") if rest.startswith(": ") else ""))
+    return found
+
+
+def deferred(text: str) -> tuple[str, str, str] | None:
+    """Return the workers whose upgrade is deferred, the annotations that ask for it, and the whole line.
+
+    Example: `* MachineDeployment md-0 upgrade to version v1.35.0 deferred using defer-upgrade annotations`.
+    """
+    for line in text.splitlines():
+        workers, upgrade, rest = line.lstrip("* ").partition(" upgrade to version ")
+        annotations = rest.partition(" deferred using ")[2]
+        if upgrade and annotations.endswith(" annotations"):
+            return workers, annotations.removesuffix(" annotations"), line.lstrip("* ")
+    return None
+
+
 def config_of(handler: str) -> str:
     """Return the ExtensionConfig of a handler, `<handler>.<config>`."""
     return handler.partition(".")[2]
@@ -50,11 +72,11 @@ def config_of(handler: str) -> str:
 def extensions(known: Known) -> Iterator[Found]:
     """Yield the extensions that complaints name, those that hold the Cluster, and updates in place that fail."""
     for name, complaint in known.everything_told():
-        found = HANDLER.search(complaint.raw)
+        found = next(iter(handlers(complaint.raw)), None)
         if complaint.about == "Updating" and "InPlaceUpdateFailed" in complaint.raw:
             yield _of_update(known, name, complaint)
         elif found is not None:
-            yield _failing(known, name, complaint, found[1], found[2] or complaint.text)
+            yield _failing(known, name, complaint, found[0], found[1] or complaint.text)
     if known.cluster is not None:
         yield from _holding(known, known.cluster)
 
@@ -126,9 +148,9 @@ def _holding(known: Known, cluster: Unstructured) -> Iterator[Found]:
     if said is None:
         return
     more = {"namespace": cluster.key.namespace, "cluster": cluster.key.name}
-    if said.reason.endswith("UpgradeDeferred") and (deferred := DEFERRED.search(said.message)):
-        facts = {**more, "workers": deferred[1], "annotations": deferred[2]}
-        text = f"is held: {deferred[0].lstrip('* ')}"
+    if said.reason.endswith("UpgradeDeferred") and (held := deferred(said.message)):
+        facts = {**more, "workers": held[0], "annotations": held[1]}
+        text = f"is held: {held[2]}"
         told = Complaint(Tier.HELD, text, since(said), path="spec.topology.workers", cause="hold.deferred", facts=facts)
         yield from _hold(known, name, told)
     for hook, message in held_by(said.message) if said.status == "False" else ():
@@ -148,9 +170,9 @@ def _holding(known: Known, cluster: Unstructured) -> Iterator[Found]:
                 known, name, Complaint(Tier.HELD, text, since(said), raw=text, path=path, cause="hold.annotation", facts=facts)
             )
         else:
-            handler = HANDLER.search(message)
-            facts = _facts(config_of(handler[1]) if handler is not None else "", about)
-            facts |= {} if handler is not None else {"extension": "the runtime extensions that handle this hook"}
+            named = handlers(message)
+            facts = _facts(config_of(named[0][0]) if named else "", about)
+            facts |= {} if named else {"extension": "the runtime extensions that handle this hook"}
             text = f"is held by {about}"
             path = condition_path(TOPOLOGY)
             yield from _hold(

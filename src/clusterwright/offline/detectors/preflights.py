@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -13,9 +12,8 @@ from clusterwright.api.wellknown import TOPOLOGY_OWNED_LABEL
 from clusterwright.offline.complaints import Complaint, Tier, with_cause
 from clusterwright.offline.known import Found, Known
 
-FAILED: Final = re.compile(r'^[* ]*+(?P<what>[^\n]*?) \("(?P<check>\w+)" preflight check failed\)', re.MULTILINE)
-_CONTROL_PLANE: Final = re.compile(r"^(?P<kind>[A-Z]\w+) (?:(?P<namespace>[a-z0-9-]+)/)?(?P<name>[a-z0-9.-]+) (?:is|has) ")
-_VERSIONS: Final = re.compile(r"MachineSet version \((?P<ours>[^)]+)\).*?ControlPlane version \((?P<theirs>[^)]+)\)")
+_FAILED: Final = '" preflight check failed)'
+_THEIRS: Final = "ControlPlane version ("
 VERSION: Final = "spec.template.spec.version"
 
 
@@ -44,18 +42,17 @@ class Failure:
 
 
 def failures(text: str) -> Iterator[Failure]:
-    """Yield the checks that a text reports as failed."""
-    for found in FAILED.finditer(text):
-        what = found["what"]
-        named, versions = _CONTROL_PLANE.match(what), _VERSIONS.search(what)
-        yield Failure(
-            found["check"],
-            what,
-            named["kind"] if named else "",
-            named["name"] if named else "",
-            versions["theirs"] if versions else "its version",
-            found[0].lstrip("* "),
-        )
+    """Yield the checks that a text reports as failed.
+
+    Example: `* KubeadmControlPlane ns/c is upgrading ("ControlPlaneIsStable" preflight check failed)`.
+    """
+    for line in (part.lstrip("* ") for part in text.splitlines() if _FAILED in part):
+        what, _, check = line.partition(_FAILED)[0].rpartition(' ("')
+        kind, _, rest = what.partition(" ")
+        name, _, verb = rest.partition(" ")
+        is_named = kind[:1].isupper() and verb.startswith(("is ", "has ")) and name[:1].islower()
+        theirs = what.partition(_THEIRS)[2].partition(")")[0] if _THEIRS in what else "its version"
+        yield Failure(check, what, *((kind, name.rpartition("/")[2]) if is_named else ("", "")), theirs, line)
 
 
 def preflights(known: Known) -> Iterator[Found]:
