@@ -39,9 +39,8 @@ def _asks_extensions(cluster_class: Json) -> bool:
 
 def _has_asked(cluster: Json) -> bool:
     """Return whether the Cluster shows that hooks are called."""
-    return not pending_hooks(cluster).isdisjoint(LIFECYCLE) or any(
-        h in _message(at(cluster, "status", "conditions") or ()) for h in LIFECYCLE
-    )
+    message = _message(at(cluster, "status", "conditions") or ())
+    return not pending_hooks(cluster).isdisjoint(LIFECYCLE) or any(hook in message for hook in LIFECYCLE)
 
 
 def _references(value: Any) -> Iterator[Mapping[str, Any]]:
