@@ -98,7 +98,8 @@ def _innermost(parser: argparse.ArgumentParser, typed: Sequence[str]) -> tuple[a
 
 def _choices(action: argparse.Action) -> list[str]:
     """Return the words that are offered for an argument: those that it allows, or the beginnings of what it allows."""
-    return [str(choice) for choice in action.choices or _BEGINNINGS.get(str(action.metavar), ())]
+    allowed = action.choices if action.choices is not None else _BEGINNINGS.get(str(action.metavar), ())
+    return [str(choice) for choice in allowed]
 
 
 def _split(flags: dict[str, argparse.Action], typed: Sequence[str]) -> tuple[list[str], argparse.Namespace]:
