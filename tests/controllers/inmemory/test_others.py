@@ -6,7 +6,7 @@ from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.infrastructure import DevCluster, DevMachine
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
-from clusterwright.controllers.inmemory.others import BOOT_MACHINES
+from clusterwright.api.wellknown import BOOT_MACHINES_ANNOTATION
 from clusterwright.runtime.client import Reader
 from clusterwright.simulation import samples
 from clusterwright.simulation.plane import Plane
@@ -29,7 +29,7 @@ async def reconcile(p: Plane) -> None:
 
 def objects() -> list[Json]:
     made = [o for o in samples.cluster("c", has_control_plane_object=True) if o["kind"] != "DevCluster"]
-    made[0]["metadata"]["annotations"] = {BOOT_MACHINES: "true"}
+    made[0]["metadata"]["annotations"] = {BOOT_MACHINES_ANNOTATION: "true"}
     made[0]["spec"]["infrastructureRef"] = {"apiGroup": GROUP, "kind": "ExampleCluster", "name": "c"}
     made.append({"apiVersion": f"{GROUP}/v1", "kind": "ExampleCluster", "metadata": {"name": "c", "namespace": "default"}, "spec": {}})
     template = {"apiGroup": GROUP, "kind": "ExampleMachineTemplate", "name": "small"}

@@ -16,7 +16,7 @@ from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.infrastructure import DevCluster, DevMachine
 from clusterwright.api.meta import Json, Object, OwnerReference
 from clusterwright.api.scheme import gvk_of
-from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
+from clusterwright.api.wellknown import BOOT_MACHINES_ANNOTATION, CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
 from clusterwright.controllers.inmemory.facts import ClusterFacts
 from clusterwright.controllers.inmemory.kinds import Simulated
 from clusterwright.controllers.kit.adopt import owner_reference
@@ -27,8 +27,6 @@ from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import AlreadyExists
 from clusterwright.runtime.reconcile import Reconciler
 
-BOOT_MACHINES: Final = "inmemory.clusterwright.dev/boot-machines"
-"""The annotation of a Cluster whose Machines are simulated, although their infrastructure is that of another provider."""
 ENDPOINT_GIVEN: Final = "inmemory.clusterwright.dev/endpoint-given"
 """The annotation of a DevCluster whose endpoint is that of another provider."""
 SOON: Final = timedelta(seconds=1)
@@ -78,7 +76,7 @@ class OtherClusters(Kind[Cluster, ClusterFacts, OtherView, OtherView]):
     def concerns(self, obj: Cluster) -> bool:
         """Return whether the Cluster asks, and its infrastructure is not simulated anyway."""
         reference = obj.spec.infrastructure_ref
-        is_asked = obj.metadata.annotations.get(BOOT_MACHINES, "").lower() == "true"
+        is_asked = obj.metadata.annotations.get(BOOT_MACHINES_ANNOTATION, "").lower() == "true"
         return is_asked and reference is not None and self._simulated.cluster_kind(reference.kind) is None
 
     async def owner(self, obj: Cluster) -> ClusterFacts:
