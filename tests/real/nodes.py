@@ -163,6 +163,13 @@ class Nodes:
             and (not version or {m.status.node_info.kubelet_version if m.status.node_info else "" for m in all_of_it} == {version})
         )
 
+    async def etcd_members(self, cluster: str) -> list[str]:
+        """Return the names of the members that etcd itself lists, as `record` asks it for them."""
+        bundle = load_all(await self.cli("record", cluster), trusted=True)
+        (seen,) = (obj for obj in bundle if obj and obj["kind"] == "Observation")
+        (workload,) = seen["workloadClusters"].values()
+        return sorted(str(member["name"]) for member in workload.get("etcdMembers", ()))
+
     async def gone(self, cluster: str) -> bool:
         left = [c for c in await self.containers() if c.cluster.name == cluster]
         return await self.client.find(Cluster, ObjectKey(NAMESPACE, cluster)) is None and not left
