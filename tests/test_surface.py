@@ -21,7 +21,8 @@ TESTING = {
 
 
 PROVIDER = {
-    "BootstrapData", "Gone", "InfraCluster", "InfraClusters", "InfraMachine", "InfraMachines", "Pending", "ProvisionFailed", "Server", "Site", "add", "order", "run",
+    "BootstrapData", "Gone", "InfraCluster", "InfraClusters", "InfraMachine", "InfraMachineSpec", "InfraMachines", "Pending", "ProvisionFailed", "Server",
+    "Site", "add", "order", "run",
 }  # fmt: skip
 
 
