@@ -5,6 +5,7 @@
 | has overlayfs below it already | containerd, kubelet, etcd and logs get volumes |
 | has the engine's own name server, which CoreDNS cannot use | resolv.conf names the servers of the host |
 | cannot set the host's conntrack limits | kube-proxy is told to leave them alone |
+| lets no new interface have IPv6, even in a network with IPv6 | it is created with settings that allow and forward it |
 | may be on a host with cgroups of version 1 or with swap | kubeadm ignores those checks, and kubelet accepts such cgroups |
 """
 
@@ -24,6 +25,8 @@ from clusterwright.kubeadm.yamltext import dump
 
 VOLUMES = ("/var",)
 TMPFS = ("/run", "/tmp")  # noqa: S108  # paths inside the container
+IPV6 = {"net.ipv6.conf.all.disable_ipv6": "0", "net.ipv6.conf.all.forwarding": "1"}
+"""The settings with which Pods of a node have IPv6."""
 INIT, JOIN = "/run/kubeadm/kubeadm.yaml", "/run/kubeadm/kubeadm-join-config.yaml"
 CONFIGURATIONS = frozenset({INIT, JOIN, CONFIG_PATH})
 """The paths of kubeadm's configuration, in cloud-config and in Ignition."""
