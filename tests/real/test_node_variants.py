@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from clusterwright.api.kubernetes import Node, Pod
-from clusterwright.api.meta import Json
+from clusterwright.api.meta import GroupVersionKind, Json
 from clusterwright.apiserver.serving.tls import make_authority, sign
 from clusterwright.containers import naming
 from clusterwright.runtime.clock import SystemClock
@@ -19,6 +18,7 @@ from real.nodes import FROM, NAMESPACE, Nodes, ready_pods
 
 PODS, SERVICES = "fd00:10:244::/56", "fd00:10:96::/112"
 DNS = {"k8s-app": "kube-dns"}
+NODE, POD = GroupVersionKind("", "v1", "Node"), GroupVersionKind("", "v1", "Pod")
 
 
 def configurations(objects: Sequence[Json]) -> list[Json]:
@@ -66,7 +66,7 @@ async def test_real_nodes_have_pods_of_both_families(plane: Nodes) -> None:
     network["services"]["cidrBlocks"].append(SERVICES)
     await bring_up(plane, "dual", objects, "1 + 1 with addresses of both families")
     workload = await plane.workload("dual")
-    ours = await workload.list(Pod, namespace="kube-system", labels=DNS)
+    ours = await workload.list(POD, namespace="kube-system", labels=DNS)
     assert [len(pod.json["status"]["podIPs"]) for pod in ours] == [2, 2]
     await take_down(plane, "dual")
 
@@ -85,7 +85,7 @@ async def test_real_nodes_have_addresses_of_ipv6_only(plane: Nodes) -> None:
             configuration["initConfiguration"]["localAPIEndpoint"] = {"advertiseAddress": "::"}
     await bring_up(plane, "six", objects, "1 + 1 with addresses of IPv6 only")
     workload = await plane.workload("six")
-    nodes = await workload.list(Node)
+    nodes = await workload.list(NODE)
     assert all(":" in str(a["address"]) for node in nodes for a in node.json["status"]["addresses"] if a["type"] == "InternalIP")
     await take_down(plane, "six")
 
