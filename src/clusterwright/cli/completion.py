@@ -46,7 +46,7 @@ complete -c clusterwright -f -a '(__clusterwright_complete)'
 }
 _SECONDS = 2.0
 _BEGINNINGS = {"FORM": ("table", "wide", "json", "yaml", "name", "jsonpath=", "custom-columns=")}
-"""What is offered for arguments that take more than a list of words, by their metavar."""
+"""The words that are offered for arguments which take more than a list of words, by their metavar."""
 
 
 def run(arguments: argparse.Namespace) -> int:
