@@ -105,18 +105,20 @@ async def _run(captured: Captured, changes: Sequence[Change], seed: int, call: P
     post = Answering(call, captured.objects)
     async with replica(captured, seed=seed, post=post) as p:
         rebooted = booting.again(captured.objects)[1]
-        made.start = {name: obj for name, obj in content(p.server).items() if name not in rebooted}
+        made.start = content(p.server)
         recorder = made.recorder = Recorder(p.clock.monotonic)
         recorder.follow(p.server)
         await p.clock.sleep(SETTLE)
-        made.before = content(p.server)
+        now = content(p.server)
+        made.start |= {name: now[name] for name in rebooted & set(now)}  # they differ from the original only because of us
         made.unsettled_before = quiet.unsettled(recorder)
-        recorder.steps.clear()
-        recorder.told.clear()
+        if changes:
+            made.before = now
+            recorder.forget_past()
+        else:
+            made.before = made.start
         recorder.begin()
         post.begin(p.clock.monotonic)
-        for machine in recorder.machines:
-            object.__setattr__(machine, "at", 0.0)
         made.refused = await apply(InProcessTransport(p.server), changes)
         if made.refused:
             return made

@@ -38,11 +38,13 @@ def touched(
         for name in after
         if name not in before or before[name]["metadata"].get("uid") != after[name]["metadata"].get("uid")
     ]
+    created += [Touched(name, 0.0, owner_of(after[name]), anyway=True) for name in after if name in before and name not in start]
     deleted = [
         Touched(name, times.get(("delete", name), times.get(("gone", name), 0.0)), owner_of(before[name]), anyway=("gone", name) in anyway)
         for name in before
         if name not in after or before[name]["metadata"].get("uid") != after[name]["metadata"].get("uid")
     ]
+    deleted += [Touched(name, 0.0, owner_of(start[name]), anyway=True) for name in start if name not in before and name not in after]
     changed = []
     for name in after:
         if name in before and before[name]["metadata"].get("uid") == after[name]["metadata"].get("uid"):

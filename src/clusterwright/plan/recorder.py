@@ -8,9 +8,11 @@ from typing import Final
 
 import msgspec
 
+from clusterwright.api.copying import replace
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.storage.store import Event
 from clusterwright.offline.ownership import name_of
+from clusterwright.plan.foreign import is_stand_in
 
 MOST_STEPS: Final = 50_000
 """The most steps that are recorded; a plan with more did not converge."""
@@ -82,6 +84,10 @@ class Brief(msgspec.Struct, rename="camel"):
         return found is not None and found.status == "True"
 
 
+_STAND_INS: Final = (
+    b'{"apiVersion":"infrastructure.cluster.x-k8s.io/v1beta2","kind":"DevMachine"',
+    b'{"apiVersion":"infrastructure.cluster.x-k8s.io/v1beta2","kind":"DevCluster"',
+)
 _decode: Final = msgspec.json.Decoder(Brief, strict=False).decode
 
 
@@ -174,6 +180,14 @@ class Recorder:
         """Let the time of the steps count from now."""
         self.origin = self.last = self.seconds()
 
+    def forget_past(self) -> None:
+        """Keep only the present state: what happened so far is not part of the plan."""
+        self.steps.clear()
+        self.told.clear()
+        latest = {one.uid: one for one in self.machines if not one.gone}
+        gone = {one.uid for one in self.machines if one.gone}
+        self.machines = [replace(one, at=0.0) for uid, one in latest.items() if uid not in gone]
+
     @property
     def elapsed(self) -> float:
         """The time from `begin` to the last movement."""
@@ -188,6 +202,8 @@ class Recorder:
         self.last = self.seconds()
 
     def _hear(self, event: Event) -> None:
+        if event.entry.raw.startswith(_STAND_INS) and is_stand_in(msgspec.json.decode(event.entry.raw)):
+            return
         self._moved(event)
         at = self.last - self.origin
         new = _decode_safely(event.entry.raw)

@@ -20,7 +20,7 @@ from clusterwright.offline.bundle import Bundle
 from clusterwright.offline.observation import Observation
 from clusterwright.offline.record import slim_definition
 from clusterwright.offline.standins import with_stand_ins
-from clusterwright.plan import booting, nodes
+from clusterwright.plan import booting, foreign, nodes
 from clusterwright.plan.captured import Captured
 from clusterwright.plan.secrets import blank
 from clusterwright.runtime.clock import LoopClock
@@ -42,13 +42,16 @@ async def replica(captured: Captured, *, seed: int, post: Post | None = None) ->
     random = Random(f"plan/{seed}")  # a simulated original may have the same seed, but no object may get the uid of another
     features = {**EMBEDDED_FEATURES, **captured.features}
     stood_in = await with_stand_ins(Bundle(tuple(blank(captured.objects)), Observation(now=captured.now)), captured.now, keys)
-    objects, workloads = nodes.as_simulated(booting.again(stood_in.objects)[0], captured.workloads, captured.now)
+    objects, workloads = nodes.as_simulated(foreign.asking(booting.again(stood_in.objects)[0]), captured.workloads, captured.now)
     server = management_server(clock, random, features, lambda server: _fill(server, objects))
     cloud = Cloud(now=clock.now, random=random, keys=keys, contents=workloads)
+    providers = foreign.Providers(server, clock, random, captured.objects)
     try:
+        providers.start()
         async with plane(clock, seed=random.getrandbits(60), server=server, cloud=cloud, docker=True, features=features, post=post) as made:
             yield made
     finally:
+        await providers.stop()
         await cloud.close()
         server.close()
 
@@ -100,6 +103,8 @@ def content(server: ApiServer) -> dict[str, Mapping[str, Any]]:
             continue
         for entry in table.objects.values():
             obj = msgspec.json.decode(entry.raw)
+            if foreign.is_stand_in(obj):
+                continue
             found[f"{obj['kind']}/{entry.namespace}/{entry.name}" if entry.namespace else f"{obj['kind']}/{entry.name}"] = obj
     return found
 
