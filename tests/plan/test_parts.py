@@ -79,7 +79,7 @@ def test_differences_do_not_show_secrets():
 
 def _plan() -> Plan:
     turn = Turn("KubeadmControlPlane/default/c", "Machine/default/old", "Machine/default/new", "* Version v1, v2 required", 0.0, 60.0)
-    rollout = Rollout("KubeadmControlPlane/default/c", 1, 1, [turn], [(0.0, 1, 1), (10.0, 2, 1), (50.0, 2, 0), (60.0, 1, 1)])
+    rollout = Rollout("KubeadmControlPlane/default/c", 1, 1, [turn], points=[(0.0, 1, 1), (10.0, 2, 1), (50.0, 2, 0), (60.0, 1, 1)])
     made = Plan(rollouts=[rollout], created=[Touched(turn.new)], deleted=[Touched(turn.old)], duration=Duration(60.0, 50.0, 70.0, 3))
     made.changed = [Touched("KubeadmControlPlane/default/c", fields=(Field("spec.version", "v1", "a|b `x` <!--"),))]
     return made

@@ -89,13 +89,13 @@ def _captured(arguments: argparse.Namespace) -> tuple[Captured, list[Change]]:
 
 async def _live(arguments: argparse.Namespace, connection: Any, changes: Sequence[Change]) -> Captured:
     clock = SystemClock()
-    namespaces = [_namespace_of(c) for c in changes] or [arguments.namespace or connection.namespace]
+    namespaces = [_namespace_of(c) for c in changes if _namespace_of(c)] or [arguments.namespace or connection.namespace]
+    if arguments.all:
+        namespaces = [""]
     async with connect.connected(connection):  # it explains connections that fail
         transport = HttpTransport(connection, clock, os.environ)
         try:
-            return await capture(
-                transport, list(dict.fromkeys(filter(None, namespaces))), clock.now(), connect.reach, {c.name for c in changes}
-            )
+            return await capture(transport, namespaces, clock.now(), connect.reach, {c.name for c in changes})
         finally:
             await transport.close()
 

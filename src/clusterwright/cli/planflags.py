@@ -26,6 +26,9 @@ def plan_flags(parser: ArgumentParser) -> None:
     parser.add_argument("--server-side", action="store_true", help="apply manifests as `kubectl apply --server-side` does")
     parser.add_argument("--from", dest="source", metavar="FILE", help="plan on a bundle instead of a live cluster")
     parser.add_argument(
+        "--all", action="store_true", help="plan for the Clusters of all namespaces, for example all that use a changed ClusterClass"
+    )
+    parser.add_argument(
         "--deny",
         action="append",
         default=[],

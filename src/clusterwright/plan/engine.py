@@ -28,6 +28,7 @@ from clusterwright.plan.machines import rollouts
 from clusterwright.plan.recorder import Recorder
 from clusterwright.plan.replica import content, definitions, replica
 from clusterwright.plan.result import Duration, Hook, Plan, Stuck
+from clusterwright.plan.summary import by_cluster
 from clusterwright.plan.waits import waits
 from clusterwright.runtimesdk.client import Post
 from clusterwright.simulation.loop import VirtualLoop
@@ -81,6 +82,8 @@ def plan(captured: Captured, changes: Sequence[Change], *, runs: int = 0, call: 
     made.stuck = [Stuck(name, why, _verdict_on(first, name)) for name, why in first.unsettled.items() if known.get(name) != why]
     made.notes += [f"{name} was like this before the change: it {why}" for name, why in first.unsettled.items() if known.get(name) == why]
     made.notes += [first.endless] if first.endless else []
+    clusters = by_cluster(made, first.before, first.after)
+    made.clusters = [c.to_json() for c in clusters] if len(clusters) > 1 else []
     more = runs or (RUNS if first.recorder.moves <= FEW_MOVES else 1)
     if made.stuck or first.endless:
         made.duration = Duration(None)

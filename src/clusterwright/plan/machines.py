@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from clusterwright.api.meta import Json, Unstructured
+from clusterwright.offline.complaints import references
 from clusterwright.offline.ownership import name_of
+from clusterwright.plan.differences import Field, fields
 from clusterwright.plan.recorder import MachineSeen, Step
 
 _GROUPS: Final = ("KubeadmControlPlane", "MachineDeployment", "MachineSet", "MachinePool")
@@ -41,6 +43,8 @@ class Rollout:
     desired_before: int | None
     desired_after: int | None
     turns: list[Turn] = field(default_factory=list)
+    fields: tuple[Field, ...] = ()
+    """The fields of the owner and its templates that make the Machines not up to date."""
     points: list[tuple[float, int, int]] = field(default_factory=list)
     """Seconds, Machines, available Machines: whenever one of the numbers changes."""
 
@@ -76,6 +80,7 @@ class Rollout:
             "replicasBefore": self.desired_before,
             "replicasAfter": self.desired_after,
             "reasons": self.reasons,
+            "fields": [f.to_json() for f in self.fields],
             "machines": [t.to_json() for t in self.turns],
             "surge": self.surge,
             "unavailable": self.unavailable,
@@ -124,6 +129,7 @@ def rollouts(
                     None if None in ends else max(e for e in ends if e is not None),
                 )
             )
+        made.fields = causes(before, after, owner) if made.replaced else ()
         made.points = list(_points(owner, seen, owners))
         found.append(made)
     return sorted(found, key=lambda r: min((t.started for t in r.turns), default=0.0))
@@ -150,6 +156,30 @@ def _points(owner: str, seen: Iterable[MachineSeen], owners: Mapping[str, str]) 
         last = point
     if last is not None:
         yield last
+
+
+def causes(before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping[str, Any]], owner: str) -> tuple[Field, ...]:
+    """Return the fields of an owner's spec and of its templates that differ. A field of a template begins with the template's kind."""
+    old, new = before.get(owner), after.get(owner)
+    if old is None or new is None:
+        return ()
+    found = [f for f in fields(old, new) if f.path.startswith("spec.") and not f.path.endswith(_NOT_OF_MACHINES)]
+    templates = _templates(new)
+    for place, name in _templates(old).items():
+        one, other = before.get(name), after.get(templates.get(place, ""))
+        if one is not None and other is not None:
+            kind = name.partition("/")[0]
+            found += [Field(f"{kind}: {f.path}", f.old, f.new) for f in fields(one, other) if f.path.startswith("spec.")]
+    return tuple(found)
+
+
+_NOT_OF_MACHINES: Final = (".replicas", "Ref.name")
+
+
+def _templates(owner: Mapping[str, Any]) -> dict[str, str]:
+    """Return the templates that an owner of Machines refers to, by the path of the reference."""
+    namespace = str(owner["metadata"].get("namespace") or "")
+    return {r.path: name_of(r.kind, namespace, r.name) for r in references(owner.get("spec"))}
 
 
 def _time(step: Step) -> tuple[float, str]:

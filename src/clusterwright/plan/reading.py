@@ -83,7 +83,7 @@ async def capture(
             if named.kind != "Event":
                 found[named.kind, str(named.key)] = dict(named.json)
             elsewhere = obj.at("spec", "topology", "classRef", "namespace")
-            if obj.kind == "Cluster" and isinstance(elsewhere, str) and elsewhere and elsewhere not in {*done, *waiting}:
+            if obj.kind == "Cluster" and isinstance(elsewhere, str) and elsewhere and "" not in done and elsewhere not in {*done, *waiting}:
                 waiting.append(elsewhere)
         features |= await _features(client, namespace)
     objects = list(found.values())

@@ -116,6 +116,8 @@ class Plan:
     duration: Duration = field(default_factory=lambda: Duration(0.0))
     trace: list[Json] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    clusters: list[Json] = field(default_factory=list)
+    """The effects on each Cluster, if there are several."""
     denied: list[str] = field(default_factory=list)
     """The rules of a policy that the plan breaks."""
 
@@ -148,6 +150,7 @@ class Plan:
             "notConverging": [s.to_json() for s in self.stuck],
             "durationSeconds": self.duration.to_json(),
             "trace": self.trace,
+            "clusters": self.clusters,
             "notes": self.notes,
             "denied": self.denied,
         }

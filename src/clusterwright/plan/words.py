@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from clusterwright.api.meta import Json
 from clusterwright.plan.differences import ABSENT, Field
 from clusterwright.plan.machines import Rollout, Turn
 from clusterwright.plan.result import Duration, Outcome, Plan, Touched, Wait
@@ -80,6 +81,9 @@ def _lines(plan: Plan) -> Iterator[str]:
     yield from _objects("Created", [t for t in plan.created if t.name not in replaced])
     yield from _objects("Changed", plan.changed)
     yield from _objects("Deleted", [t for t in plan.deleted if t.name not in replaced])
+    if plan.clusters:
+        yield from ["", "Clusters"]
+        yield from (f"  {line}" for line in map(_cluster, plan.clusters))
     if plan.waits:
         yield from ["", "Waits"]
         yield from _cut([_wait(w) for w in plan.waits])
@@ -97,11 +101,18 @@ def _lines(plan: Plan) -> Iterator[str]:
         yield from _cut(plan.notes)
 
 
+def _cluster(effects: Json) -> str:
+    counts = [f"{effects[what]} {what}" for what in ("replaced", "created", "changed", "deleted") if effects[what]]
+    text = f"{effects['cluster']}: {', '.join(counts) or 'nothing'}"
+    return "; ".join([text, *(f"does not converge: {why}" for why in effects["notConverging"][:1])])
+
+
 def _rollout(rollout: Rollout) -> Iterator[str]:
     numbers = f"{rollout.desired_before} -> {rollout.desired_after} replicas, " if rollout.desired_before != rollout.desired_after else ""
     effect = f"{numbers}at most {rollout.surge} more and {rollout.unavailable} fewer available than now"
     yield f"{rollout.owner}: {_count(rollout)}; {effect}"
     yield from (f"  because: {reason}" for reason in rollout.reasons)
+    yield from _cut([f"  {_field(f)}" for f in rollout.fields])
     yield from _cut([_turn(t) for t in rollout.turns])
 
 
@@ -167,7 +178,11 @@ def _short(name: str) -> str:
 
 def as_markdown(plan: Plan, title: str = "Plan") -> str:
     """Return the plan as a comment for a pull request."""
-    return "\n".join(_markdown(plan, title))
+    lines: list[str] = []
+    for line in _markdown(plan, title):
+        if line or (lines and lines[-1]):
+            lines.append(line)
+    return "\n".join(lines)
 
 
 def _markdown(plan: Plan, title: str) -> Iterator[str]:
@@ -180,13 +195,18 @@ def _markdown(plan: Plan, title: str) -> Iterator[str]:
     if plan.rollouts:
         yield from ["", "| Machines of | What | Because | More / fewer available, at most |", "|---|---|---|---|"]
         for rollout in plan.rollouts:
-            why = "<br>".join(_escaped(r) for r in rollout.reasons)
+            why = "<br>".join(_escaped(text) for text in (*rollout.reasons, *map(_field, rollout.fields[:MOST_SHOWN])))
             yield f"| `{rollout.owner}` | {_count(rollout)} | {why} | {rollout.surge} / {rollout.unavailable} |"
     for stuck in plan.stuck[:MOST_SHOWN]:
         yield f"- :warning: does not converge: `{stuck.object}` {_escaped(stuck.why)}"
     for wait in plan.waits[:MOST_SHOWN]:
         if wait.kind == "drain":
             yield f"- :hourglass: {_escaped(_wait(wait))}"
+    if plan.clusters:
+        yield from ["", "| Cluster | Replaced | Created | Changed | Deleted | Does not converge |", "|---|---|---|---|---|---|"]
+        for effects in plan.clusters:
+            counts = " | ".join(str(effects[what]) for what in ("replaced", "created", "changed", "deleted"))
+            yield f"| `{effects['cluster']}` | {counts} | {_escaped('; '.join(effects['notConverging'][:1]))} |"
     if plan.created or plan.changed or plan.deleted:
         yield from ["", "<details><summary>Objects</summary>", "", "```diff"]
         yield from (f"+ {t.name}" for t in plan.created)
