@@ -7,6 +7,7 @@ import asyncio
 import logging
 import os
 import subprocess
+import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +19,8 @@ import yaml
 from clusterwright.api import yamlreader
 from clusterwright.api.copying import replace
 from clusterwright.api.meta import GroupVersionKind
+from clusterwright.api.wellknown import TOPOLOGY_OWNED_LABEL
+from clusterwright.api.yamlwriter import dump_all
 from clusterwright.cli import connect, subjects
 from clusterwright.cli.errors import Failed
 from clusterwright.cli.files import read_bundle, read_text
@@ -28,6 +31,7 @@ from clusterwright.plan.changes import BadChange, Change, Delete, Edit, checked,
 from clusterwright.plan.engine import plan
 from clusterwright.plan.reading import capture
 from clusterwright.plan.result import Plan
+from clusterwright.plan.samples import rendered, rendering
 from clusterwright.plan.words import as_markdown, as_text
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.http import HttpTransport
@@ -44,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         features = parse_features(arguments.feature_gates or "")
         if arguments.runs < 0:
             raise BadChange("--runs: a number of at least 0 is expected")
-        captured, changes = _captured(arguments)
+        captured, changes, notes = _of_class(arguments) if arguments.folder else (*_captured(arguments), [])
     except (BadChange, policy.BadPolicy, UnknownFeature, subjects.BadSubject) as error:
         raise Failed(str(error)) from None  # not 2: that means changes
     captured = replace(captured, features={**captured.features, **features})
@@ -54,7 +58,14 @@ def run(arguments: argparse.Namespace) -> int:
     finally:
         logging.disable(logging.NOTSET)
     made.denied = policy.broken(made, rules)
-    show(made, arguments.output)
+    made.notes += notes
+    if arguments.folder and arguments.output == "text" and not made.refused:
+        print(dump_all(rendered(made.objects, TOPOLOGY_OWNED_LABEL)), end="")
+        print("\n".join([*made.notes, *(f"{s.object}: {s.why}" for s in made.stuck)]), file=sys.stderr)
+    else:
+        show(made, arguments.output)
+    if arguments.folder:
+        return 1 if made.denied or made.refused or made.stuck else 0
     return 1 if made.denied else made.outcome.value[1]
 
 
@@ -74,6 +85,20 @@ def _document(source: str) -> Any:
         return yamlreader.load(read_text(source))
     except yaml.YAMLError as error:
         raise Failed(f"{source}: {' '.join(str(error).split())}") from None
+
+
+def _of_class(arguments: argparse.Namespace) -> tuple[Captured, list[Change], list[str]]:
+    """Read a folder with classes. Raises BadChange, Failed."""
+    folder, namespace = Path(arguments.folder), arguments.namespace or "default"
+    if not folder.is_dir():
+        raise Failed(f"{folder}: no such folder")
+    if arguments.filename or arguments.edit or arguments.delete or arguments.source:
+        raise BadChange("--class cannot be combined with -f, --edit, --delete or --from")
+    files = sorted(path for path in folder.iterdir() if path.suffix in {".yaml", ".yml", ".json"})
+    manifests = [one for path in files for one in checked(_documents(read_text(str(path)), str(path)), str(path), namespace)]
+    values = dict(parse_set(text, _value) for _, text in arguments.values or ())
+    captured, changes, notes = rendering(manifests, SystemClock().now(), values)
+    return captured, list(changes), notes
 
 
 def _captured(arguments: argparse.Namespace) -> tuple[Captured, list[Change]]:
@@ -125,11 +150,14 @@ def _changes(arguments: argparse.Namespace, namespace: str) -> list[Change]:
 
 
 def _manifests(text: str, source: str, namespace: str, arguments: argparse.Namespace) -> list[Change]:
+    return [replace(one, server_side=arguments.server_side) for one in checked(_documents(text, source), source, namespace)]
+
+
+def _documents(text: str, source: str) -> list[Any]:
     try:
-        documents = yamlreader.load_all(text)
+        return yamlreader.load_all(text)
     except yaml.YAMLError as error:
         raise Failed(f"{source}: {' '.join(str(error).split())}") from None
-    return [replace(one, server_side=arguments.server_side) for one in checked(documents, source, namespace)]
 
 
 def _value(text: str) -> Any:

@@ -26,6 +26,14 @@ def plan_flags(parser: ArgumentParser) -> None:
     parser.add_argument("--server-side", action="store_true", help="apply manifests as `kubectl apply --server-side` does")
     parser.add_argument("--from", dest="source", metavar="FILE", help="plan on a bundle instead of a live cluster")
     parser.add_argument(
+        "--class",
+        dest="folder",
+        default="",
+        metavar="DIR",
+        help="print what the ClusterClasses in a folder render, without a server: with the Clusters there, else with a sample; "
+        "--set NAME=VALUE sets a variable of the sample",
+    )
+    parser.add_argument(
         "--all", action="store_true", help="plan for the Clusters of all namespaces, for example all that use a changed ClusterClass"
     )
     parser.add_argument(
@@ -51,7 +59,7 @@ class _Set(Action):
     """Collects values for the object of the last --edit."""
 
     def __call__(self, parser: ArgumentParser, namespace: Namespace, values: object, option_string: str | None = None) -> None:
-        if not namespace.edit:
+        if not namespace.edit and not namespace.folder:
             parser.error("--set needs an --edit KIND/NAME before it")
         collected = list(namespace.values or ())
         namespace.values = [*collected, (len(namespace.edit) - 1, str(values))]

@@ -75,6 +75,7 @@ def plan(captured: Captured, changes: Sequence[Change], *, runs: int = 0, call: 
         anyway = {(s.verb, s.name) for s in idle.recorder.steps}
     made.created, made.changed, made.deleted = touched(first.start, first.before, first.after, first.recorder.steps, anyway)
     made.rollouts = rollouts(first.before, first.after, first.recorder.steps, first.recorder.machines, first.recorder.outdated)
+    made.objects = first.after
     made.waits = waits(first.recorder.told)
     made.hooks = first.hooks
     made.trace = trace(first.recorder.steps)
@@ -106,7 +107,7 @@ def _verdict_on(run: _Run, name: str) -> str:
 async def _run(captured: Captured, changes: Sequence[Change], seed: int, call: Post | None) -> _Run:
     made = _Run()
     post = Answering(call, captured.objects)
-    async with replica(captured, seed=seed, post=post) as p:
+    async with replica(captured, seed=seed, post=post, coming=_manifests(changes)) as p:
         rebooted = booting.again(captured.objects)[1]
         made.start = content(p.server)
         recorder = made.recorder = Recorder(p.clock.monotonic)

@@ -47,6 +47,8 @@ class Kinds:
         """Return the kinds that Clusters, Machines and templates of Machines refer to."""
         found = Kinds()
         for one in map(Unstructured, objects):
+            if one.kind == "ClusterClass":
+                found._learn_class(one)
             for path, kinds in (
                 (("spec", "infrastructureRef"), found.clusters if one.kind == "Cluster" else found.machines),
                 (("spec", "controlPlaneRef"), found.control_planes),
@@ -60,10 +62,18 @@ class Kinds:
                     kinds.add((_group(reference), str(reference.get("kind")).removesuffix("Template")))
         return found
 
-    @property
-    def all(self) -> set[tuple[str, str]]:
-        """All of them."""
-        return self.machines | self.clusters | self.configs | self.control_planes
+    def _learn_class(self, one: Unstructured) -> None:
+        """Add the kinds that are made from the templates of a class."""
+        places = [(("spec", "infrastructure"), self.clusters), (("spec", "controlPlane"), self.control_planes)]
+        found = [(one.at(*path, "templateRef"), kinds) for path, kinds in places]
+        found.append((one.at("spec", "controlPlane", "machineInfrastructure", "templateRef"), self.machines))
+        for workers in one.at("spec", "workers", "machineDeployments") or ():
+            found.append(((workers.get("infrastructure") or {}).get("templateRef"), self.machines))
+            found.append(((workers.get("bootstrap") or {}).get("templateRef"), self.configs))
+        for reference, kinds in found:
+            kind = str(reference.get("kind")).removesuffix("Template") if isinstance(reference, Mapping) else ""
+            if kind and kind not in OURS:
+                kinds.add((_group(reference), kind))
 
 
 def _group(reference: Mapping[str, Any]) -> str:
@@ -125,6 +135,7 @@ class Providers:
         self._tasks: set[asyncio.Task[None]] = set()
         self._under_way: set[str] = set()
         self._machines = server.store.table("machines.cluster.x-k8s.io")
+        self._clusters = server.store.table("clusters.cluster.x-k8s.io")
         self._tables: dict[str, tuple[Table, Callable[[Entry], None]]] = {}
 
     def start(self) -> None:
@@ -141,6 +152,7 @@ class Providers:
                     table = self._server.store.table(resource.storage_key)
                     self._tables[resource.storage_key] = table, partial(see, table)
                     table.hooks.append(_Ear(partial(self._hear, resource.storage_key)))
+        self._clusters.hooks.append(_Ear(self._hear_of_cluster))
         self._machines.hooks.append(_Ear(self._hear_of_machine))
         for table, see_one in list(self._tables.values()):
             for entry in list(table.objects.values()):
@@ -156,6 +168,17 @@ class Providers:
     def _hear(self, key: str, event: Event) -> None:
         if event.type != "DELETED":
             self._tables[key][1](event.entry)
+
+    def _hear_of_cluster(self, event: Event) -> None:
+        """Let a new Cluster ask for simulated Nodes, once it refers to infrastructure of others."""
+
+        def ask() -> None:
+            entry = self._clusters.objects.get(event.entry.key)
+            if entry is not None and (made := asking([msgspec.json.decode(entry.raw)])[0]) != msgspec.json.decode(entry.raw):
+                self._server.put_system(self._clusters, entry, made)
+
+        if event.type != "DELETED":
+            self._server.later(ask)
 
     def _hear_of_machine(self, event: Event) -> None:
         """Look at the objects of a Machine again: its bootstrap data may be there now."""

@@ -36,8 +36,11 @@ _LEFT_OUT: Final = frozenset(
 
 
 @asynccontextmanager
-async def replica(captured: Captured, *, seed: int, post: Post | None = None) -> AsyncIterator[Plane]:
-    """Yield a running replica, whose time begins at the moment of the capture. For use inside `run_virtual`."""
+async def replica(captured: Captured, *, seed: int, post: Post | None = None, coming: Sequence[Json] = ()) -> AsyncIterator[Plane]:
+    """Yield a running replica, whose time begins at the moment of the capture. For use inside `run_virtual`.
+
+    `coming`: manifests that will be applied, whose kinds may need stand-ins for their providers.
+    """
     clock, keys = LoopClock(captured.now), FixedKeySource(f"plan/{seed}")
     random = Random(f"plan/{seed}")  # a simulated original may have the same seed, but no object may get the uid of another
     features = {**EMBEDDED_FEATURES, **captured.features}
@@ -45,7 +48,7 @@ async def replica(captured: Captured, *, seed: int, post: Post | None = None) ->
     objects, workloads = nodes.as_simulated(foreign.asking(booting.again(stood_in.objects)[0]), captured.workloads, captured.now)
     server = management_server(clock, random, features, lambda server: _fill(server, objects))
     cloud = Cloud(now=clock.now, random=random, keys=keys, contents=workloads)
-    providers = foreign.Providers(server, clock, random, captured.objects)
+    providers = foreign.Providers(server, clock, random, [*captured.objects, *coming])
     try:
         providers.start()
         async with plane(clock, seed=random.getrandbits(60), server=server, cloud=cloud, docker=True, features=features, post=post) as made:

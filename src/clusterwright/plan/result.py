@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from clusterwright.api.meta import Json
 from clusterwright.plan.changes import Refused
@@ -118,6 +120,8 @@ class Plan:
     notes: list[str] = field(default_factory=list)
     clusters: list[Json] = field(default_factory=list)
     """The effects on each Cluster, if there are several."""
+    objects: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    """The objects of the replica at the end, by name. Certificates, keys and kubeconfigs are stand-ins."""
     denied: list[str] = field(default_factory=list)
     """The rules of a policy that the plan breaks."""
 
