@@ -14,6 +14,7 @@ import pytest
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.plan import Apply, Captured, Delete, Edit, Outcome, plan
+from clusterwright.plan.reading import moved
 from clusterwright.plan.words import as_markdown, as_text
 from clusterwright.simulation import samples
 from clusterwright.simulation.plane import Plane
@@ -129,6 +130,20 @@ def test_a_machine_that_boots_while_it_is_captured_boots_in_the_replica():
     made = plan(run_virtual(main()), [Edit(DEPLOYMENT, key("w"), (("spec.replicas", 4),))], runs=1)
     assert not made.stuck
     assert sum(t.name.startswith("Machine/") for t in made.created) == 1
+
+
+def test_an_object_that_changes_meanwhile_is_named():
+    async def main() -> tuple[list[str], list[str]]:
+        async with virtual_plane() as p:
+            await p.apply(samples.cluster("c"))
+            await p.apply(samples.workers("c", "w", replicas=0))
+            await asyncio.sleep(10)
+            made, transport = await captured(p), InProcessTransport(p.server)
+            before = await moved(transport, made, {"MachineDeployment/default/w"})
+            await p.client.patch(CLUSTER, key("c"), {"spec": {"paused": True}})
+            return before, await moved(transport, made, {"MachineDeployment/default/w"})
+
+    assert run_virtual(main()) == ([], ["Cluster/default/c"])
 
 
 def test_every_field_of_the_output_is_documented():

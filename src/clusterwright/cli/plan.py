@@ -29,7 +29,7 @@ from clusterwright.plan import policy
 from clusterwright.plan.captured import Captured, from_bundle
 from clusterwright.plan.changes import BadChange, Change, Delete, Edit, checked, parse_set
 from clusterwright.plan.engine import plan
-from clusterwright.plan.reading import capture
+from clusterwright.plan.reading import capture, moved
 from clusterwright.plan.result import Plan
 from clusterwright.plan.samples import rendered, rendering
 from clusterwright.plan.words import as_markdown, as_text
@@ -57,6 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
         made = plan(captured, changes, runs=arguments.runs, call=_call if arguments.call_extensions else None)
     finally:
         logging.disable(logging.NOTSET)
+    if not arguments.source and not arguments.folder and (gone := asyncio.run(_moved(arguments, captured, changes))):
+        raise Failed(f"{', '.join(gone)} changed while the plan was made; make it again")
     made.denied = policy.broken(made, rules)
     made.notes += notes
     if arguments.folder and arguments.output == "text" and not made.refused:
@@ -121,6 +123,16 @@ async def _live(arguments: argparse.Namespace, connection: Any, changes: Sequenc
         transport = HttpTransport(connection, clock, os.environ)
         try:
             return await capture(transport, namespaces, clock.now(), connect.reach, {c.name for c in changes})
+        finally:
+            await transport.close()
+
+
+async def _moved(arguments: argparse.Namespace, captured: Captured, changes: Sequence[Change]) -> list[str]:
+    connection = connect.resolve(arguments)
+    async with connect.connected(connection):
+        transport = HttpTransport(connection, SystemClock(), os.environ)
+        try:
+            return await moved(transport, captured, {c.name for c in changes})
         finally:
             await transport.close()
 

@@ -15,8 +15,10 @@ from clusterwright.api.wire import UNREADABLE, Request, Response, Transport
 from clusterwright.kubeadm.certificates import Purpose, secret_name
 from clusterwright.offline.complaints import is_built_in, references, secret_sources
 from clusterwright.offline.listing import everything
+from clusterwright.offline.ownership import name_of
 from clusterwright.offline.record import CRD, ask_controllers
 from clusterwright.plan.captured import Captured
+from clusterwright.plan.summary import cluster_of
 from clusterwright.runtime.errors import ApiError, ConnectionFailed
 from clusterwright.runtime.rest import RestClient
 from clusterwright.workload.clusters import Reach
@@ -99,6 +101,19 @@ async def capture(
         elif why:
             notes.append(f"the workload cluster of {cluster.key} could not be read ({why}): drains are planned as if it had no Pods")
     return Captured(captured.objects, now, workloads, features, tuple(notes))
+
+
+async def moved(transport: Transport, captured: Captured, touched: Collection[str]) -> list[str]:
+    """Return which of the changed objects, and of their Clusters, have another spec now than when they were captured. Raises ApiError."""
+    client = RestClient(ReadOnly(transport), user_agent="clusterwright-plan")
+    objects = {name_of(o.kind, *o.key): o for o in map(Unstructured, captured.objects)}
+    found = []
+    for name in sorted({*touched, *(cluster_of(name, {n: o.json for n, o in objects.items()}) for name in touched)} & set(objects)):
+        before = objects[name]
+        now = await client.live.find(before.gvk, before.key)
+        if now is None or now.metadata.uid != before.metadata.uid or now.metadata.generation != before.metadata.generation:
+            found.append(name)
+    return found
 
 
 class _WithoutSecrets:
