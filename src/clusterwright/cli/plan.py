@@ -8,8 +8,9 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from clusterwright.cli import connect, subjects
 from clusterwright.cli.errors import Failed
 from clusterwright.cli.files import read_bundle, read_text
 from clusterwright.controllers.kit.features import UnknownFeature, parse_features
+from clusterwright.offline.bundle import Bundle
 from clusterwright.plan import policy
 from clusterwright.plan.captured import Captured, from_bundle
 from clusterwright.plan.changes import BadChange, Change, Delete, Edit, checked, parse_set
@@ -52,11 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
     except (BadChange, policy.BadPolicy, UnknownFeature, subjects.BadSubject) as error:
         raise Failed(str(error)) from None  # not 2: that means changes
     captured = replace(captured, features={**captured.features, **features})
-    logging.disable(logging.CRITICAL)  # passes that fail are part of a plan, which has the results
-    try:
+    with silenced():
         made = plan(captured, changes, runs=arguments.runs, call=_call if arguments.call_extensions else None)
-    finally:
-        logging.disable(logging.NOTSET)
     if not arguments.source and not arguments.folder and (gone := asyncio.run(_moved(arguments, captured, changes))):
         raise Failed(f"{', '.join(gone)} changed while the plan was made; make it again")
     made.denied = policy.broken(made, rules)
@@ -69,6 +68,40 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.folder:
         return 1 if made.denied or made.refused or made.stuck else 0
     return 1 if made.denied else made.outcome.value[1]
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Log nothing: passes that fail are part of a plan, which has the results."""
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+async def asked(
+    arguments: argparse.Namespace, manifests: str, edit: str, values: Sequence[str], delete: str, bundle: Bundle | None
+) -> Plan:
+    """Return the plan of a change that a program asks for, on a bundle or a live installation. Raises Failed, ApiError."""
+    connection = None if bundle is not None else connect.resolve(arguments)
+    namespace = arguments.namespace or (connection.namespace if connection is not None else _first_namespace(bundle))
+    given = argparse.Namespace(
+        filename=[], kustomize="", edit=[edit] if edit else [], values=[(0, v) for v in values], delete=[delete] if delete else [],
+        server_side=False, namespace=arguments.namespace, all=False,
+    )  # fmt: skip
+    try:
+        changes = [*checked(_documents(manifests, "manifests"), "manifests", namespace), *_changes(given, namespace)]
+    except (BadChange, subjects.BadSubject) as error:
+        raise Failed(str(error)) from None
+    captured = from_bundle(bundle) if bundle is not None else await _live(given, connection, changes)
+    with silenced():
+        return await asyncio.to_thread(plan, captured, changes, runs=1)
+
+
+def _first_namespace(bundle: Bundle | None) -> str:
+    objects = bundle.objects if bundle is not None else ()
+    return next((str(o["metadata"].get("namespace") or "") for o in objects if o["kind"] == "Cluster"), "default")
 
 
 def show(made: Plan, form: str) -> None:
@@ -106,9 +139,8 @@ def _of_class(arguments: argparse.Namespace) -> tuple[Captured, list[Change], li
 def _captured(arguments: argparse.Namespace) -> tuple[Captured, list[Change]]:
     """Read the manifests, then the objects that they are about."""
     if arguments.source:
-        captured = from_bundle(read_bundle(arguments.source))
-        namespaces = [str(o["metadata"].get("namespace") or "") for o in captured.objects if o["kind"] == "Cluster"]
-        return captured, _changes(arguments, arguments.namespace or (namespaces[0] if namespaces else "default"))
+        bundle = read_bundle(arguments.source)
+        return from_bundle(bundle), _changes(arguments, arguments.namespace or _first_namespace(bundle))
     connection = connect.resolve(arguments)
     changes = _changes(arguments, arguments.namespace or connection.namespace)
     return asyncio.run(_live(arguments, connection, changes)), changes
