@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from msgspec.structs import replace
-
 from clusterwright.api.contract import CONTRACT_VERSIONS, NoContract, resolve_version
+from clusterwright.api.copying import replace
 from clusterwright.api.meta import GroupVersionKind, Json
 from clusterwright.api.wellknown import CONTRACT_LABEL_PREFIX, PROVIDER_LABEL
 from clusterwright.providers.deployment import BadRelease, Program, program
