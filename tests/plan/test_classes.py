@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from functools import cache
 from typing import Any
 
+from clusterwright.kubeadm.certificates import new_ca
 from clusterwright.plan import Captured, Edit, plan
 from clusterwright.plan.words import as_markdown, as_text
+from clusterwright.runtime.keys import sample_rsa_key
 from clusterwright.simulation import samples
 from clusterwright.testing import run_virtual, virtual_plane
-from support.plans import CLASS, captured, key
+from support.plans import CLASS, CLUSTER, captured, key
 
 _CLUSTERS = ("c1", "c2")
 
@@ -57,3 +60,38 @@ def test_a_label_of_a_class_changes_every_cluster_and_replaces_nothing():
     assert not made.replaced
     assert [c["changed"] > 0 for c in made.clusters] == [True, True]
     assert not made.stuck
+
+
+def _with_extension(made: Captured, hook: str) -> Captured:
+    """Return the capture with a discovered extension that has a handler of a hook."""
+    handler = {
+        "name": "ask.ext",
+        "requestHook": {"apiVersion": "hooks.runtime.cluster.x-k8s.io/v1alpha1", "hook": hook},
+        "timeoutSeconds": 5,
+        "failurePolicy": "Fail",
+    }
+    authority = new_ca(sample_rsa_key(2048, 0), now=made.now, serial=1)
+    bundle = base64.b64encode(authority.certificate).decode()
+    config = {
+        "apiVersion": "runtime.cluster.x-k8s.io/v1beta2",
+        "kind": "ExtensionConfig",
+        "metadata": {"name": "ext", "generation": 1},
+        "spec": {"clientConfig": {"url": "https://ext.invalid", "caBundle": bundle}, "namespaceSelector": {}},
+        "status": {"handlers": [handler]},
+    }
+    return Captured((*made.objects, config), made.now, made.workloads, {**made.features, "RuntimeSDK": True})
+
+
+def test_extensions_are_assumed_to_agree_and_their_calls_are_told():
+    upgrade = Edit(CLUSTER, key("c1"), (("spec.topology.version", "v1.35.0"),))
+    made = plan(_with_extension(_read(), "BeforeClusterUpgrade"), [upgrade], runs=1)
+    assert {(h.hook, h.handler, h.assumed) for h in made.hooks} == {("BeforeClusterUpgrade", "ask.ext", True)}
+    assert len(made.replaced) == 2
+    assert not made.stuck
+
+
+def test_a_class_that_is_patched_by_an_extension_is_planned_only_with_its_answers():
+    external = [{"name": "ext", "external": {"generatePatchesExtension": "ask.ext"}}]
+    change = Edit(CLASS, key("in-memory"), (("spec.patches", external),))
+    made = plan(_with_extension(_read(), "GeneratePatches"), [change], runs=1)
+    assert any("GeneratePatches" in note and "--call-extensions" in note for note in made.notes)

@@ -112,7 +112,12 @@ def test_a_missing_class_does_not_converge_and_explain_says_why():
 
 def test_a_deletion_is_planned_to_its_end():
     made = plan(_read()[0], [Delete(CLUSTER, key("c"))], runs=1)
-    assert {t.name for t in made.deleted} >= {"Cluster/default/c", "KubeadmControlPlane/default/c", "MachineDeployment/default/w"}
+    assert {t.name for t in made.deleted} >= {
+        "Cluster/default/c",
+        "DevCluster/default/c",
+        "KubeadmControlPlane/default/c",
+        "MachineDeployment/default/w",
+    }
     assert not [t for t in made.created if t.name.startswith("Machine/")]
     assert not made.stuck
 
@@ -130,6 +135,49 @@ def test_a_machine_that_boots_while_it_is_captured_boots_in_the_replica():
     made = plan(run_virtual(main()), [Edit(DEPLOYMENT, key("w"), (("spec.replicas", 4),))], runs=1)
     assert not made.stuck
     assert sum(t.name.startswith("Machine/") for t in made.created) == 1
+
+
+def _with_budget(made: Captured) -> Captured:
+    """Return the capture with a Pod on the first worker, whose disruption budget never allows an eviction."""
+    names = [o["metadata"]["name"] for o in made.workloads[key("c")] if o["kind"] == "Node"]
+    node = min(name for name in names if name.startswith("w-"))
+    labels = {"app": "x"}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "x", "namespace": "default", "labels": labels},
+        "spec": {"nodeName": node, "containers": [{"name": "x", "image": "x"}]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "x", "namespace": "default"},
+        "spec": {"maxUnavailable": 0, "selector": {"matchLabels": labels}},
+        "status": {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1},
+    }
+    return Captured(made.objects, made.now, {key("c"): (*made.workloads[key("c")], pod, budget)}, made.features)
+
+
+def test_a_drain_that_a_budget_blocks_is_told_and_never_ends():
+    made = plan(_with_budget(_read()[0]), [_upgrade()], runs=1)
+    (wait,) = [w for w in made.waits if w.kind == "drain"]
+    assert wait.until is None
+    assert "Pod default/x" in wait.why
+    assert made.duration.median is None
+    (verdict,) = {s.verdict for s in made.stuck}
+    assert "x" in verdict
+
+
+def test_a_drain_with_a_timeout_ends_after_it():
+    limited = Edit(
+        DEPLOYMENT, key("w"), (("spec.template.spec.version", "v1.34.1"), ("spec.template.spec.deletion.nodeDrainTimeoutSeconds", 1800))
+    )
+    made = plan(_with_budget(_read()[0]), [limited], runs=1)
+    (wait,) = [w for w in made.waits if w.kind == "drain"]
+    assert wait.until is not None
+    assert 1700 < wait.until - wait.since < 1900
+    assert not made.stuck
 
 
 def test_an_object_that_changes_meanwhile_is_named():

@@ -56,6 +56,7 @@ class _Run:
     endless: str = ""
     verdicts: dict[str, str] = field(default_factory=dict)
     hooks: list[Hook] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
 
 
 def plan(captured: Captured, changes: Sequence[Change], *, runs: int = 0, call: Post | None = None) -> Plan:
@@ -78,6 +79,7 @@ def plan(captured: Captured, changes: Sequence[Change], *, runs: int = 0, call: 
     made.objects = first.after
     made.waits = waits(first.recorder.told)
     made.hooks = first.hooks
+    made.notes += first.doubts
     made.trace = trace(first.recorder.steps)
     known = first.unsettled_before
     made.stuck = [Stuck(name, why, _verdict_on(first, name)) for name, why in first.unsettled.items() if known.get(name) != why]
@@ -133,7 +135,7 @@ async def _run(captured: Captured, changes: Sequence[Change], seed: int, call: P
         made.endless = await quiet.until_quiet(recorder, p.clock, quiet.patience([*captured.objects, *_manifests(changes)]))
         made.after = content(p.server)
         made.unsettled = quiet.unsettled(recorder)
-        made.hooks = post.hooks
+        made.hooks, made.doubts = post.hooks, post.doubts()
         if made.unsettled:
             made.verdicts = verdicts(made.after, definitions(p.server), _workloads(p.cloud, captured), p.clock.now(), made.unsettled)
     return made

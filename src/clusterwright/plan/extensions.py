@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -12,6 +12,13 @@ from clusterwright.plan.result import Hook
 from clusterwright.runtimesdk.client import Post
 from clusterwright.runtimesdk.registry import Handler
 from clusterwright.topology.extensions import HOOKS_API_VERSION
+
+CONTENT: Final[Mapping[str, str]] = {
+    "GeneratePatches": "it is assumed to patch nothing",
+    "DiscoverVariables": "it is assumed to define no variables",
+    "GenerateUpgradePlan": "it is assumed to plan no upgrades",
+}
+"""Hooks whose answers are content: an assumed answer makes a plan wrong where the extension says more than yes."""
 
 
 class Answering:
@@ -23,15 +30,25 @@ class Answering:
         self._seconds: Callable[[], float] | None = None
         self._origin = 0.0
         self.hooks: list[Hook] = []
+        self._invented: dict[tuple[str, str], None] = {}
 
     def begin(self, seconds: Callable[[], float]) -> None:
         """Record calls from now on."""
         self._seconds, self._origin = seconds, seconds()
 
+    def doubts(self) -> list[str]:
+        """Return which assumed answers may make the plan wrong."""
+        return [
+            f"{hook} of {name} was not called, and {CONTENT[hook]}: the plan is only right with --call-extensions"
+            for hook, name in self._invented
+        ]
+
     async def __call__(self, handler: Handler, url: str, body: bytes) -> tuple[int, bytes]:
         """Answer one call."""
         if handler.hook != "Discovery" and self._seconds is not None:
             self.hooks.append(Hook(handler.hook, handler.name, self._seconds() - self._origin, self._call is None))
+        if self._call is None and handler.hook in CONTENT:
+            self._invented[handler.hook, handler.name] = None
         if self._call is not None:
             return await self._call(handler, url, body)
         return 200, msgspec.json.encode(self._assumed(handler))

@@ -18,7 +18,8 @@ import msgspec
 from clusterwright.api.meta import Json, Unstructured
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.storage.store import Entry, Event, Table, object_key
-from clusterwright.controllers.inmemory.others import BOOT_MACHINES
+from clusterwright.controllers.inmemory.others import BOOT_MACHINES, ENDPOINT_GIVEN
+from clusterwright.inmemory.objects import provider_id
 from clusterwright.runtime.clock import Clock
 
 _FAMILIES: Final = ("Cluster", "Machine", "MachinePool")
@@ -28,6 +29,7 @@ MACHINE_SECONDS: Final = 150.0
 """How long a machine takes from its bootstrap data to its Node, if no earlier one shows it."""
 CLUSTER_SECONDS: Final = 60.0
 DELETION_SECONDS: Final = 30.0
+_SIMULATED: Final = provider_id("")
 LONGEST: Final = 3600.0
 """A longer time is that of an accident, not of a machine."""
 MOST_SAMPLES: Final = 50
@@ -95,10 +97,10 @@ def asking(objects: Iterable[Json]) -> list[Json]:
 
 def is_stand_in(obj: Mapping[str, Any]) -> bool:
     """Return whether an object is a simulated machine or cluster behind those of another provider: no plan shows it."""
-    if obj.get("kind") not in {"DevCluster", "DevMachine"}:
-        return False
-    owners = obj["metadata"].get("ownerReferences") or ()
-    return bool(owners) and not any(owner.get("controller") for owner in owners)
+    if obj.get("kind") == "DevCluster":
+        return ENDPOINT_GIVEN in (obj["metadata"].get("annotations") or {})
+    provider = str((obj.get("spec") or {}).get("providerID") or "")
+    return obj.get("kind") == "DevMachine" and bool(provider) and not provider.startswith(_SIMULATED)
 
 
 def boot_times(objects: Iterable[Mapping[str, Any]]) -> list[float]:
