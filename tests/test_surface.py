@@ -12,7 +12,7 @@ import pytest
 import clusterwright
 
 NAMES = {
-    "Bundle", "Manager", "RestClient", "Result", "api", "build_manager", "conditions", "crds", "decide", "explain", "parse", "provider",
+    "Bundle", "Manager", "RestClient", "Result", "api", "build_manager", "conditions", "crds", "decide", "explain", "parse", "plan", "provider",
     "tables", "testing",
 }  # fmt: skip
 TESTING = {
@@ -21,7 +21,8 @@ TESTING = {
 
 
 PROVIDER = {
-    "BootstrapData", "Gone", "InfraCluster", "InfraClusters", "InfraMachine", "InfraMachines", "Pending", "ProvisionFailed", "Server", "Site", "add", "order", "run",
+    "BootstrapData", "Gone", "InfraCluster", "InfraClusters", "InfraMachine", "InfraMachineSpec", "InfraMachines", "Pending", "ProvisionFailed", "Server",
+    "Site", "add", "order", "run",
 }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ GOOD = {
     "install": ("install", "kind: Namespace"),
     "generate": ("generate cluster c", "kind: Cluster"),
     "incident": ("incident list", "cluster-api#14197"),
+    "plan": ("plan --schema", "clusterwright plan -o json"),
     "tables": ("tables", "# cluster"),
     "crds": ("crds cluster", "kind: CustomResourceDefinition"),
     "convert": ("convert /dev/null", ""),
@@ -44,6 +45,7 @@ BESIDE_A_PLANE = {
     "store": "test_every_day.py",
     "engine": "test_engine.py",
     "load": "test_engine.py",
+    "provider": "test_provider.py",
 }
 """Commands that need a management cluster, and the tests that run them beside one."""
 BAD = {
@@ -71,6 +73,8 @@ BAD = {
     "store": ("store nonsense", 2, "'nonsense'"),
     "engine": ("engine list --engine unix:///nowhere", 1, "no container engine at /nowhere"),
     "load": ("load image c --engine unix:///nowhere", 2, "an image is expected"),
+    "plan": ("plan --set spec.replicas=1", 1, "--set needs an --edit KIND/NAME before it"),
+    "provider": ("provider add nowhere --binary sh", 1, "nowhere: No such file or directory"),
     "tables": ("tables Nonsense", 2, "no table 'Nonsense'"),
     "crds": ("crds nonsense", 2, "nonsense"),
     "convert": ("convert --to-version v1", 2, "expected one of v1beta2, v1beta1"),

@@ -10,6 +10,7 @@ import pytest
 
 from cli.conftest import environment
 from clusterwright.cli.completion import candidates
+from clusterwright.cli.forms import form
 from clusterwright.cli.grammar import COMMANDS
 from clusterwright.cli.main import main
 from support.terminals import openpty
@@ -20,7 +21,7 @@ from support.terminals import openpty
     [
         (["de"], ["describe", "delete"]),
         (["get", "--out"], ["--output"]),
-        (["get", "clusters", "-o", "j"], ["json"]),
+        (["get", "clusters", "-o", "j"], ["json", "jsonpath="]),
         (["get", "clusters", "--output=y"], ["--output=yaml"]),
         (["get", "machinep"], ["machinepool"]),
         (["get", "-A", "kubeadmcontrolplanet"], ["kubeadmcontrolplanetemplate"]),
@@ -35,6 +36,11 @@ from support.terminals import openpty
 )
 def test_completions_are_offered(words: list[str], expected: list[str]) -> None:
     assert candidates(words) == expected
+
+
+def test_every_form_of_get_that_is_offered_is_accepted() -> None:
+    for offered in candidates(["get", "clusters", "-o", ""]):
+        form({"jsonpath=": "jsonpath={.kind}", "custom-columns=": "custom-columns=A:.kind"}.get(offered, offered))
 
 
 def test_every_command_that_is_for_people_is_offered() -> None:

@@ -100,7 +100,7 @@ RULINGS: dict[str, dict[str, str]] = {
         **dict.fromkeys(
             (
                 *("status.observedGeneration", "status.phase"),
-                *(f"status.deprecated.v1beta1.conditions.{type}" for type in ("ControlPlaneReady", "InfrastructureReady", "Ready")),
+                *(f"status.deprecated.v1beta1.conditions.{type}" for type in ("InfrastructureReady", "Ready")),
             ),
             "Deleting, topology set, ClusterClass gone",
         ),
@@ -117,6 +117,22 @@ RULINGS: dict[str, dict[str, str]] = {
         "status.workers.versions": _VERSIONS,
     },
 }
+
+
+# v1.13.5 did not find the control plane's own deprecated condition, and wrote a fallback instead.
+_MIRRORED = "v1.14 (util/conditions): deprecated conditions of providers are mirrored first"
+for _name, _types in {
+    **dict.fromkeys(
+        (
+            *("api-server-never", "certificate-authority-garbled", "control-plane-template-missing", "control-plane-upgrade-stuck"),
+            *("cp-vm-never", "etcd-crashing", "etcd-never", "external-etcd-secret-missing"),
+            *("infrastructure-missing", "infrastructure-none", "infrastructure-paused"),
+        ),
+        ("ControlPlaneReady", "Ready"),
+    ),
+    "deleting-stuck-worker": ("ControlPlaneReady",),
+}.items():
+    RULINGS.setdefault(_name, {}).update({f"status.deprecated.v1beta1.conditions.{type}": _MIRRORED for type in _types})
 
 
 DELETED = {"deleting-class-missing": ["MachineDeployment"]}  # the ruling lets this deletion go on

@@ -45,6 +45,8 @@ complete -c clusterwright -f -a '(__clusterwright_complete)'
 """,
 }
 _SECONDS = 2.0
+_BEGINNINGS = {"FORM": ("table", "wide", "json", "yaml", "name", "jsonpath=", "custom-columns=")}
+"""The words that are offered for arguments which take more than a list of words, by their metavar."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -95,7 +97,9 @@ def _innermost(parser: argparse.ArgumentParser, typed: Sequence[str]) -> tuple[a
 
 
 def _choices(action: argparse.Action) -> list[str]:
-    return [str(choice) for choice in action.choices or ()]
+    """Return the words that are offered for an argument: those that it allows, or the beginnings of what it allows."""
+    allowed = action.choices if action.choices is not None else _BEGINNINGS.get(str(action.metavar), ())
+    return [str(choice) for choice in allowed]
 
 
 def _split(flags: dict[str, argparse.Action], typed: Sequence[str]) -> tuple[list[str], argparse.Namespace]:

@@ -61,7 +61,7 @@ class Investigation(MissingObjects):
                 self._take(one)
         self.look_for_absences()
         found: list[Found] = []
-        for detectors in (FIRST, DETECTORS):
+        for detectors in (*FIRST, DETECTORS):
             known = self._known()
             told = [one for detect in detectors for one in detect(known)]
             for one in told:

@@ -1,13 +1,13 @@
-"""Read Deployments of controllers: whether they are available, and their feature gates. Pure."""
+"""Read Deployments of controllers, and Providers whose processes the plane runs: whether they run, gates and filters. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
-from clusterwright.api.meta import Json, Unstructured
+from clusterwright.api.meta import GroupVersionKind, Json, Unstructured
 from clusterwright.api.wellknown import PROVIDER_LABEL, WATCH_FILTER_LABEL
 
 SELECTORS: Final = (PROVIDER_LABEL, "app.kubernetes.io/name=clusterwright")
@@ -19,9 +19,16 @@ _FEATURES: Final = "--feature-gates"
 _FILTER: Final = "--watch-filter"
 
 
+PROVIDER: Final = GroupVersionKind("clusterctl.cluster.x-k8s.io", "v1alpha3", "Provider")
+_PROCESS: Final = "Running"
+"""The condition of a Provider whose process the plane runs."""
+
+
 def is_manager(obj: Unstructured) -> bool:
-    """Return whether an object is a Deployment of controllers."""
+    """Return whether an object is a Deployment of controllers, or a Provider."""
     labels = obj.metadata.labels
+    if (obj.gvk.group, obj.kind) == (PROVIDER.group, PROVIDER.kind):
+        return True
     return obj.kind == "Deployment" and (PROVIDER_LABEL in labels or labels.get("app.kubernetes.io/name") == "clusterwright")
 
 
@@ -34,6 +41,8 @@ class Idle:
     """The feature gate that is off."""
     namespace: str = ""
     deployment: str = ""
+    process: str = ""
+    """The Provider whose process does not run."""
     wanted: str = ""
     """The value of the watch-filter label that the object lacks."""
 
@@ -49,7 +58,12 @@ def why_idle(obj: Unstructured, provider: str, managers: Iterable[Unstructured],
     """Return why no controller reconciles an object, if it is known. `gate`: the feature gate, if the kind does not imply it."""
     gate = gate or _GATES.get(obj.kind, "")
     for manager in managers:
-        if manager.metadata.labels.get(PROVIDER_LABEL, provider) != provider:
+        if provider not in {manager.metadata.labels.get(PROVIDER_LABEL, provider), manager.at("providerName")}:
+            continue
+        if manager.kind == PROVIDER.kind:
+            if (process := _process(manager)).get("status") == "False":
+                why = f"Provider {manager.key} is {process.get('reason')}: {process.get('message')}"
+                return Idle(why, process=manager.key.name)
             continue
         name, wanted = f"Deployment {manager.key}", manager.at("spec", "replicas")
         available = manager.at("status", "availableReplicas") or 0
@@ -64,7 +78,12 @@ def why_idle(obj: Unstructured, provider: str, managers: Iterable[Unstructured],
 
 
 def slim(manager: Unstructured) -> Json:
-    """Return the Deployment with only the fields that matter here: others may hold secrets."""
+    """Return the Deployment or Provider with only the fields that matter here: others may hold secrets."""
+    if manager.kind == PROVIDER.kind:
+        metadata = {"name": manager.key.name, "namespace": manager.key.namespace, "labels": dict(manager.metadata.labels)}
+        head: Json = {"apiVersion": PROVIDER.api_version, "kind": PROVIDER.kind, "metadata": metadata}
+        head["providerName"] = manager.at("providerName")
+        return {**head, "status": {"conditions": [dict(process)] if (process := _process(manager)) else []}}
     gates = ",".join(f"{name}={value}" for name, value in _features(manager).items())
     flags = [f"{_FEATURES}={gates}"] if gates else []
     flags += [f"{_FILTER}={value}" for value in _values(manager, _FILTER)]
@@ -76,6 +95,13 @@ def slim(manager: Unstructured) -> Json:
         "spec": {"replicas": manager.at("spec", "replicas"), "template": {"spec": {"containers": containers}}},
         "status": {"availableReplicas": manager.at("status", "availableReplicas")},
     }
+
+
+def _process(provider: Unstructured) -> Mapping[str, Any]:
+    """Return the condition of a Provider's process; empty if the plane runs none."""
+    listed = provider.at("status", "conditions")
+    found = [one for one in listed if isinstance(one, Mapping) and one.get("type") == _PROCESS] if isinstance(listed, list) else []
+    return found[0] if found else {}
 
 
 def _values(manager: Unstructured, flag: str) -> list[str]:

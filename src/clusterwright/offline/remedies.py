@@ -302,6 +302,11 @@ REMEDIES: Final[dict[str, Remedy]] = {
         "{where}",
     ),
     "controller.down": Remedy("whoever runs the management cluster: the controller of {kind} does not run", "let it run: {why}", "{where}"),
+    "controller.process": Remedy(
+        "whoever runs the provider {process}, whose process does not run",
+        "correct what its last output says: it is started again by itself",
+        "clusterwright provider logs {process} --tail 50",
+    ),
     "controller.filter": Remedy(
         "whoever runs the management cluster, and the owner of {object}",
         "label {object} with {label}, and what belongs to it, or start the controllers without the filter",

@@ -37,7 +37,7 @@ class Answered(View):
     pending: str = ""
     """The progress message."""
     facts: Any = None
-    """The provider's own facts in its answer; None: it was not asked, or gave none."""
+    """The provider's own facts in its answer; None: there are none."""
 
 
 @guard("the object is being deleted")

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 import yaml
-from msgspec.structs import replace
 
+from clusterwright.api.copying import replace
 from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.apiserver.serving.tls import write_private

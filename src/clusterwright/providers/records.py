@@ -74,6 +74,11 @@ class Place:
         return self.folder.name
 
     @property
+    def is_recorded(self) -> bool:
+        """Whether there is a record."""
+        return (self.folder / _RECORD).exists()
+
+    @property
     def log(self) -> Path:
         """The newest output of the process; the output before it is in `output.log.1`."""
         return self.folder / "output.log"

@@ -65,10 +65,11 @@ class Supervisor:
 
     async def look(self, name: str) -> None:
         """Act on the record of a provider: start it, restart it because the record is new, or end it because there is none."""
-        if not self._is_running:
-            return
+        one = place(self._data_dir, name)
+        if not self._is_running or (name not in self._keepers and not one.is_recorded):
+            return  # nothing is kept of names that tenants choose
         async with self._turns.setdefault(name, asyncio.Lock()):
-            one, current = place(self._data_dir, name), self._keepers.get(name)
+            current = self._keepers.get(name)
             try:
                 mark = one.mark()
                 if current is not None and current.mark == mark and not current.task.done():

@@ -30,8 +30,11 @@ from clusterwright.offline.detectors.resource_sets import resource_sets
 from clusterwright.offline.detectors.workload_objects import workload_objects
 from clusterwright.offline.known import Detector
 
-FIRST: Final[tuple[Detector, ...]] = (idle_controllers, preflights, contract_breaches, quorum, boots, refusals, extensions)
-"""These give complaints their reasons; the others read the result."""
+FIRST: Final[tuple[tuple[Detector, ...], ...]] = (
+    (contract_breaches,),  # finds also kinds of other groups that nobody reconciles
+    (idle_controllers, preflights, quorum, boots, refusals, extensions),
+)
+"""These give complaints their reasons, one group after the other; the others read the result."""
 DETECTORS: Final[tuple[Detector, ...]] = (
     drains,
     bootstrap_data,

@@ -76,4 +76,6 @@ def _because(complaint: Complaint, idle: Idle, about: dict[str, Any]) -> Complai
     facts = {**about, "gate": idle.gate, "why": idle.why, "where": where}
     facts |= {"label": f"{WATCH_FILTER_LABEL}={idle.wanted}", "object": f"{about['kind']} {about['name']}"}
     cause = "controller.gate" if idle.gate else "controller.filter" if idle.wanted else "controller.down"
+    if idle.process:
+        cause, facts["process"] = "controller.process", idle.process
     return replace(complaint, text=f"{complaint.text}: {idle.why}", raw=idle.why, cause=cause, facts=facts)
