@@ -16,9 +16,10 @@ from typing import Any, Final
 import msgspec
 
 from clusterwright.api.meta import Json, Unstructured
+from clusterwright.api.wellknown import BOOT_MACHINES_ANNOTATION
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.storage.store import Entry, Event, Table, object_key
-from clusterwright.controllers.inmemory.others import BOOT_MACHINES, ENDPOINT_GIVEN
+from clusterwright.controllers.inmemory.others import ENDPOINT_GIVEN
 from clusterwright.inmemory.objects import provider_id
 from clusterwright.runtime.clock import Clock
 
@@ -89,7 +90,7 @@ def asking(objects: Iterable[Json]) -> list[Json]:
     for obj in objects:
         kind = Unstructured(obj).at("spec", "infrastructureRef", "kind") if obj.get("kind") == "Cluster" else None
         if kind is not None and kind not in OURS:
-            annotations = {**(obj["metadata"].get("annotations") or {}), BOOT_MACHINES: "true"}
+            annotations = {**(obj["metadata"].get("annotations") or {}), BOOT_MACHINES_ANNOTATION: "true"}
             obj = {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
         made.append(obj)
     return made
