@@ -29,6 +29,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         script(place, PROGRAM, "acme")
         release = [obj for obj in objects() if obj["kind"] not in {"Deployment", "ValidatingWebhookConfiguration"}]
         (place / "release.yaml").write_text(yaml.safe_dump_all([*release, deployment({"args": ["--zone=${ZONE}", "--v=${V:=2}"]})]))
+        other = deployment({"args": ["--zone=${ZONE}"]}, serviceAccountName="other")
+        (place / "other.yaml").write_text(yaml.safe_dump_all([*release, other]))
         yield place
 
 
@@ -61,6 +63,10 @@ def test_a_provider_that_does_not_run_is_explained_by_its_output(run: Run) -> No
     assert f"provider {NAME} does not run: Crashed: the process ended: exit status 1" in added.stderr
     assert "no credentials for the cloud" in added.stderr
     assert "Crashed" in run("provider", "list").stdout
+
+    other = run("provider", "add", "other.yaml", "--binary", "./acme", "--set", "ZONE=b12")
+    assert other.returncode == 1
+    assert f"provider {NAME} exists and uses the ServiceAccount acme-system/acme; this release uses acme-system/other: " in other.stderr
     assert run("provider", "remove", NAME).returncode == 0
 
 

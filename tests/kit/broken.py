@@ -299,5 +299,66 @@ PLANES: Final = (
     _plane("PB-8", "gives-up-when-refused"),
 )
 
-STATIC: Final = (*MACHINES_STATIC, *CLUSTERS_STATIC, *CONFIGS_STATIC, *PLANES_STATIC)
-RUNNING: Final = (*MACHINES, *CLUSTERS, *CONFIGS, *PLANES)
+POOLS_STATIC: Final = (
+    *_shared("InfraMachinePool", "MP"),
+    Broken("InfraMachinePool", "MP-1", "template-scope-cluster", _spec("template", scope="Cluster")),
+    Broken("InfraMachinePool", "MP-5", "schema-instances-object", _put("kind", "status", "instances", FREE)),
+    Broken("InfraMachinePool", "MP-5", "schema-instances-strings", _put("kind", "status", "instances", listed(TEXT))),
+    Broken("InfraMachinePool", "MP-6", "schema-machine-kind-number", _put("kind", "status", "infrastructureMachineKind", NUMBER)),
+    Broken("InfraMachinePool", "MP-7", "schema-provider-id-number", _put("kind", "spec", "providerID", NUMBER)),
+    Broken("InfraMachinePool", "MP-8", "schema-without-list", _put("kind", "spec", "providerIDList", None)),
+    Broken("InfraMachinePool", "MP-8", "schema-list-of-numbers", _put("kind", "spec", "providerIDList", listed(NUMBER))),
+    Broken("InfraMachinePool", "MP-9", "schema-without-provisioned", _put("kind", "status", "initialization", None)),
+    Broken("InfraMachinePool", "MP-9", "schema-v1beta1-ready-missing", _put("kind", "status", "ready", None), contract="v1beta1"),
+    Broken("InfraMachinePool", "MP-11", "schema-conditions-object", _put("kind", "status", "conditions", FREE)),
+    Broken("InfraMachinePool", "MP-12", "schema-without-replicas", _put("kind", "status", "replicas", None)),
+    Broken("InfraMachinePool", "MP-12", "schema-replicas-string", _put("kind", "status", "replicas", TEXT)),
+    Broken("InfraMachinePool", "MP-13", "schema-failure-reason-object", _put("kind", "status", "failureReason", FREE)),
+    Broken("InfraMachinePool", "MP-14", "template-without-body", _no_body),
+)
+
+
+def _pool(rule: str, name: str, contract: ContractVersion = "v1beta2") -> Broken:
+    return Broken("InfraMachinePool", rule, name, switch=name, contract=contract)
+
+
+POOLS: Final = (
+    _pool("MP-5", "instance-unknown"),
+    _pool("MP-6", "machines-missing"),
+    _pool("MP-7", "pool-id-too-long"),
+    _pool("MP-7", "pool-id-changes"),
+    _pool("MP-8", "list-never"),
+    _pool("MP-8", "list-twice"),
+    _pool("MP-8", "list-shared"),
+    _pool("MP-8", "list-changes"),
+    _pool("MP-8", "list-never-grows"),
+    _pool("MP-8", "list-never-shrinks"),
+    _pool("MP-9", "provisioned-never"),
+    _pool("MP-9", "provisioned-flips-back"),
+    _pool("MP-9", "provisioned-never", "v1beta1"),
+    _pool("MP-10", "ignores-paused-annotation"),
+    _pool("MP-10", "ignores-paused-cluster"),
+    _pool("MP-10", "deletes-while-paused"),
+    _pool("MP-10", "never-resumes"),
+    _pool("MP-11", "condition-status-yes"),
+    _pool("MP-11", "condition-twice"),
+    _pool("MP-11", "ready-before-provisioned"),
+    _pool("MP-12", "replicas-missing"),
+    _pool("MP-12", "replicas-stale"),
+    _pool("MP-13", "failure-while-well"),
+    _pool("MP-15", "dry-run-refused"),
+    _pool("PB-1", "acts-without-owner"),
+    _pool("PB-3", "finalizer-never"),
+    _pool("PB-4", "finalizer-stays"),
+    _pool("PB-5", "drops-labels"),
+    _pool("PB-6", "writes-heartbeat"),
+    _pool("PB-7", "restart-loses-machines"),
+    _pool("PB-7", "restart-stops-provisioning"),
+    _pool("PB-8", "gives-up-when-refused"),
+    _pool("PB-9", "secret-in-status"),
+    _pool("PB-10", "observed-generation-ahead"),
+    _pool("PB-11", "unowned-not-deletable"),
+)
+
+STATIC: Final = (*MACHINES_STATIC, *POOLS_STATIC, *CLUSTERS_STATIC, *CONFIGS_STATIC, *PLANES_STATIC)
+RUNNING: Final = (*MACHINES, *POOLS, *CLUSTERS, *CONFIGS, *PLANES)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from clusterwright.api.contract import CONTRACTS, ContractVersion
-from clusterwright.api.core import Cluster, Machine
+from clusterwright.api.core import Cluster, Machine, MachinePool
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.runtime.client import Client
@@ -33,6 +33,7 @@ class Fake:
         self.latch = {
             "InfraMachine": fields.infra_machine.provisioned,
             "InfraCluster": fields.infra_cluster.provisioned,
+            "InfraMachinePool": fields.infra_machine_pool.provisioned,
             "BootstrapConfig": fields.bootstrap_config.data_secret_created,
             "ControlPlane": fields.control_plane.initialized,
         }[role]
@@ -75,12 +76,16 @@ class Fake:
         obj.clear()
         obj.update(written.json)
 
-    async def _owner(self, obj: Json) -> tuple[Machine | None, Cluster | None]:
+    async def _owner(self, obj: Json) -> tuple[Machine | MachinePool | None, Cluster | None]:
         references = {r["kind"]: r["name"] for r in obj["metadata"].get("ownerReferences", ())}
         namespace = obj["metadata"]["namespace"]
         if self.role in {"InfraCluster", "ControlPlane"}:
             name = references.get("Cluster")
             return None, await self.client.find(Cluster, ObjectKey(namespace, name)) if name else None
+        if self.role == "InfraMachinePool":
+            name = references.get("MachinePool")
+            pool = await self.client.find(MachinePool, ObjectKey(namespace, name)) if name else None
+            return pool, await self.client.find(Cluster, ObjectKey(namespace, pool.spec.cluster_name)) if pool else None
         name = references.get("Machine")
         machine = await self.client.find(Machine, ObjectKey(namespace, name)) if name else None
         return machine, await self.client.find(Cluster, ObjectKey(namespace, machine.spec.cluster_name)) if machine else None
@@ -111,17 +116,17 @@ class Fake:
             return
         if not self.has("finalizer-never", "finalizer-late"):
             await self._add_finalizer(obj)
-        if self.role == "InfraMachine" and not self._may_create(machine, cluster):
+        if self.role in {"InfraMachine", "InfraMachinePool"} and not self._may_create(machine, cluster):
             return
         looks = self.seen[meta["uid"]] = self.seen.get(meta["uid"], 0) + 1
         if looks < 2:
             return  # a server takes one look to come
         await self._provision(obj, machine, looks)
 
-    def _may_create(self, machine: Machine | None, cluster: Cluster | None) -> bool:
+    def _may_create(self, owner: Machine | MachinePool | None, cluster: Cluster | None) -> bool:
         if self.has("acts-without-owner"):
             return True
-        has_data = machine is not None and bool(machine.spec.bootstrap.data_secret_name)
+        has_data = bool(_data_secret(owner))
         latch = cluster.status.initialization if cluster else None
         return (has_data or self.has("acts-without-data")) and latch is not None and bool(latch.infrastructure_provisioned)
 
@@ -142,7 +147,7 @@ class Fake:
         if kept != (obj["metadata"].get("finalizers") or []):
             await self._write(obj, {"metadata": {"finalizers": kept}})
 
-    async def _provision(self, obj: Json, machine: Machine | None, looks: int) -> None:
+    async def _provision(self, obj: Json, machine: Machine | MachinePool | None, looks: int) -> None:
         uid = obj["metadata"]["uid"]
         if self.has("restart-loses-machines") and self.is_restarted and uid in self.cloud and looks == 2:
             self.cloud.pop(uid)
@@ -150,7 +155,7 @@ class Fake:
         else:
             uid_now = self.cloud.get(uid, uid)
         self.cloud[uid] = uid_now
-        if self.has("provider-id-changes", "endpoint-changes", "name-changes") and looks > 6:
+        if self.has("provider-id-changes", "endpoint-changes", "name-changes", "list-changes") and looks > 6:
             uid_now = f"{uid}-{looks}"
         metadata = self._metadata(obj)
         if metadata:
@@ -177,7 +182,7 @@ class Fake:
             changes["ownerReferences"] = None
         return {name: value for name, value in changes.items() if value != {}}
 
-    async def _state(self, obj: Json, machine: Machine | None, identity: str, looks: int) -> tuple[Json, Json]:
+    async def _state(self, obj: Json, machine: Machine | MachinePool | None, identity: str, looks: int) -> tuple[Json, Json]:
         is_up = not (self.has("provisioned-flips-back") and looks > 6)
         conditions = self._conditions(obj, looks)
         status: dict[str, Any] = {} if self.has("provisioned-never") else dict(self.latch.json(is_up)["status"])
@@ -199,9 +204,11 @@ class Fake:
             status["failureMessage"] = f"booted with {data}"
         if self.has("secret-in-event") and looks == 2:
             await self._event(obj, f"booted with {data}")
-        if self.has("provider-id-shared"):
+        if self.has("provider-id-shared", "list-shared"):
             identity = "one"
-        wanted = machine.spec.failure_domain if machine else ""
+        if self.role == "InfraMachinePool":
+            return self._pool_state(obj, machine, identity, status, looks)
+        wanted = machine.spec.failure_domain if isinstance(machine, Machine) else ""
         if wanted or self.has("failure-domain-ignored"):
             status["failureDomain"] = "elsewhere" if self.has("failure-domain-ignored") else wanted
         kind, text = ("Nickname" if self.has("address-type-unknown") else "InternalIP"), ("" if self.has("address-empty") else "10.0.0.1")
@@ -209,6 +216,28 @@ class Fake:
         if self.has("provider-id-never"):
             return {}, status
         return {"providerID": f"fake://{identity}" + ("x" * 600 if self.has("provider-id-too-long") else "")}, status
+
+    def _pool_state(
+        self, obj: Json, pool: Machine | MachinePool | None, identity: str, status: dict[str, Any], looks: int
+    ) -> tuple[Json, Json]:
+        """Return the state of a pool whose machines appear and go at once."""
+        wanted = (pool.spec.replicas or 0) if isinstance(pool, MachinePool) else 1
+        listed = (obj.get("spec") or {}).get("providerIDList") or []
+        if self.has("list-never-grows"):
+            wanted = min(wanted, 1)
+        if self.has("list-never-shrinks"):
+            wanted = max(wanted, len(listed))
+        ids = [f"fake://{identity}/{number}" for number in range(wanted)]
+        status["instances"] = [{"providerID": "fake://elsewhere" if self.has("instance-unknown") else one} for one in ids]
+        if self.has("machines-missing"):
+            status["infrastructureMachineKind"] = self.gvk.kind.removesuffix("Pool")
+        if not self.has("replicas-missing"):
+            status["replicas"] = 0 if self.has("replicas-stale") else len(ids)
+        ending = "x" * 600 if self.has("pool-id-too-long") else str(looks) if self.has("pool-id-changes") and looks > 6 else ""
+        spec: dict[str, Any] = {"providerID": f"fake:///pools/{obj['metadata']['uid']}{ending}"}
+        if not self.has("list-never"):
+            spec["providerIDList"] = ids + ids if self.has("list-twice") else ids
+        return spec, status
 
     def _cluster_state(self, obj: Json, identity: str, status: dict[str, Any]) -> tuple[Json, Json]:
         host = (
@@ -297,9 +326,9 @@ class Fake:
         }
         return [ready, {**ready, "status": "False"}] if self.has("condition-twice") else [ready]
 
-    async def _data(self, machine: Machine | None) -> str:
-        name = machine.spec.bootstrap.data_secret_name if machine else ""
-        secret = await self.client.find(Secret, ObjectKey(machine.metadata.namespace, name)) if machine and name else None
+    async def _data(self, owner: Machine | MachinePool | None) -> str:
+        name = _data_secret(owner)
+        secret = await self.client.find(Secret, ObjectKey(owner.metadata.namespace, name)) if owner and name else None
         return bytes(secret.data["value"]).decode() if secret else ""
 
     async def _event(self, obj: Json, message: str) -> None:
@@ -314,6 +343,14 @@ class Fake:
         head = {"generateName": f"{meta['name']}-", "namespace": meta["namespace"]}
         event = {"apiVersion": "v1", "kind": "Event", "metadata": head, "involvedObject": about, "reason": "Booted", "message": message}
         await self.client.create({**event, "type": "Normal"})
+
+
+def _data_secret(owner: Machine | MachinePool | None) -> str:
+    """Return the name of the Secret with the bootstrap data of a Machine, or of the machines of a pool."""
+    if owner is None:
+        return ""
+    spec = owner.spec.template.spec if isinstance(owner, MachinePool) else owner.spec
+    return spec.bootstrap.data_secret_name or ""
 
 
 def _covers(obj: Any, patch: Any) -> bool:

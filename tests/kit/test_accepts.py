@@ -68,6 +68,12 @@ def test_the_in_memory_machines_are_accepted() -> None:
     assert judgement.conforms, as_text([judgement])
 
 
+def test_the_in_memory_pools_are_accepted() -> None:
+    judgement = judged("InfraMachinePool", dev("DevMachinePoolTemplate"))
+    assert judgement.conforms, as_text([judgement])
+    assert {o.rule.id for o in judgement.outcomes if o.status == "passed"} >= {"MP-5", "MP-6", "MP-8", "MP-12"}, as_text([judgement])
+
+
 def test_the_in_memory_clusters_are_accepted() -> None:
     judgement = judged("InfraCluster", dev("DevClusterTemplate"))
     assert judgement.conforms, as_text([judgement])

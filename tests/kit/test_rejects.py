@@ -28,8 +28,8 @@ def name_of(row: Broken) -> str:
 
 
 UNSEEN = {
-    *("IC-12", "IM-15", "BC-13", "BC-14", "CP-8", "CP-10", "CP-15", "CP-16", "CP-17", "CP-18", "CP-19"),  # no API shows them
-    *("IC-13", "IM-16", "BC-12", "BC-15", "CP-20"),  # they only advise
+    *("IC-12", "IM-15", "MP-16", "BC-13", "BC-14", "CP-8", "CP-10", "CP-15", "CP-16", "CP-17", "CP-18", "CP-19"),  # no API shows them
+    *("IC-13", "IM-16", "MP-17", "BC-12", "BC-15", "CP-20"),  # they only advise
 }
 """Rules that no provider is rejected by."""
 

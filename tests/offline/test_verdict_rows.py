@@ -35,6 +35,7 @@ from clusterwright.simulation.world import START
 from clusterwright.webhooks import embedded
 from offline.live import CONTROL_PLANE, CRD, DEV_MACHINE, MACHINE, NAMESPACE, SECRET, key, look, machines, up, whole
 from support.moments import Moment
+from support.provider import GROUP, V1BETA2, definition
 
 MANAGER = GroupVersionKind("apps", "v1", "Deployment")
 RBAC = "rbac.authorization.k8s.io"
@@ -359,3 +360,39 @@ def test_the_infrastructure_of_a_machine_is_not_to_be_created_by_hand(settled: M
     assert verdict.object.startswith(f"DevMachine/{NAMESPACE}/md-")
     assert "create DevMachine" not in verdict.next
     assert verdict.command.startswith(f"kubectl -n {NAMESPACE} delete machine")
+
+
+def test_a_provider_whose_process_does_not_run_is_named_with_its_last_output() -> None:
+    async def main() -> Verdict:
+        async with plane(LoopClock(START)) as p:
+            p.server.report = None  # as if another process had the controllers
+            await up(p)
+            for kind in ("ExampleMachine", "ExampleMachineTemplate"):
+                await p.client.create(definition(kind, {**V1BETA2, "cluster.x-k8s.io/provider": "infrastructure-example"}))
+            head = {"apiVersion": "clusterctl.cluster.x-k8s.io/v1alpha3", "kind": "Provider", "providerName": "example"}
+            metadata = {
+                "name": "infrastructure-example",
+                "namespace": NAMESPACE,
+                "labels": {"cluster.x-k8s.io/provider": "infrastructure-example"},
+            }
+            provider = await p.client.create({**head, "type": "InfrastructureProvider", "metadata": metadata})
+            message = "the process ended: exit status 1; its last output:\nno credentials for the cloud"
+            condition = {"type": "Running", "status": "False", "reason": "Crashed", "message": message}
+            status = {"status": {"conditions": [{**condition, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}
+            await p.client.patch(provider.gvk, provider.key, status, subresource="status")
+            template = {"apiVersion": f"{GROUP}/v1", "kind": "ExampleMachineTemplate", "metadata": {"name": "t", "namespace": NAMESPACE}}
+            await p.client.create({**template, "spec": {"template": {"spec": {}}}})
+            made = samples.workers("c", "more", replicas=1)
+            for obj in made:
+                if obj["kind"] == "MachineDeployment":
+                    reference = {"apiGroup": GROUP, "kind": "ExampleMachineTemplate", "name": "t"}
+                    obj["spec"]["template"]["spec"]["infrastructureRef"] = reference
+            await p.apply([obj for obj in made if obj["kind"] != "DevMachineTemplate"])
+            await asyncio.sleep(60)
+            return (await look(p)).verdict
+
+    verdict = run_virtual(main())
+    assert verdict.object.startswith(f"ExampleMachine/{NAMESPACE}/more")
+    assert f"Provider {NAMESPACE}/infrastructure-example is Crashed: the process ended: exit status 1" in verdict.what
+    assert "no credentials for the cloud" in verdict.what
+    assert verdict.command == "clusterwright provider logs infrastructure-example --tail 50"

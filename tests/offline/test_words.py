@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from clusterwright.api.meta import Condition
 from clusterwright.offline import provider_reports, words
+from clusterwright.offline.complaints import complaint_of
 from clusterwright.offline.words import Phrases, last_word
 
 ALL = {name: value for name, value in vars(words).items() if isinstance(value, Phrases)}
@@ -39,3 +41,9 @@ def test_a_whole_word_is_not_found_within_another() -> None:
 )
 def test_the_last_word_of_a_type(name: str, last: str) -> None:
     assert last_word(name) == last
+
+
+@pytest.mark.parametrize(("status", "reason", "is_bad"), [("False", "OK", False), ("False", "Success", False), ("False", "Failed", True)])
+def test_a_foreign_condition_with_the_reason_of_a_success_is_good_whatever_its_status(status: str, reason: str, is_bad: bool) -> None:
+    condition = Condition(type="ChangeDetected", status=status, reason=reason)
+    assert (complaint_of(condition) is not None) is is_bad

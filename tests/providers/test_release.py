@@ -92,6 +92,29 @@ def test_the_type_comes_from_the_label_or_the_group(label: str, group: str, prov
     assert (found.provider, found.type) == (provider, kind)
 
 
+@pytest.mark.parametrize(
+    ("label", "groups", "name"),
+    [
+        ("k0s", ["bootstrap.cluster.x-k8s.io"], "bootstrap-k0s"),
+        ("k0s", ["controlplane.cluster.x-k8s.io", "k0s.example.com"], "control-plane-k0s"),
+        ("infrastructure-k0s", ["bootstrap.cluster.x-k8s.io"], "infrastructure-k0s"),
+        ("all-of-k0s", ["bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io"], "all-of-k0s"),
+        ("acme", ["acme.example.com"], "acme"),
+    ],
+)
+def test_a_label_without_a_type_gets_that_of_its_kinds(label: str, groups: list[str], name: str) -> None:
+    release = deployment()
+    release["metadata"]["labels"] = {"cluster.x-k8s.io/provider": label}
+    definitions = []
+    for group in groups:
+        definition = crd()
+        definition["spec"]["group"] = group
+        definitions.append(definition)
+
+    assert read([release, *definitions]).name == name
+    assert read([release, *definitions], name=label).name == label, "a name that is given counts"
+
+
 def test_environment_volumes_and_probes_come_from_the_container() -> None:
     container = {
         "command": ["/manager", "--first"],

@@ -119,7 +119,9 @@ def _from_data(name: str, version: Json) -> Json:
 
 
 def _definition(name: str, group: str, names: Json, scope: str, versions: list[Json]) -> bytes:
-    labels = {f"{CONTRACT_LABEL_PREFIX}{contract}": contract for contract in CONTRACT_VERSIONS} if group in _PROVIDERS else {}
+    served = {version["name"] for version in versions}  # the versions of these kinds are named after the contracts
+    contracts = [contract for contract in CONTRACT_VERSIONS if contract in served] if group in _PROVIDERS else []
+    labels = {f"{CONTRACT_LABEL_PREFIX}{contract}": contract for contract in contracts}
     return msgspec.json.encode(
         {
             "apiVersion": "apiextensions.k8s.io/v1",

@@ -98,6 +98,10 @@ BLOCK_MOVE_ANNOTATION = "clusterctl.cluster.x-k8s.io/block-move"
 DELETE_FOR_MOVE_ANNOTATION = "clusterctl.cluster.x-k8s.io/delete-for-move"
 SKIP_CRD_NAME_PREFLIGHT_CHECK_ANNOTATION = "clusterctl.cluster.x-k8s.io/skip-crd-name-preflight-check"
 CERT_MANAGER_VERSION_ANNOTATION = "cert-manager.clusterctl.cluster.x-k8s.io/version"
+BOOT_MACHINES_ANNOTATION = "inmemory.clusterwright.dev/boot-machines"
+"""The annotation of a Cluster whose Machines are simulated, although their infrastructure is that of another provider."""
+BOOT_UNIDENTIFIED = "before-provider-id"
+"""Its value for a provider that learns from the Node that its machine is up, and only then sets the providerID."""
 IN_MEMORY_LISTENER_ANNOTATION = "inmemorycluster.infrastructure.cluster.x-k8s.io/listener"
 
 # Finalizers

@@ -29,6 +29,7 @@ from clusterwright.runtime.rest import RestClient
 _ROLES: Final[tuple[tuple[str, Role], ...]] = (
     ("infrastructure_cluster_template", "InfraCluster"),
     ("infrastructure_machine_template", "InfraMachine"),
+    ("infrastructure_machine_pool_template", "InfraMachinePool"),
     ("bootstrap_config_template", "BootstrapConfig"),
     ("control_plane_template", "ControlPlane"),
 )

@@ -167,6 +167,7 @@ async def _add(arguments: argparse.Namespace, record: Record) -> int:
         print(f"contract: {note}", file=sys.stderr)
     async with connect.connected(connection) as client:
         one = place(arguments.data_dir, record.name)
+        _check_same(one, record)
         (one.folder / "installed.json").unlink(missing_ok=True)
         digest = one.write(record)
         await _nudge(client, record, digest)
@@ -177,6 +178,20 @@ async def _add(arguments: argparse.Namespace, record: Record) -> int:
         print(f"provider {record.name} runs")
         return 0
     raise Failed(f"provider {record.name} does not run: {shown}\nlogs: {as_called()} provider logs {record.name}")
+
+
+def _check_same(one: Place, record: Record) -> None:
+    """Refuse a record that would replace that of another provider; raises Failed."""
+    try:
+        before, _ = one.read()
+    except (FileNotFoundError, BadRecord):
+        return
+    accounts = [f"{known.namespace}/{known.program.account}" for known in (before, record)]
+    if accounts[0] != accounts[1] and before.removal is None:
+        raise Failed(
+            f"provider {record.name} exists and uses the ServiceAccount {accounts[0]}; this release uses {accounts[1]}: "
+            f"give it another name with --name, or remove the other one first: {as_called()} provider remove {record.name}"
+        )
 
 
 def _check_owner(data_dir: Path, connection: Connection) -> None:

@@ -56,6 +56,7 @@ def conformance_flags(parser: ArgumentParser) -> None:
     for role, text in (
         ("infrastructure-cluster", "InfraCluster; also used for the Machines' Cluster"),
         ("infrastructure-machine", "InfraMachine"),
+        ("infrastructure-machine-pool", "InfraMachinePool"),
         ("bootstrap-config", "BootstrapConfig"),
         ("control-plane", "ControlPlane"),
     ):

@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from clusterwright.conformance.evidence import KEPT_LABEL, Advice, Evidence, Finding, NotSeen, Subject
-from clusterwright.conformance.objects import conditions_of, identity, is_set, latch, provisioned, unchanging
+from clusterwright.conformance.evidence import KEPT_LABEL, MADE, Advice, Evidence, Finding, NotSeen, Subject
+from clusterwright.conformance.objects import conditions_of, identity, initialized, is_set, provisioned, unchanging
 
 _QUIET: Final = 30.0
 """One write per object in so many seconds is allowed while nothing changes."""
@@ -19,7 +19,7 @@ _FIRST_TRIES: Final = 20
 
 def _acted(seen: Evidence, purpose: str, stage: str) -> bool:
     subject, span = seen.ran.subjects[purpose], seen.ran.span(stage)
-    return any(is_set(latch(seen), s.object) or is_set(identity(seen), s.object) for s in subject.during(span))
+    return any(initialized(seen, s.object) or is_set(identity(seen), s.object) for s in subject.during(span))
 
 
 def waits_for_owner(seen: Evidence) -> Iterator[Finding]:
@@ -40,7 +40,7 @@ def finalizer_first(seen: Evidence) -> Iterator[Finding]:
     """Check that a finalizer of the provider is there before anything is reported as made."""
     for subject in seen.ran.subjects.values():
         for obj in subject.objects:
-            acted = is_set(latch(seen), obj) or is_set(identity(seen), obj)
+            acted = initialized(seen, obj) or is_set(identity(seen), obj)
             own = [name for name in obj["metadata"].get("finalizers") or () if name != KEPT_LABEL]
             if acted and not own and "deletionTimestamp" not in obj["metadata"]:
                 yield f"{subject.name} was made without a finalizer: deleted at this moment, it leaves everything behind"
@@ -51,7 +51,7 @@ def goes_away(seen: Evidence) -> Iterator[Finding]:
     """Check that deleted objects go, and are not taken back."""
     run = seen.ran
     end = run.span("deleted")[1]
-    for purpose in ("first", "second", "refused", "interrupted"):
+    for purpose in MADE:
         subject = run.subjects.get(purpose)
         last = subject.by(end) if subject is not None else None
         if subject is not None and last is not None:
@@ -123,7 +123,7 @@ def recovers(seen: Evidence) -> Iterator[Finding]:
         raise NotSeen("the plane does not take a ValidatingAdmissionPolicy")
     subject, span = run.subjects["refused"], run.span("refused")
     works = any(provisioned(seen, other) for other in run.subjects.values())
-    if works and not is_set(latch(seen), subject.at(run.span("recovered")[1])):
+    if works and not initialized(seen, subject.at(run.span("recovered")[1])):
         yield f"writes to {subject.name}'s status were refused for {span[1] - span[0]:.0f} s, and it was never provisioned"
     sent = _writes(seen, subject, span)
     allowed = _FIRST_TRIES + _TRIES * (span[1] - span[0])
@@ -157,7 +157,7 @@ def observes_generations(seen: Evidence) -> Iterator[Finding]:
     for stage in ("resumed", "steady"):
         for purpose in ("first", "second"):
             settled = run.subjects[purpose].at(run.span(stage)[1])
-            if settled is None or not is_set(latch(seen), settled):
+            if settled is None or not initialized(seen, settled):
                 continue
             generation = settled["metadata"].get("generation", 0)
             for where, observed in _observed(settled):

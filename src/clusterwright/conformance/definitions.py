@@ -119,7 +119,7 @@ def template(seen: Evidence) -> Iterator[Finding]:
     """Check that the template is named after the kind and has spec.template.metadata and spec.template.spec."""
     kind = seen.kind["spec"]["names"]["kind"]
     if seen.template is None:
-        if seen.role in {"InfraCluster", "ControlPlane"}:
+        if seen.role in {"InfraCluster", "InfraMachinePool", "ControlPlane"}:
             raise NotSeen(f"there is no {kind}Template, so ClusterClasses cannot use the provider")
         yield f"there is no {kind}Template in {seen.kind['spec']['group']}"
         return

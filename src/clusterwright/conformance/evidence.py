@@ -9,8 +9,12 @@ from typing import Final, Literal
 from clusterwright.api.contract import CONTRACTS, Contract, ContractVersion
 from clusterwright.api.meta import Json
 
-Role = Literal["InfraCluster", "InfraMachine", "BootstrapConfig", "ControlPlane"]
-ROLES: Final[tuple[Role, ...]] = ("InfraCluster", "InfraMachine", "BootstrapConfig", "ControlPlane")
+Role = Literal["InfraCluster", "InfraMachine", "InfraMachinePool", "BootstrapConfig", "ControlPlane"]
+ROLES: Final[tuple[Role, ...]] = ("InfraCluster", "InfraMachine", "InfraMachinePool", "BootstrapConfig", "ControlPlane")
+MADE: Final = ("first", "second", "refused", "interrupted", "scaled")
+"""The subjects that the provider must make, see `scenario`."""
+SCALED: Final = "scaled"
+"""The subject whose MachinePool is scaled: what it shows of its machines changes."""
 
 KEPT_LABEL: Final = "conformance.clusterwright.example.com/kept"
 """A label and an annotation of every object of a run, and the finalizer of one: a provider must leave them alone."""
@@ -97,6 +101,8 @@ class Run:
     """The error of a dry run on the template; empty: it was accepted; None: it was not tried."""
     secrets: dict[str, Json] = field(default_factory=dict)
     """The Secrets that BootstrapConfigs name and the kubeconfigs of ControlPlanes, by the name of the object."""
+    machines: dict[str, Sequence[Json]] = field(default_factory=dict)
+    """The machines of InfraMachinePools that name the kind of theirs, by the name of the pool."""
     writes: Sequence[Write] | None = None
     """None: the audit log of the plane is not known."""
     could_restart: bool = False

@@ -13,6 +13,7 @@ from clusterwright.conformance.evidence import KEPT_LABEL
 _CORE: Final = "cluster.x-k8s.io/v1beta2"
 KUBERNETES: Final = "v1.34.1"
 POLICY_GROUP: Final = "admissionregistration.k8s.io"
+_DELETION: Final[Json] = {"nodeDrainTimeoutSeconds": 1, "nodeDeletionTimeoutSeconds": 1, "nodeVolumeDetachTimeoutSeconds": 1}
 _BOOTSTRAP_DATA: Final = "#cloud-config\n# {secret}\nruncmd:\n- echo {secret}\n"
 
 
@@ -35,13 +36,15 @@ def subject(resource: Resource, namespace: str, name: str, template: Json, clust
     }
 
 
-def cluster(namespace: str, name: str, infrastructure: Json, control_plane: Json | None = None) -> Json:
+def cluster(
+    namespace: str, name: str, infrastructure: Json, control_plane: Json | None = None, annotations: dict[str, str] | None = None
+) -> Json:
     """Return a Cluster."""
     network = {"pods": {"cidrBlocks": ["192.168.0.0/16"]}, "services": {"cidrBlocks": ["10.128.0.0/12"]}}
     return {
         "apiVersion": _CORE,
         "kind": "Cluster",
-        "metadata": {"name": name, "namespace": namespace},
+        "metadata": {"name": name, "namespace": namespace, **({"annotations": annotations} if annotations else {})},
         "spec": {
             "clusterNetwork": network,
             "infrastructureRef": infrastructure,
@@ -69,12 +72,30 @@ def machine(
         "version": KUBERNETES,
         "infrastructureRef": infrastructure,
         "bootstrap": {"dataSecretName": data} if data else {"configRef": config},
-        "deletion": {"nodeDrainTimeoutSeconds": 1, "nodeDeletionTimeoutSeconds": 1, "nodeVolumeDetachTimeoutSeconds": 1},
+        "deletion": _DELETION,
     }
     if failure_domain:
         spec["failureDomain"] = failure_domain
     labels = {CLUSTER_NAME_LABEL: cluster}
     return {"apiVersion": _CORE, "kind": "Machine", "metadata": {"name": name, "namespace": namespace, "labels": labels}, "spec": spec}
+
+
+def machine_pool(namespace: str, name: str, cluster: str, infrastructure: Json, config: Json, *, data: str = "") -> Json:
+    """Return a MachinePool of one machine. `data`: the name of a Secret with bootstrap data; without it, they come from `config`."""
+    spec: Json = {
+        "clusterName": cluster,
+        "version": KUBERNETES,
+        "infrastructureRef": infrastructure,
+        "bootstrap": {"dataSecretName": data} if data else {"configRef": config},
+        "deletion": _DELETION,
+    }
+    labels = {CLUSTER_NAME_LABEL: cluster}
+    return {
+        "apiVersion": _CORE,
+        "kind": "MachinePool",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "spec": {"clusterName": cluster, "replicas": 1, "template": {"spec": spec}},
+    }
 
 
 def bootstrap_data(namespace: str, name: str, cluster: str, secret: str, data: str) -> Json:
@@ -97,6 +118,29 @@ def dev_cluster(namespace: str, name: str) -> Json:
         "metadata": {"name": name, "namespace": namespace},
         "spec": {"backend": {"inMemory": {}}},
     }
+
+
+def control_plane(namespace: str, name: str) -> tuple[Json, Json, Json]:
+    """Return a control plane of one machine in the in-memory cloud: its template, the object, and the reference to it."""
+    template = {
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
+        "kind": "DevMachineTemplate",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"template": {"spec": {"backend": {"inMemory": {}}}}},
+    }
+    reference = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachineTemplate", "name": name}
+    made = {
+        "apiVersion": "controlplane.cluster.x-k8s.io/v1beta2",
+        "kind": "KubeadmControlPlane",
+        "metadata": {"name": name, "namespace": namespace, "labels": {CLUSTER_NAME_LABEL: name}},
+        "spec": {
+            "replicas": 1,
+            "version": KUBERNETES,
+            "machineTemplate": {"spec": {"infrastructureRef": reference, "deletion": _DELETION}},
+            "kubeadmConfigSpec": {"format": "cloud-config"},
+        },
+    }
+    return template, made, {"apiGroup": "controlplane.cluster.x-k8s.io", "kind": "KubeadmControlPlane", "name": name}
 
 
 def refusal(resource: Resource, name: str, subject: str) -> tuple[Json, Json]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from clusterwright.api.contract import ABSENT, CONDITIONS, FAILURE_MESSAGE, FAILURE_REASON, Malformed, Path, Value
+from clusterwright.api.contract import ABSENT, CONDITIONS, CONTRACTS, FAILURE_MESSAGE, FAILURE_REASON, Malformed, Path, Value
 from clusterwright.api.meta import Json
 from clusterwright.conformance import definitions
-from clusterwright.conformance.evidence import IN_PLACE, Advice, Evidence, Finding, NotSeen, Run, Subject
+from clusterwright.conformance.evidence import IN_PLACE, SCALED, Advice, Evidence, Finding, NotSeen, Run, Subject
 
 _STATUSES: Final = frozenset({"True", "False", "Unknown"})
 
@@ -18,10 +18,22 @@ def latch(seen: Evidence) -> Path[bool]:
     paths = seen.paths
     return {
         "InfraMachine": paths.infra_machine.provisioned,
+        "InfraMachinePool": paths.infra_machine_pool.provisioned,
         "InfraCluster": paths.infra_cluster.provisioned,
         "BootstrapConfig": paths.bootstrap_config.data_secret_created,
         "ControlPlane": paths.control_plane.initialized,
     }[seen.role]
+
+
+def _latches(seen: Evidence) -> tuple[Path[bool], ...]:
+    """Return the paths of the flag. Core controllers read that of the older contract of every InfraMachinePool."""
+    older = CONTRACTS["v1beta1"].infra_machine_pool.provisioned
+    return (latch(seen), older) if seen.role == "InfraMachinePool" and older != latch(seen) else (latch(seen),)
+
+
+def initialized(seen: Evidence, obj: Json | None) -> bool:
+    """Return whether an object says that its initialization is complete."""
+    return any(is_set(path, obj) for path in _latches(seen))
 
 
 def identity(seen: Evidence) -> Path[Any]:
@@ -29,6 +41,7 @@ def identity(seen: Evidence) -> Path[Any]:
     paths = seen.paths
     fields: dict[str, Path[Any]] = {
         "InfraMachine": paths.infra_machine.provider_id,
+        "InfraMachinePool": paths.infra_machine_pool.provider_id_list,
         "InfraCluster": paths.infra_cluster.endpoint,
         "BootstrapConfig": paths.bootstrap_config.data_secret_name,
         "ControlPlane": paths.control_plane.endpoint,
@@ -46,8 +59,8 @@ def is_set(path: Path[Any], obj: Json | None) -> bool:
 
 def provisioned(seen: Evidence, subject: Subject) -> list[Json]:
     """Return the states since the object was provisioned first, without those of its deletion."""
-    path, states = latch(seen), subject.objects
-    first = next((i for i, obj in enumerate(states) if is_set(path, obj)), len(states))
+    states = subject.objects
+    first = next((i for i, obj in enumerate(states) if initialized(seen, obj)), len(states))
     return [obj for obj in states[first:] if "deletionTimestamp" not in obj["metadata"]]
 
 
@@ -61,15 +74,20 @@ def malformed(path: Path[Any], run: Run) -> Iterator[Finding]:
 
 def initialization(seen: Evidence) -> Iterator[Finding]:
     """Check that the flag is in the schema, is set, and is never taken back."""
-    path = latch(seen)
-    yield from definitions.field(seen, path, ("boolean",), needed=True)
+    path, (_, *others) = latch(seen), _latches(seen)
+    schema = definitions.schema_of(seen.kind)
+    is_older = definitions.lookup(schema, path.steps) is None and any(definitions.lookup(schema, p.steps) is not None for p in others)
+    if is_older:
+        yield Advice(f"the schema has no {path}: set it together with {' or '.join(map(str, others))}, which older core controllers read")
+    yield from definitions.field(seen, path, ("boolean",), needed=not is_older)
     run = seen.ran
     yield from malformed(path, run)
     if not any(provisioned(seen, subject) for subject in run.subjects.values()):
         yield f"no object ever set {path}"
-    for subject in run.subjects.values():
-        if not all(is_set(path, obj) for obj in provisioned(seen, subject)):
-            yield f"{subject.name}: {path} was true and later was not"
+    for purpose, subject in run.subjects.items():
+        if not all(initialized(seen, obj) for obj in provisioned(seen, subject)):
+            text = f"{subject.name}: {path} was true and later was not"
+            yield Advice(f"{text}, while it was scaled: its MachinePool says the same") if purpose == SCALED else text
 
 
 def conditions(seen: Evidence) -> Iterator[Finding]:
@@ -85,7 +103,7 @@ def conditions(seen: Evidence) -> Iterator[Finding]:
             any_seen = any_seen or bool(listed)
             problems.update(dict.fromkeys(_problems(listed)))
             ready = next((c for c in listed if c.get("type") == "Ready" and seen.role != "ControlPlane"), {})
-            if ready.get("status") == "True" and not is_set(latch(seen), obj) and "deletionTimestamp" not in obj["metadata"]:
+            if ready.get("status") == "True" and not initialized(seen, obj) and "deletionTimestamp" not in obj["metadata"]:
                 problems[f"{subject.name}: Ready is True although {latch(seen)} is not set"] = None
     yield from problems
     if not any_seen:
@@ -119,7 +137,7 @@ def terminal_failures(seen: Evidence) -> Iterator[Finding]:
         yield from malformed(path, run)
     if "steady" in run.spans:
         for subject in run.subjects.values():
-            if is_set(latch(seen), obj := subject.at(run.spans["steady"][1])) and is_set(FAILURE_REASON, obj):
+            if initialized(seen, obj := subject.at(run.spans["steady"][1])) and is_set(FAILURE_REASON, obj):
                 yield f"{subject.name} is provisioned and works, but has {FAILURE_REASON}: users take it for lost"
 
 
@@ -133,9 +151,9 @@ def pausing(seen: Evidence) -> Iterator[Finding]:
     ):
         span = run.span(stage)
         subject = run.subjects[purpose]
-        if any(is_set(latch(seen), s.object) or is_set(identity(seen), s.object) for s in subject.during(span)):
+        if any(initialized(seen, s.object) or is_set(identity(seen), s.object) for s in subject.during(span)):
             yield f"{subject.name} was provisioned while {how}"
-        elif works and not is_set(latch(seen), subject.at(run.span("resumed")[1])):
+        elif works and not initialized(seen, subject.at(run.span("resumed")[1])):
             yield f"{subject.name} was paused ({how}) and never continued"
     if "paused-deletion" in run.spans:
         subject, (begin, end) = run.subjects["first"], run.spans["paused-deletion"]
@@ -168,9 +186,10 @@ def dry_run(seen: Evidence) -> Iterator[Finding]:
 
 
 def unchanging(seen: Evidence, path: Path[Any]) -> Iterator[Finding]:
-    """Yield objects whose field changed after they were provisioned."""
-    for subject in seen.ran.subjects.values():
-        values = [repr(found.value) for obj in provisioned(seen, subject) if isinstance(found := path.read(obj), Value)]
+    """Yield objects whose field changed after they were provisioned. A list may still be empty then, and one that is scaled may change."""
+    for purpose, subject in seen.ran.subjects.items():
+        found = [path.read(obj) for obj in provisioned(seen, subject) if purpose != SCALED]
+        values = [repr(one.value) for one in found if isinstance(one, Value) and one.value != ()]
         if len(set(values)) > 1:
             yield f"{subject.name}: {path} changed from {values[0][:80]} to {next(v for v in values if v != values[0])[:80]}"
 

@@ -52,7 +52,7 @@ Each rule ends in one of these states:
 - Reads and, without `--audit-log`, writes that change nothing. Requests to other systems.
 - Lost answers, stale caches and slow answers of the API server: only refused writes are played.
 - Restarts, without `--restart-command`. A restart is played once over machines that are up and once while one is made, not at every step.
-- InfraMachinePools and IPAM: there are no rules for them yet.
+- Whether the machines of a pool run: a pool is judged by what it lists. IPAM: there are no rules for it yet.
 - Machines of a control plane: a run waits until the object is initialized, and does not upgrade or scale it.
 - Roles: the provider's own permissions. The run only asks whether core controllers have theirs.
 """

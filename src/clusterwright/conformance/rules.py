@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from clusterwright.conformance import behaviour, clusters, configs, definitions, machines, objects, planes
+from clusterwright.conformance import behaviour, clusters, configs, definitions, machines, objects, planes, pools
 from clusterwright.conformance.evidence import Check, Role, Rule
 
 _MULTI_TENANCY: Final = definitions.invisible("credentials per cluster are a matter of each provider's own fields")
@@ -98,6 +98,31 @@ INFRA_MACHINE: Final = _rules("IM", "InfraMachine", (
     _CLUSTERCTL,
     _PAUSING,
 ))
+INFRA_MACHINE_POOL: Final = _rules("MP", "InfraMachinePool", (
+    *_resources("the InfraMachinePool"),
+    ("instances", False, "status.instances is a list of objects, and shows no provider ID that the list of MP-8 does not have",
+     "write one entry for each machine in status.instances, from the same answer as spec.providerIDList", pools.instances),
+    ("MachinePoolMachines", False, "a pool with status.infrastructureMachineKind has an object of that kind for each machine",
+     "create an InfraMachine for each machine, with the labels cluster.x-k8s.io/cluster-name and cluster.x-k8s.io/pool-name",
+     pools.machines),
+    ("provider ID", False, "spec.providerID has 1 to 512 characters and never changes",
+     "write the ID of the group of machines itself, once", pools.provider_id),
+    ("provider ID list", True, "spec.providerIDList has a unique entry for each machine, and follows the MachinePool's size",
+     "write spec.providerIDList, equal to those of the Nodes, whenever machines come or go", pools.provider_id_list),
+    ("initialization completed", True, "status.initialization.provisioned (v1beta1: status.ready) becomes true and stays true",
+     "set it once when the group of machines exists; report later trouble in conditions", objects.initialization),
+    _PAUSING,
+    _conditions("the InfraMachinePool"),
+    ("replicas", True, "status.replicas is the number of machines, and follows the size of the MachinePool",
+     "write status.replicas whenever machines come or go", pools.replicas),
+    _FAILURES,
+    ("template definition", False, "if there is a kind <InfraMachinePool>Template, it has spec.template.metadata and spec.template.spec",
+     "correct the definition of the template; without one, ClusterClasses cannot use the pools", definitions.template),
+    ("dry run of the template", False, "a server-side dry run of a changed template with topology.cluster.x-k8s.io/dry-run is accepted",
+     "let the immutability check pass when the request is a dry run and the object has the annotation", objects.dry_run),
+    _TENANCY,
+    _CLUSTERCTL,
+))
 INFRA_CLUSTER: Final = _rules("IC", "InfraCluster", (
     *_resources("the InfraCluster"),
     ("control plane endpoint", False, "spec.controlPlaneEndpoint has host and port, comes no later than the flag of IC-7 and never changes",
@@ -179,7 +204,7 @@ CONTROL_PLANE: Final = _rules("CP", "ControlPlane", (
     _PAUSING,
 ))
 
-_INFRA: Final[tuple[Role, ...]] = ("InfraCluster", "InfraMachine")
+_INFRA: Final[tuple[Role, ...]] = ("InfraCluster", "InfraMachine", "InfraMachinePool")
 _ALL: Final[tuple[Role, ...]] = (*_INFRA, "BootstrapConfig", "ControlPlane")
 BEHAVIOUR: Final = (
     Rule("PB-1", "waits for the owner", _ALL, True, "an object without owner reference is not provisioned",
@@ -198,7 +223,8 @@ BEHAVIOUR: Final = (
          "find what was made by a name that follows from the object's; keep no state in the process", behaviour.restarts),
     Rule("PB-8", "recovers from refused writes", _ALL, True, "writes of status that are refused are tried again with increasing pauses",
          "return the error, so that the object is queued again with back-off", behaviour.recovers),
-    Rule("PB-9", "keeps secrets", ("InfraMachine",), True, "bootstrap data appears in no object of the provider and in no Event",
+    Rule("PB-9", "keeps secrets", ("InfraMachine", "InfraMachinePool"), True,
+         "bootstrap data appears in no object of the provider and in no Event",
          "leave data out of messages, also of wrapped errors", behaviour.keeps_secrets),
     Rule("PB-10", "honest observedGeneration", _ALL, False, "observedGeneration is never ahead of metadata.generation, and reaches it",
          "set it to the generation of the object that the pass has read", behaviour.observes_generations),
@@ -207,4 +233,4 @@ BEHAVIOUR: Final = (
 )
 # fmt: on
 
-RULES: Final[tuple[Rule, ...]] = (*INFRA_CLUSTER, *INFRA_MACHINE, *BOOTSTRAP_CONFIG, *CONTROL_PLANE, *BEHAVIOUR)
+RULES: Final[tuple[Rule, ...]] = (*INFRA_CLUSTER, *INFRA_MACHINE, *INFRA_MACHINE_POOL, *BOOTSTRAP_CONFIG, *CONTROL_PLANE, *BEHAVIOUR)

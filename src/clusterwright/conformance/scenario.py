@@ -6,6 +6,7 @@ The subjects, by purpose:
     second       paused by its Cluster before it may be made; has labels added in place, and a finalizer of somebody else
     refused      writes of its status are refused for a while
     interrupted  the provider restarts while it is made
+    scaled       of an InfraMachinePool: its MachinePool is scaled to two machines and back to one
     unowned      never has an owner
     managed      of an InfraCluster: has the annotation cluster.x-k8s.io/managed-by
 """
@@ -13,12 +14,14 @@ The subjects, by purpose:
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from clusterwright.api.wellknown import MANAGED_BY_ANNOTATION, PAUSED_ANNOTATION
-from clusterwright.conformance.evidence import IN_PLACE, Run
-from clusterwright.conformance.stage import MADE, NORMAL, Pace, Plan, Stage
+from clusterwright.conformance.evidence import IN_PLACE, MADE, SCALED, Run
+from clusterwright.conformance.pools import SIZES, is_whole
+from clusterwright.conformance.stage import NORMAL, Pace, Plan, Stage
 
-__all__ = ["MADE", "NORMAL", "Pace", "Plan", "Scenario"]
+__all__ = ["NORMAL", "Pace", "Plan", "Scenario"]
 
 
 class Scenario(Stage):
@@ -49,7 +52,9 @@ class Scenario(Stage):
         async with self._stage("steady"):
             await asyncio.sleep(pace.steady)
         await self._read_secrets()
+        await self._read_machines()
         await self._touch()
+        await self._resize()
         if self.plan.restart is not None:
             async with self._stage("restarted"):
                 await self.plan.restart()
@@ -59,17 +64,17 @@ class Scenario(Stage):
 
     async def _own(self) -> None:
         """Give the first two subjects their owners; they are paused, or have no data, so that nothing may be made yet."""
-        if self.is_machine:
+        if self.is_booted:
             await self._create_cluster(self._cluster_name("second"))
         for purpose in ("first", "second"):
-            await self._create_subject(purpose, {} if self.is_machine else {PAUSED_ANNOTATION: ""})
+            await self._create_subject(purpose, {} if self.is_booted else {PAUSED_ANNOTATION: ""})
             await self._create_owner(purpose, has_data=False)
         if self.seen.role == "InfraCluster":
             await self._create_subject("managed", {MANAGED_BY_ANNOTATION: "somebody"})
             await self._create_owner("managed", has_data=False)
         owned = [purpose for purpose in ("first", "second", "managed") if purpose in self.run.subjects]
         await self.recorder.until(lambda: all(map(self._is_owned, owned)), self.plan.pace.within)
-        if self.is_machine:
+        if self.is_booted:
             async with self._stage("without-data"):
                 await asyncio.sleep(self.plan.pace.settle)
 
@@ -80,7 +85,7 @@ class Scenario(Stage):
         await self._annotate("second", PAUSED_ANNOTATION, None)
         await asyncio.sleep(self.plan.pace.settle)  # what is on its way when the pause begins may arrive
         async with self._stage("paused-object"), self._stage("paused-cluster"):
-            if self.is_machine:
+            if self.is_booted:
                 for purpose in ("first", "second"):
                     await self._give_data(purpose)
             await asyncio.sleep(self.plan.pace.settle * 2)
@@ -113,6 +118,21 @@ class Scenario(Stage):
             await self._patch("second", {"metadata": {"labels": {IN_PLACE: "yes"}, "annotations": {IN_PLACE: "yes"}}})
             await asyncio.sleep(self.plan.pace.settle * 2)
 
+    def _has_size(self, size: int) -> bool:
+        return is_whole(self.seen, self.run.subjects[SCALED].last, size)
+
+    async def _resize(self) -> None:
+        """Scale a pool to two machines and back."""
+        if not self.is_pool:
+            return
+        await self._create_whole(SCALED)
+        await self.recorder.until(lambda: self._is_made(SCALED), self.plan.pace.within)
+        for stage, size in SIZES:
+            async with self._stage(stage):
+                await self._scale(size)
+                await self.recorder.until(partial(self._has_size, size), self.plan.pace.within)
+                await asyncio.sleep(self.plan.pace.settle)
+
     async def _delete(self) -> None:
         """Delete everything; the first subject is paused when its deletion begins."""
         pace = self.plan.pace
@@ -126,7 +146,8 @@ class Scenario(Stage):
             await asyncio.sleep(pace.settle * 2)
         await self._annotate("first", PAUSED_ANNOTATION, None)
         async with self._stage("deleted"):
-            for purpose in MADE:
+            made = [purpose for purpose in MADE if purpose in self.run.subjects]
+            for purpose in made:
                 await self._delete_owner(purpose)
             await self._annotate_finalizer("second")
-            await self.recorder.until(lambda: all(self.run.subjects[p].last is None for p in MADE), pace.within)
+            await self.recorder.until(lambda: all(self.run.subjects[p].last is None for p in made), pace.within)

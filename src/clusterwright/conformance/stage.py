@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from clusterwright.api.contract import Value
-from clusterwright.api.core import Cluster, Machine
+from clusterwright.api.core import Cluster, Machine, MachinePool
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.api.scheme import Resource
-from clusterwright.api.wellknown import CONTROL_PLANE_LABEL
+from clusterwright.api.wellknown import BOOT_MACHINES_ANNOTATION, CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, MACHINE_POOL_NAME_LABEL
 from clusterwright.conformance import manifests
 from clusterwright.conformance.configs import SENTINEL
 from clusterwright.conformance.definitions import lookup, schema_of
-from clusterwright.conformance.evidence import KEPT_LABEL, Evidence, Run, Subject, Write
-from clusterwright.conformance.objects import is_set, latch
+from clusterwright.conformance.evidence import KEPT_LABEL, SCALED, Evidence, Run, Subject, Write
+from clusterwright.conformance.objects import identity, initialized, is_set
 from clusterwright.conformance.planes import IS_KUBECONFIG
 from clusterwright.conformance.recorder import Recorder, now
 from clusterwright.kubeadm.cloudconfig import unpacked
@@ -32,10 +32,10 @@ _SECRET: Final = GroupVersionKind("", "v1", "Secret")
 _EVENT: Final = GroupVersionKind("", "v1", "Event")
 _LOOK: Final = 0.5
 """Seconds between two looks at an object that is not watched."""
+_BOOTED: Final = frozenset({"InfraMachine", "InfraMachinePool"})
+"""Roles that are given bootstrap data."""
 _TRIES: Final = 5
 """Attempts to write an object that others write too."""
-MADE: Final = ("first", "second", "refused", "interrupted")
-"""The subjects that the provider must make."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +78,19 @@ class Stage:
 
     def __init__(self, client: RestClient, seen: Evidence, resource: Resource, plan: Plan) -> None:
         self.client, self.seen, self.resource, self.plan = client, seen, resource, plan
-        self.run = Run(secret=plan.secret if seen.role == "InfraMachine" else "", could_restart=plan.restart is not None)
+        self.run = Run(secret=plan.secret if seen.role in _BOOTED else "", could_restart=plan.restart is not None)
         self.recorder = Recorder(client, resource, plan.namespace)
         self.cleaning: list[tuple[Any, ObjectKey]] = []
-        self.is_machine = seen.role == "InfraMachine"
+        self.is_booted = seen.role in _BOOTED
+        self.is_pool = seen.role == "InfraMachinePool"
         self.is_config = seen.role == "BootstrapConfig"
-        self.is_of_cluster = seen.role in {"InfraCluster", "ControlPlane"}
+        owners: dict[str, type[Cluster | Machine | MachinePool]] = {
+            "InfraCluster": Cluster,
+            "ControlPlane": Cluster,
+            "InfraMachinePool": MachinePool,
+        }
+        self.owner = owners.get(seen.role, Machine)
+        """The kind of the core object that refers to a subject."""
 
     # objects
 
@@ -91,15 +98,16 @@ class Stage:
         return f"{self.plan.prefix}-{purpose}"
 
     def _cluster_name(self, purpose: str) -> str:
-        """Return the Cluster of a subject: each has its own, but InfraMachines share that which is paused."""
-        return self._name("cluster") if self.is_machine else self._name(purpose)
+        """Return the Cluster of a subject: each has its own, but machines and pools share that which is paused."""
+        return self._name("cluster") if self.is_booted else self._name(purpose)
 
     def _is_owned(self, purpose: str) -> bool:
         last = self.run.subjects[purpose].last
         return last is not None and bool(last["metadata"].get("ownerReferences"))
 
     def _is_made(self, purpose: str) -> bool:
-        return is_set(latch(self.seen), self.run.subjects[purpose].last)
+        last = self.run.subjects[purpose].last
+        return initialized(self.seen, last) and (not self.is_pool or is_set(identity(self.seen), last))
 
     def _is_begun(self, purpose: str) -> bool:
         last = self.run.subjects[purpose].last
@@ -132,14 +140,22 @@ class Stage:
             made = manifests.subject(resource, self.plan.namespace, name, template, name, {})
             reference = manifests.reference(resource, name)
         await self._create(made)
-        await self._create(manifests.cluster(self.plan.namespace, name, reference, control_plane), Cluster)
+        noted: dict[str, str] = {}
+        if self.is_pool:  # core controllers make Machines of a pool when they reach its cluster
+            *objects, control_plane = manifests.control_plane(self.plan.namespace, name)
+            for obj in objects:
+                await self._create(obj)
+            noted = {BOOT_MACHINES_ANNOTATION: "true"} if template is not None else {}
+        await self._create(manifests.cluster(self.plan.namespace, name, reference, control_plane, noted), Cluster)
         deadline = now() + self.plan.pace.within
         while True:
             found = await self.client.get(Cluster, ObjectKey(self.plan.namespace, name))
-            if found.status.initialization is not None and found.status.initialization.infrastructure_provisioned:
+            latches = found.status.initialization
+            if latches is not None and latches.infrastructure_provisioned and (latches.control_plane_initialized or not self.is_pool):
                 break
             if now() > deadline:
-                raise TimeoutError(f"the infrastructure of Cluster {name} was not provisioned within {self.plan.pace.within:g} s")
+                what = "control plane was not initialized" if self.is_pool else "infrastructure was not provisioned"
+                raise TimeoutError(f"the {what} of Cluster {name} within {self.plan.pace.within:g} s")
             await asyncio.sleep(_LOOK)
         domains = [domain.name for domain in found.status.failure_domains]
         self.run.failure_domain = self.plan.failure_domain or (domains[0] if domains else "")
@@ -158,15 +174,18 @@ class Stage:
             await self._create_cluster(cluster)
             made = manifests.machine(namespace, name, cluster, manifests.machine_reference(name), reference)
             made["metadata"]["labels"][CONTROL_PLANE_LABEL] = ""  # a worker would wait for a control plane
+        elif self.is_pool:
+            config = manifests.config_reference(name)
+            made = manifests.machine_pool(namespace, name, cluster, reference, config, data=name if has_data else "")
         else:
             data, domain = name if has_data else "", self.run.failure_domain
             config = manifests.config_reference(name)
             made = manifests.machine(namespace, name, cluster, reference, config, data=data, failure_domain=domain)
-        await self._create(made, Machine)
+        await self._create(made, self.owner)
 
     async def _create_whole(self, purpose: str) -> None:
         """Create a subject that has all it waits for."""
-        if self.is_machine:
+        if self.is_booted:
             await self._create_secret(purpose)
         await self._create_subject(purpose)
         await self._create_owner(purpose, has_data=True)
@@ -180,7 +199,12 @@ class Stage:
     async def _give_data(self, purpose: str) -> None:
         await self._create_secret(purpose)
         name = self._name(purpose)
-        await self.client.patch(Machine, ObjectKey(self.plan.namespace, name), {"spec": {"bootstrap": {"dataSecretName": name}}})
+        spec: Json = {"bootstrap": {"dataSecretName": name, "configRef": None}}  # a pool takes data only from one of them
+        patch = {"spec": {"template": {"spec": spec}} if self.is_pool else spec}
+        await self.client.patch(self.owner, ObjectKey(self.plan.namespace, name), patch)
+
+    async def _scale(self, replicas: int) -> None:
+        await self.client.patch(MachinePool, ObjectKey(self.plan.namespace, self._name(SCALED)), {"spec": {"replicas": replicas}})
 
     async def _patch(self, purpose: str, patch: Json) -> None:
         with suppress(NotFound):
@@ -210,7 +234,7 @@ class Stage:
         await self._remove(self.resource.gvk, ObjectKey(self.plan.namespace, self._name(purpose)))
 
     async def _delete_owner(self, purpose: str) -> None:
-        await self._remove(Cluster if self.is_of_cluster else Machine, ObjectKey(self.plan.namespace, self._name(purpose)))
+        await self._remove(self.owner, ObjectKey(self.plan.namespace, self._name(purpose)))
 
     async def _remove(self, kind: Any, key: ObjectKey) -> None:
         with suppress(NotFound):
@@ -269,7 +293,7 @@ class Stage:
     async def _read_secrets(self) -> None:
         """Read the Secrets that bootstrap configs name, and kubeconfigs; of their data, keep only whether there are some."""
         path = self.seen.paths.bootstrap_config.data_secret_name
-        for subject in self.run.subjects.values() if not self.is_machine else ():
+        for subject in self.run.subjects.values() if not self.is_booted else ():
             read = path.read(subject.last) if subject.last is not None else None
             name = f"{subject.name}-kubeconfig" if not self.is_config else read.value if isinstance(read, Value) else ""
             found = await self.client.find(_SECRET, ObjectKey(self.plan.namespace, name)) if name else None
@@ -279,6 +303,18 @@ class Stage:
             text = _plain(base64.b64decode(data.get("value") or ""))
             kept = {"metadata": dict(found.json["metadata"]), "data": {key: bool(value) for key, value in data.items()}}
             self.run.secrets[subject.name] = {**kept, SENTINEL: SENTINEL.encode() in text, IS_KUBECONFIG: b"clusters:" in text}
+
+    async def _read_machines(self) -> None:
+        """Read the machines of pools that name the kind of theirs."""
+        path = self.seen.paths.infra_machine_pool.infrastructure_machine_kind
+        for subject in self.run.subjects.values() if self.is_pool else ():
+            read = path.read(subject.last) if subject.last is not None else None
+            if isinstance(read, Value) and read.value:
+                kind = GroupVersionKind(self.resource.gvk.group, self.resource.gvk.version, read.value)
+                labels = {MACHINE_POOL_NAME_LABEL: subject.name, CLUSTER_NAME_LABEL: self._cluster_name("second")}
+                with suppress(ApiError):  # there may be no such kind
+                    found = await self.client.list(kind, namespace=self.plan.namespace, labels=labels)
+                    self.run.machines[subject.name] = [dict(one.json) for one in found]
 
     async def _clean(self) -> None:
         """Delete what is left, newest first, and wait for it; what the provider does not let go loses its finalizers."""

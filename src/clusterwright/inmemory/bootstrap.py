@@ -45,10 +45,22 @@ class BootstrapData:
         raise BootFailure(f"kubeadm {self.command}: the configuration holds no {kind}")
 
 
-def parse(value: bytes, format: str, hostname: str = "") -> BootstrapData:
-    """Parse bootstrap data of the given format (`cloud-config` or `ignition`; empty means cloud-config) on the machine `hostname`."""
+def metadata(value: bytes) -> Mapping[str, str]:
+    """Return the texts of a machine's metadata in YAML; raises BootFailure."""
+    try:
+        found = yamlreader.load(value.decode())
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError):
+        raise BootFailure("cloud-init: the metadata are not YAML") from None
+    return {str(name): str(one) for name, one in found.items()} if isinstance(found, dict) else {}
+
+
+def parse(value: bytes, format: str, hostname: str = "", known: Mapping[str, str] | None = None) -> BootstrapData:
+    """Parse bootstrap data of the given format (`cloud-config` or `ignition`; empty means cloud-config) on the machine `hostname`.
+
+    `known`: the machine's metadata, which a cloud-config may name.
+    """
     if format in {"", "cloud-config"}:
-        files, commands = _cloud_config(value, hostname)
+        files, commands = _cloud_config(value, hostname, known or {})
     elif format == "ignition":
         files, commands = _ignition(value)
     else:
@@ -75,9 +87,9 @@ def _documents(files: Mapping[str, bytes], path: str, verb: str) -> tuple[Mappin
     return tuple(documents)
 
 
-def _cloud_config(value: bytes, hostname: str) -> tuple[dict[str, bytes], list[str]]:
+def _cloud_config(value: bytes, hostname: str, known: Mapping[str, str]) -> tuple[dict[str, bytes], list[str]]:
     try:
-        config = cloudconfig.read(value, hostname)
+        config = cloudconfig.read(value, hostname, known)
     except cloudconfig.BadUserData as error:
         raise BootFailure(str(error)) from None
     files: dict[str, bytes] = {}

@@ -6,6 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+UNIDENTIFIED: Final = "inmemory.clusterwright.dev/no-provider-id"
+"""The annotation of a machine whose Node gets its providerID from another provider."""
+METADATA: Final = "inmemory.clusterwright.dev/meta-data"
+"""The annotation with the Secret of a machine's metadata (key `metaData`), which its bootstrap data may name."""
+HOST: Final = "inmemory.clusterwright.dev/host"
+"""The annotation with the metadata that the machine's host gives by itself, as JSON."""
 BOOT: Final = "inmemory.clusterwright.dev/boot"
 """The annotation of a machine that chooses how its bootstrap data are booted: `kubeadm` or `as-is`."""
 AS_IS, KUBEADM = "as-is", "kubeadm"

@@ -43,11 +43,11 @@ def node(
     taints: Sequence[Mapping[str, Any]] | None,
     labels: Mapping[str, str] | None = None,
     zone: str = "",
-    provider: str = "",
+    provider: str | None = "",
 ) -> Json:
     """Return the Node that a kubelet registers, with its status.
 
-    `taints` None: kubeadm's default; `provider`: its providerID, if it is not ours.
+    `taints` None: kubeadm's default; `provider`: its providerID, if it is not ours; None: it has none.
     """
     all_labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", **(labels or {})}
     if zone:
@@ -56,7 +56,7 @@ def node(
         all_labels = {NODE_ROLE_CONTROL_PLANE_LABEL: "", "node.kubernetes.io/exclude-from-external-load-balancers": "", **all_labels}
     if taints is None:
         taints = [{"key": NODE_ROLE_CONTROL_PLANE_LABEL, "effect": "NoSchedule"}] if is_control_plane else []
-    spec: Json = {"providerID": provider or provider_id(name)}
+    spec: Json = {} if provider is None else {"providerID": provider or provider_id(name)}
     if taints:
         spec["taints"] = [dict(taint) for taint in taints]
     return {

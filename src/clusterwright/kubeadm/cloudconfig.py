@@ -8,6 +8,7 @@ import shlex
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -50,15 +51,15 @@ class CloudConfig:
 _READ = frozenset({"write_files", "bootcmd", "runcmd", "users"})
 
 
-def read(value: bytes, hostname: str) -> CloudConfig:
-    """Read user data as cloud-init does on the machine `hostname`; raises BadUserData."""
+def read(value: bytes, hostname: str, known: Mapping[str, str] = MappingProxyType({})) -> CloudConfig:
+    """Read user data as cloud-init does on the machine `hostname` with the metadata `known`; raises BadUserData."""
     try:
         text = value.decode()
     except UnicodeDecodeError:
         raise BadUserData("cloud-init: user data is not text") from None
     lines = text.splitlines()[:2]
     if lines and lines[0].strip() == "## template: jinja":
-        text = _rendered(text, hostname)
+        text = _rendered(text, hostname, known)
         lines = lines[1:]
     if not lines or lines[0].strip() != "#cloud-config":
         raise BadUserData("cloud-init: user data does not start with #cloud-config")
@@ -102,14 +103,14 @@ def _file(entry: Any) -> File:
     )
 
 
-def _rendered(text: str, hostname: str) -> str:
+def _rendered(text: str, hostname: str, known: Mapping[str, str]) -> str:
     """Replace names by instance data, as cloud-init does before it reads the YAML."""
 
     def value(found: re.Match[str]) -> str:
         name = found[1].rpartition(".")[2]
         if name in {"local_hostname", "hostname", "instance_id", "instance-id"}:
             return hostname
-        return f"CI_MISSING_JINJA_VAR/{name}"
+        return known.get(name, f"CI_MISSING_JINJA_VAR/{name}")
 
     return _JINJA.sub(value, text)
 

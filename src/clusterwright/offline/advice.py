@@ -175,6 +175,11 @@ def _unreconciled(case: Case) -> Advice:
 def _idle(case: Case) -> Advice:
     gate = re.search(r"feature gate (\w+)", case.complaint.raw)
     step = f"switch on the feature gate {gate[1]} (--feature-gates {gate[1]}=true)" if gate else f"let it run: {case.complaint.raw}"
+    provider = re.match(r"Provider [^/ ]+/(\S+) is ", case.complaint.raw)
+    if provider:
+        step = "correct what its last output says: it is started again by itself"
+        command = f"clusterwright provider logs {provider[1]} --tail 50"
+        return Advice(f"whoever runs the provider {provider[1]}, whose process does not run", step, command)
     deployment = re.search(r"Deployment ([^/ ]+)/(\S+)", case.complaint.raw)
     command = f"kubectl -n {deployment[1]} describe deployment {deployment[2]}" if deployment else case.kubectl("get {} -o yaml")
     return Advice(f"whoever runs the management cluster: {_controller(case)} does not run", step, command)

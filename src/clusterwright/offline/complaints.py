@@ -39,6 +39,8 @@ _UNDER_WAY: Final = frozenset(
     {"Creating", "Updating", "Upgrading", "Deleting", "Provisioning", "Reconciling", "Scaling", "Migrating", "Draining", "Progressing"}
 )
 """Last words of foreign conditions that state work under way: False is good, unless its reason is a fault."""
+_WELL: Final = frozenset({"OK", "Ok", "Success", "Succeeded"})
+"""Reasons of foreign conditions that are good whatever their status. Example: `ChangeDetected=False: OK`."""
 QUIET = frozenset({"Paused", "Deleting"})  # looked at by other means
 
 
@@ -211,7 +213,7 @@ def complaint_of(condition: Condition, severity: str = "") -> Complaint | None:
         if BLOCKED.said_in(condition.message):
             tier = Tier.WAITING if _is_blocked_for_now(condition.message) else Tier.ERROR
         return Complaint(tier, shown, since(condition), condition.type, raw, path=condition_path(condition.type))
-    if condition.status == "True":
+    if condition.status == "True" or condition.reason in _WELL:
         return None
     repeats_ready = (condition.type, condition.reason) == ("Available", "NotReady")  # a Machine's: Ready says why, if it does
     # of a health check that may replace nothing only Machines are in trouble, if any

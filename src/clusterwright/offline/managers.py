@@ -1,13 +1,13 @@
-"""Read Deployments of controllers: whether they are available, and their feature gates. Pure."""
+"""Read Deployments of controllers, and Providers whose processes the plane runs: whether they run, and their feature gates. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
-from clusterwright.api.meta import Json, Unstructured
+from clusterwright.api.meta import GroupVersionKind, Json, Unstructured
 from clusterwright.api.wellknown import PROVIDER_LABEL
 
 SELECTORS: Final = (PROVIDER_LABEL, "app.kubernetes.io/name=clusterwright")
@@ -18,9 +18,16 @@ TOPOLOGY_GATE: Final = "ClusterTopology"
 _FLAG: Final = re.compile(r"^--feature-gates=(.*)$")
 
 
+PROVIDER: Final = GroupVersionKind("clusterctl.cluster.x-k8s.io", "v1alpha3", "Provider")
+_PROCESS: Final = "Running"
+"""The condition of a Provider whose process the plane runs."""
+
+
 def is_manager(obj: Unstructured) -> bool:
-    """Return whether an object is a Deployment of controllers."""
+    """Return whether an object is a Deployment of controllers, or a Provider."""
     labels = obj.metadata.labels
+    if (obj.gvk.group, obj.kind) == (PROVIDER.group, PROVIDER.kind):
+        return True
     return obj.kind == "Deployment" and (PROVIDER_LABEL in labels or labels.get("app.kubernetes.io/name") == "clusterwright")
 
 
@@ -28,7 +35,12 @@ def why_idle(kind: str, provider: str, managers: Iterable[Unstructured], gate: s
     """Return why no controller reconciles a kind of a provider; empty: unknown. `gate`: the feature gate, if the kind does not imply it."""
     gate = gate or _GATES.get(kind, "")
     for manager in managers:
-        if manager.metadata.labels.get(PROVIDER_LABEL, provider) != provider:
+        names = {manager.metadata.labels.get(PROVIDER_LABEL, provider), manager.at("providerName")}
+        if provider not in names:
+            continue
+        if manager.kind == PROVIDER.kind:
+            if (process := _process(manager)).get("status") == "False":
+                return f"Provider {manager.key} is {process.get('reason')}: {process.get('message')}"
             continue
         name, wanted = f"Deployment {manager.key}", manager.at("spec", "replicas")
         available = manager.at("status", "availableReplicas") or 0
@@ -40,7 +52,12 @@ def why_idle(kind: str, provider: str, managers: Iterable[Unstructured], gate: s
 
 
 def slim(manager: Unstructured) -> Json:
-    """Return the Deployment with only the fields that matter here: others may hold secrets."""
+    """Return the Deployment or Provider with only the fields that matter here: others may hold secrets."""
+    if manager.kind == PROVIDER.kind:
+        metadata = {"name": manager.key.name, "namespace": manager.key.namespace, "labels": dict(manager.metadata.labels)}
+        head: Json = {"apiVersion": PROVIDER.api_version, "kind": PROVIDER.kind, "metadata": metadata}
+        head["providerName"] = manager.at("providerName")
+        return {**head, "status": {"conditions": [dict(process)] if (process := _process(manager)) else []}}
     gates = ",".join(f"{name}={value}" for name, value in _features(manager).items())
     containers = [{"name": "manager", "args": [f"--feature-gates={gates}"] if gates else []}]
     return {
@@ -50,6 +67,13 @@ def slim(manager: Unstructured) -> Json:
         "spec": {"replicas": manager.at("spec", "replicas"), "template": {"spec": {"containers": containers}}},
         "status": {"availableReplicas": manager.at("status", "availableReplicas")},
     }
+
+
+def _process(provider: Unstructured) -> Mapping[str, Any]:
+    """Return the condition of a Provider's process; empty if the plane runs none."""
+    listed = provider.at("status", "conditions")
+    found = [one for one in listed if isinstance(one, Mapping) and one.get("type") == _PROCESS] if isinstance(listed, list) else []
+    return found[0] if found else {}
 
 
 def _features(manager: Unstructured) -> dict[str, str]:

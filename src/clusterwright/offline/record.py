@@ -200,7 +200,7 @@ async def _cluster_class(client: Client, cluster: Unstructured) -> list[Json]:
 
 
 async def _managers(client: Client) -> list[Json]:
-    """Return the Deployments of controllers that may be read."""
+    """Return the Deployments of controllers, and the Providers, that may be read."""
     found: dict[ObjectKey, Unstructured] = {}
     for selector in managers.SELECTORS:
         try:
@@ -208,7 +208,11 @@ async def _managers(client: Client) -> list[Json]:
         except ApiError:
             continue
         found |= {o.key: o for o in listed}
-    return [managers.slim(o) for o in found.values()]
+    try:
+        providers = await client.live.list(managers.PROVIDER)
+    except ApiError:
+        providers = []
+    return [managers.slim(o) for o in (*found.values(), *providers)]
 
 
 def redacted(obj: Mapping[str, Any]) -> Json:

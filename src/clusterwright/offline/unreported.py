@@ -24,9 +24,9 @@ class Unreported(MissingObjects):
 
     def look_for_neglect(self) -> None:
         """Run all checks for faults that no object reports."""
-        self._look_for_controllers()
-        self._look_at_preflights()
         self._look_for_contracts()
+        self._look_for_controllers()  # after the complaint that nothing reconciles kinds of other groups
+        self._look_at_preflights()
         self._look_for_quorum()
         self._look_for_boots()
 

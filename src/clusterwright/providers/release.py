@@ -69,7 +69,7 @@ def read(documents: Iterable[Any], *, name: str = "", deployment: str = "", cont
     chosen = _deployment(deployments, deployment)
     kept = sorted((obj for obj in objects if not _reason(obj)), key=_rank)
     namespace = _namespace(objects, chosen)
-    label = name or _label(objects, chosen)
+    label = name or _named(_label(objects, chosen), kept)
     provider, kind = _type(label, kept)
     left_out = [f"{obj['kind']} {obj['metadata']['name']}: {_reason(obj)}" for obj in objects if _reason(obj) and obj is not chosen]
     found = _with_certificates(program(chosen, container), objects) if chosen is not None else _plain(kept)
@@ -175,6 +175,15 @@ def _label(objects: Sequence[Json], deployment: Json | None) -> str:
     raise BadRelease(
         f"no object has the label {PROVIDER_LABEL}, which names the provider: name it with --name, for example infrastructure-acme"
     )
+
+
+def _named(label: str, objects: Sequence[Json]) -> str:
+    """Return a label with the prefix of its type, as clusterctl names providers: a project may use one label for all of its providers."""
+    if any(label.startswith(prefix) for prefix, *_ in _TYPES):
+        return label
+    groups = {obj["spec"].get("group") for obj in definitions(objects)}
+    found = [prefix for prefix, _, group in _TYPES if group in groups]
+    return f"{found[0]}{label}" if len(found) == 1 else label
 
 
 def _type(name: str, objects: Sequence[Json]) -> tuple[str, str]:

@@ -104,13 +104,17 @@ def _others(simulated: Simulated) -> ControllerDefinition:
         name=OTHERS,
         kind=Cluster,
         watches=(
-            Watch(Machine, cluster_of, changed(lambda machine: machine.spec.provider_id), why="machines with a providerID are simulated"),
+            Watch(Machine, cluster_of, changed(_identified), why="machines with a providerID, or bootstrap data, are simulated"),
             Watch(DevMachine, cluster_of, _is_gone, why="a machine that is gone is created again"),
             Watch(DevCluster, owners(CORE_GROUP, "Cluster"), _is_gone, why="a cluster that is gone is created again"),
         ),
         make=lambda dependencies: make_others(dependencies, simulated),
         access=(Access(f"devclusters.{GROUP}", "create"), Access(f"devmachines.{GROUP}", "create")),
     )
+
+
+def _identified(machine: Machine) -> tuple[str | None, str | None]:
+    return machine.spec.provider_id, machine.spec.bootstrap.data_secret_name
 
 
 async def cluster_of(obj: Any, _reader: Reader) -> Sequence[ObjectKey]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from random import Random
 from typing import Final
 
@@ -11,7 +12,7 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.controllers.inmemory.scene import Scene
 from clusterwright.inmemory import boot, bootstrap, etcd, faults, objects, ports
 from clusterwright.inmemory.cluster import SimulatedCluster
-from clusterwright.inmemory.distributions import BOOT, CLIENT_AUTHORITIES, Distribution, distribution
+from clusterwright.inmemory.distributions import BOOT, CLIENT_AUTHORITIES, HOST, METADATA, Distribution, distribution
 from clusterwright.kubeadm.certificates import CertificateError, KeyPair, Purpose, decode_certificates, secret_name
 from clusterwright.runtime.client import Client
 
@@ -39,7 +40,16 @@ class ControlPlane:
         foreign = distribution(scene.config_kind, secret.data["value"], scene.obj.metadata.annotations.get(BOOT, ""))
         if foreign is not None:
             return foreign
-        return bootstrap.parse(secret.data["value"], secret.data.get("format", b"").decode("utf-8", "replace"), scene.name)
+        format = secret.data.get("format", b"").decode("utf-8", "replace")
+        return bootstrap.parse(secret.data["value"], format, scene.name, await self._metadata(scene))
+
+    async def _metadata(self, scene: Scene) -> Mapping[str, str]:
+        """Return the metadata of the machine; raises BootFailure if they cannot be read."""
+        annotations = scene.obj.metadata.annotations
+        name = annotations.get(METADATA, "")
+        secret = await self._client.find(Secret, ObjectKey(scene.obj.metadata.namespace, name)) if name else None
+        own = bootstrap.metadata(secret.data.get("metaData", b"")) if secret is not None else {}
+        return {**bootstrap.metadata(annotations.get(HOST, "").encode()), **own}
 
     async def authority(self, scene: Scene, purpose: Purpose) -> KeyPair | None:
         """Return the certificate authority of a purpose from its Secret; None if there is none."""

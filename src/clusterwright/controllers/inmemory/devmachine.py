@@ -33,6 +33,7 @@ from clusterwright.controllers.wiring import Dependencies
 from clusterwright.inmemory import boot, bootstrap, faults, objects, stages
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.cluster import SimulatedCluster
+from clusterwright.inmemory.distributions import UNIDENTIFIED
 from clusterwright.kubeadm.certificates import CertificateError, Purpose
 from clusterwright.runtime.errors import ApiError, ConnectionFailed, Terminal
 from clusterwright.runtime.finalizers import with_finalizer, without_finalizer
@@ -301,7 +302,7 @@ class DevMachines(Kind[InfraMachine, Owners, View, MachineDone]):
                 taints=booted.taints,
                 labels=booted.labels,
                 zone=scene.machine.spec.failure_domain,
-                provider=run.obj.spec.provider_id,
+                provider=None if UNIDENTIFIED in run.obj.metadata.annotations else run.obj.spec.provider_id,
             )
         )
         simulated.ensure(objects.node_lease(scene.name, scene.now))
