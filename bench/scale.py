@@ -25,13 +25,12 @@ from random import Random
 
 from clusterwright import app
 from clusterwright.api.core import Cluster, Machine
-from clusterwright.api.crds import crds
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.wire import Request
-from clusterwright.apiserver.auth.rbac import bootstrap_roles
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.conditions import is_true
+from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.listener import TlsListener
 from clusterwright.runtime import garbage
@@ -40,6 +39,7 @@ from clusterwright.runtime.keys import PooledKeySource
 from clusterwright.runtime.manager import Manager
 from clusterwright.runtime.rest import RestClient
 from clusterwright.simulation import samples
+from clusterwright.simulation.plane import management_server
 
 
 class CountingTransport(InProcessTransport):
@@ -82,15 +82,11 @@ class Plane:
 async def plane() -> AsyncIterator[Plane]:
     """A management plane with all controllers, and workload clusters behind real TLS listeners."""
     clock, random = SystemClock(), Random(1)
-    server = ApiServer(now=clock.now, random=random)
-    server.ensure_namespaces()
-    server.ensure(bootstrap_roles())
-    server.ensure(crds(), update=True)
-    server.start_controllers()
+    server = management_server(clock, random, EMBEDDED_FEATURES)  # with admission and conversion, as `up` has it
     keys = PooledKeySource()
     cloud = Cloud(now=clock.now, random=random, keys=keys, listener=TlsListener())
     transport = CountingTransport(server)
-    manager = app.build_manager(transport, clock=clock, random=random, keys=keys, cloud=cloud)
+    manager = app.build_manager(transport, clock=clock, random=random, keys=keys, cloud=cloud, features=EMBEDDED_FEATURES)
     running = asyncio.create_task(manager.run())
     while not manager.is_ready:  # noqa: ASYNC110
         await asyncio.sleep(0.01)

@@ -17,12 +17,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from clusterwright.api.core import Cluster
 from clusterwright.api.meta import Json, ObjectKey
-from clusterwright.conditions import is_true
+from clusterwright.api.wire import Request
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.http import HttpTransport
 from clusterwright.runtime.kubeconfig import Kubeconfig
@@ -102,18 +105,76 @@ async def each(names: Sequence[str], work: Callable[[str], Awaitable[Any]]) -> N
     await asyncio.gather(*map(one, names))
 
 
-async def until(client: RestClient, holds: Callable[[Sequence[Cluster]], bool]) -> float:
-    """Wait until the Clusters are as wanted; return the seconds that it took."""
-    began = time.perf_counter()
-    while not holds(await client.list(Cluster)):  # noqa: ASYNC110  # the benchmark is a client that polls
-        await asyncio.sleep(0.25)
-    return time.perf_counter() - began
+WANTED = frozenset({"Available", "ControlPlaneMachinesReady", "WorkerMachinesReady"})
+"""The conditions of a Cluster that is there with all its Machines."""
+CLUSTERS = "/apis/cluster.x-k8s.io/v1beta2/clusters"
 
 
-def are_available(count: int) -> Callable[[Sequence[Cluster]], bool]:
-    """Return whether so many Clusters are Available with all their Machines ready."""
-    wanted = ("Available", "ControlPlaneMachinesReady", "WorkerMachinesReady")
-    return lambda found: sum(all(is_true(c.status.conditions, t) for t in wanted) for c in found) >= count
+class _Condition(msgspec.Struct, frozen=True):
+    type: str
+    status: str
+
+
+class _Status(msgspec.Struct, frozen=True):
+    conditions: tuple[_Condition, ...] = ()
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+    resourceVersion: str = ""  # noqa: N815  # as on the wire
+
+
+class _Cluster(msgspec.Struct):
+    metadata: _Metadata
+    status: _Status = _Status()
+
+
+class _Listed(msgspec.Struct):
+    metadata: _Metadata
+    items: tuple[_Cluster, ...]
+
+
+class _Change(msgspec.Struct):
+    type: str
+    object: _Cluster
+
+
+class Fleet:
+    """The Clusters, followed by a watch as a user's tools do: a benchmark that polls would measure its own lists."""
+
+    def __init__(self, client: RestClient) -> None:
+        self.client = client
+        self.present: set[str] = set()
+        self.available: set[str] = set()
+
+    async def until(self, holds: Callable[[Fleet], bool]) -> float:
+        """Wait until the Clusters are as wanted; return the seconds that it took."""
+        began = time.perf_counter()
+        while not holds(self):
+            listed = msgspec.json.decode(await self.client.raw_get(CLUSTERS), type=_Listed)
+            self.present, self.available = set(), set()
+            for cluster in listed.items:
+                self._show("ADDED", cluster)
+            if holds(self):
+                break
+            await self._watch(listed.metadata.resourceVersion, holds)
+        return time.perf_counter() - began
+
+    async def _watch(self, revision: str, holds: Callable[[Fleet], bool]) -> None:
+        query = (("watch", "true"), ("resourceVersion", revision), ("timeoutSeconds", "300"))
+        _, lines = await self.client.transport.stream(Request(method="GET", path=CLUSTERS, query=query, headers=self.client.headers))
+        async with aclosing(lines):  # type: ignore[type-var]
+            async for line in lines:
+                change = msgspec.json.decode(line, type=_Change)
+                self._show(change.type, change.object)
+                if holds(self):
+                    return
+
+    def _show(self, change: str, cluster: _Cluster) -> None:
+        name = cluster.metadata.name
+        (self.present.discard if change == "DELETED" else self.present.add)(name)
+        is_available = change != "DELETED" and {c.type for c in cluster.status.conditions if c.status == "True"} >= WANTED
+        (self.available.add if is_available else self.available.discard)(name)
 
 
 async def main() -> None:
@@ -140,7 +201,8 @@ async def main() -> None:
                 await client.create(obj)
 
         await each(names, create)
-        await until(client, are_available(count))
+        fleet = Fleet(client)
+        await fleet.until(lambda seen: len(seen.available) >= count)
         took = time.perf_counter() - began
         print(f"{count} x ({arguments.leaders}+{arguments.workers}) {arguments.shape}: Available after {took:.1f} s", flush=True)
         await asyncio.sleep(REST / 4)
@@ -152,7 +214,8 @@ async def main() -> None:
         await up.stop()
         began = time.perf_counter()
         client = await up.start()
-        await until(client, are_available(count))
+        fleet = Fleet(client)
+        await fleet.until(lambda seen: len(seen.available) >= count)
         quiet = time.perf_counter() - began
         print(f"  started again: {quiet:.1f} s until all are Available, {up.cpu:.1f} CPU-seconds", flush=True)
         began = time.perf_counter()
@@ -161,7 +224,7 @@ async def main() -> None:
             await client.delete(Cluster, ObjectKey("default", name))
 
         await each(names, delete)
-        await until(client, lambda found: not found)
+        await fleet.until(lambda seen: not seen.present)
         print(f"  deleted after {time.perf_counter() - began:.1f} s", flush=True)
         await client.close()
         await up.stop()

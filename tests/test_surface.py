@@ -12,7 +12,7 @@ import pytest
 import clusterwright
 
 NAMES = {
-    "Bundle", "Manager", "RestClient", "Result", "api", "build_manager", "conditions", "crds", "decide", "explain", "parse", "provider",
+    "Bundle", "Manager", "RestClient", "Result", "api", "build_manager", "conditions", "crds", "decide", "explain", "parse", "plan", "provider",
     "tables", "testing",
 }  # fmt: skip
 TESTING = {

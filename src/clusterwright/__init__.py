@@ -8,6 +8,7 @@ change. A name costs nothing until it is asked for.
     clusterwright.crds()                                 the definitions of all kinds
     clusterwright.build_manager(transport, ...)          all controllers, ready to run
     clusterwright.tables, .conditions, .testing          decision tables, the algebra of conditions, planes for tests
+    clusterwright.plan                                   what a change will do before it is made
     clusterwright.provider                               for infrastructure providers: the contract, kept
 """
 
@@ -18,7 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from clusterwright import api, conditions, provider, tables, testing
+    from clusterwright import api, conditions, plan, provider, tables, testing
     from clusterwright.api.crds import crds
     from clusterwright.app import build_manager
     from clusterwright.offline.bundle import Bundle, parse
@@ -40,6 +41,7 @@ __all__ = [
     "decide",
     "explain",
     "parse",
+    "plan",
     "provider",
     "tables",
     "testing",
@@ -55,7 +57,7 @@ _FROM: Final = {
     "explain": "offline.explain",
     "parse": "offline.bundle",
 }
-_PACKAGES: Final = frozenset({"api", "conditions", "provider", "tables", "testing"})
+_PACKAGES: Final = frozenset({"api", "conditions", "plan", "provider", "tables", "testing"})
 
 
 def decide(objects: Sequence[Mapping[str, Any]], subject: str, controller: str = "") -> Mapping[str, Any]:

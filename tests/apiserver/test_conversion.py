@@ -13,6 +13,7 @@ import pytest_asyncio
 from apiserver.apiserver_testing import CRDS, Api, Hook, make_server
 from clusterwright.apiserver.admission.webhooks import Webhooks
 from clusterwright.apiserver.conversion import ConversionFailed, InProcess
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
 
 OLD, NEW = "example.com/v1beta1", "example.com/v1"
 OLD_BOXES = f"/apis/{OLD}/namespaces/default/boxes"
@@ -171,6 +172,19 @@ async def test_a_watch_resumes_in_another_version(api: Api):
     kind, obj = await asyncio.wait_for(watch.next(), 30)
     assert (kind, obj["spec"]) == ("DELETED", {"length": "2cm"})
     await watch.close()
+
+
+async def test_no_rendering_for_a_watch_is_kept_in_the_history(api: Api):
+    watches = [await api.watch(version, allowWatchBookmarks="true") for version in (OLD_BOXES, NEW_BOXES, OLD_BOXES)]
+    made = [await api.post(NEW_BOXES, new_box(f"b{size}", size)) for size in range(5)]
+    watches.append(await api.watch(OLD_BOXES, resourceVersion=made[0].rv))
+    for watch, count in zip(watches, (5, 5, 5, 4), strict=True):
+        for _ in range(count):
+            assert (await asyncio.wait_for(watch.next(), 30))[0] == "ADDED"
+        await watch.close()
+
+    assert isinstance(api.transport, InProcessTransport)
+    assert [event.lines for event in api.transport.server.store.table("boxes.example.com").history] == [None] * 5
 
 
 async def test_owners_of_fields_are_kept_in_the_version_they_wrote(api: Api):

@@ -69,12 +69,15 @@ def test_every_flavor_can_be_made_of_containers(flavor: str, capsys: pytest.Capt
     assert "{{" not in command, "cloud-init would take it for a template"
 
 
-def test_the_cni_that_the_node_image_brings_is_applied_on_the_first_machine(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", ["/run/kubeadm/kubeadm.yaml", "/tmp/kubeadm.yml"], ids=["cloud-config", "ignition"])
+def test_the_cni_that_the_node_image_brings_is_applied_on_the_first_machine(
+    path: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     [command] = containers(capsys)["KubeadmControlPlane"][0]["spec"]["kubeadmConfigSpec"]["postKubeadmCommands"]
     image, kubectl, init = tmp_path / "default-cni.yaml", tmp_path / "kubectl", tmp_path / "kubeadm.yaml"
     kubectl.write_text("#!/bin/sh\ncat\n")
     kubectl.chmod(0o755)
-    command = command.replace("/kind/manifests/default-cni.yaml", str(image)).replace("/run/kubeadm/kubeadm.yaml", str(init))
+    command = command.replace("/kind/manifests/default-cni.yaml", str(image)).replace(path, str(init))
 
     def run() -> tuple[int, str, str]:
         done = subprocess.run(
@@ -82,8 +85,10 @@ def test_the_cni_that_the_node_image_brings_is_applied_on_the_first_machine(caps
         )
         return done.returncode, done.stdout, done.stderr
 
-    assert run() == (0, "", ""), "a machine that joins"
-    init.touch()
+    for documents in ("", "---\nkind: JoinConfiguration\n"):
+        init.write_text(documents)
+        assert run() == (0, "", ""), "a machine that joins"
+    init.write_text("---\nkind: ClusterConfiguration\n---\nkind: InitConfiguration\n")
     code, _, error = run()
     assert code == 1
     assert "brings no CNI" in error

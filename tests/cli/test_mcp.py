@@ -123,7 +123,7 @@ def test_a_bundle_is_explained_to_an_assistant(bundle: Path, tmp_path: Path) -> 
         assert s.ask("ping")["result"] == {}
 
         tools = {tool["name"]: tool for tool in s.ask("tools/list")["result"]["tools"]}
-        assert set(tools) == {"clusters", "explain", "describe", "timeline"}
+        assert set(tools) == {"clusters", "explain", "describe", "timeline", "plan"}
         assert all(tool["annotations"]["readOnlyHint"] and tool["inputSchema"]["type"] == "object" for tool in tools.values())
 
         (cluster,) = s.call("clusters")["structuredContent"]["clusters"]
@@ -145,6 +145,11 @@ def test_a_bundle_is_explained_to_an_assistant(bundle: Path, tmp_path: Path) -> 
         assert "decision" not in {m["sort"] for m in happened}
         assert s.call("timeline", name="c", since="1s")["structuredContent"]["moments"] == []
 
+        planned = s.call("plan", edit="md/md", set="spec.replicas=1")
+        assert planned["structuredContent"]["outcome"] == "changes"
+        assert "spec.replicas: 2 -> 1" in text_of(planned)
+        assert s.call("plan", edit="md/md", set="nonsense")["isError"]
+
 
 def test_no_value_of_a_secret_leaves(bundle: Path, tmp_path: Path) -> None:
     secrets = [o for o in json.loads(bundle.read_text())["items"] if o["kind"] == "Secret"]
@@ -155,6 +160,7 @@ def test_no_value_of_a_secret_leaves(bundle: Path, tmp_path: Path) -> None:
         s.begin()
         told = [s.call("clusters"), s.call("describe", name="c"), s.call("timeline", name="c", decisions=True)]
         told += [s.call("explain", name="c", condition="Available")]
+        told += [s.call("plan", edit="md/md", set="spec.replicas=1")]
         told += [s.call("explain", name=o["metadata"]["name"], kind="Secret", namespace="default") for o in secrets]
     everything = json.dumps(told)
     assert [v for v in values if v in everything or json.dumps(v)[1:-1] in everything] == []
@@ -280,7 +286,7 @@ async def test_the_official_client_understands_it(mode: str, bundle: Path, tmp_p
     server = StdioServerParameters(command=command, args=[*words, "mcp", "--from", str(bundle)], env=environment(tmp_path))
     async with Client(stdio_client(server), mode=mode) as client:
         assert client.protocol_version == (STATELESS[0] if mode == "auto" else VERSIONS[0])
-        assert {tool.name for tool in (await client.list_tools()).tools} == {"clusters", "explain", "describe", "timeline"}
+        assert {tool.name for tool in (await client.list_tools()).tools} == {"clusters", "explain", "describe", "timeline", "plan"}
         answer = await client.call_tool("explain", {"name": "c"})
         assert answer.structured_content["verdict"]["state"] == "broken"
         assert not answer.is_error
@@ -296,7 +302,7 @@ def test_a_request_may_bring_its_version_along(bundle: Path, tmp_path: Path) -> 
         assert set(told["supportedVersions"]) == {*STATELESS, *VERSIONS}
         assert told["resultType"] == "complete"
         listed = s.ask("tools/list", **meta(STATELESS[0]))["result"]
-        assert (listed["resultType"], listed["ttlMs"], len(listed["tools"])) == ("complete", 0, 4)
+        assert (listed["resultType"], listed["ttlMs"], len(listed["tools"])) == ("complete", 0, 5)
         assert s.ask("tools/call", name="clusters", arguments={}, **meta(STATELESS[0]))["result"]["structuredContent"]["clusters"]
         refused = s.ask("tools/list", **meta("2099-01-01"))["error"]
         assert (refused["code"], refused["data"]["requested"]) == (-32022, "2099-01-01")

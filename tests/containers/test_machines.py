@@ -175,6 +175,17 @@ async def test_containers_of_a_machine_carry_labels(story: Story) -> None:
     assert [n["Name"] for n in await story.engine.networks({naming.PLANE_LABEL: story.mark})] == [f"cw-test-{story.mark}"]
 
 
+async def test_pods_of_a_node_may_have_ipv6_if_its_network_has(story: Story) -> None:
+    """Engines let no new interface of a container have IPv6, which CNI plugins then cannot give to Pods."""
+    story.boots("true")
+    await story.up()
+    if not await story.site.has_ipv6():
+        pytest.skip("NO IPV6: the engine has no networks with IPv6; such nodes were not tried")
+
+    settings = "cat /proc/sys/net/ipv6/conf/default/disable_ipv6 /proc/sys/net/ipv6/conf/all/forwarding"
+    assert await story.output(settings) == "0\n1\n"
+
+
 async def test_secrets_of_the_data_are_nowhere_but_in_the_node(story: Story, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     since = await story.engine.now()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
-from clusterwright.containers.preparation import INIT, JOIN, Settings, prepared
+from clusterwright.containers.preparation import INIT, JOIN, LOCALHOST, Settings, prepared
 from clusterwright.kubeadm.cloudconfig import CloudConfig, File
 
 INIT_DOCUMENTS = b"""apiVersion: kubeadm.k8s.io/v1beta4
@@ -75,4 +78,14 @@ def test_name_servers_of_the_host_come_before_everything_else() -> None:
     config = prepared(CloudConfig(early_commands=("true",)), Settings(name_servers=["9.9.9.9", "2620:fe::fe"]))
 
     assert "nameserver 9.9.9.9\\nnameserver 2620:fe::fe\\n" in config.early_commands[0]
-    assert config.early_commands[1] == "true"
+    assert config.early_commands[-1] == "true"
+
+
+@pytest.mark.parametrize("names", ["127.0.0.1 localhost\n", "127.0.0.1 localhost\n::1\tlocalhost ip6-localhost\n"])
+def test_localhost_has_an_address_of_ipv6(names: str, tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text(names)
+    for _ in range(2):
+        subprocess.run(["/bin/sh", "-c", LOCALHOST.replace("/etc/hosts", str(hosts))], check=True)
+
+    assert [line.split()[:2] for line in hosts.read_text().splitlines()] == [["127.0.0.1", "localhost"], ["::1", "localhost"]]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
+from clusterwright.engine import Engine
 from real import upstream
 from real.kube import Kube, assets
+from real.nodes import IMAGE, Nodes, nodes
 from real.upstream import Upstream
+from support import engines
 
 MISSING = "KUBEBUILDER_ASSETS names no folder with kube-apiserver and etcd"
+NO_NODES = "CLUSTERWRIGHT_NODE_IMAGE names no node image: NO REAL NODES were tried"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -57,3 +62,23 @@ async def others(kube: Kube, request: pytest.FixtureRequest) -> AsyncIterator[Up
         yield found
     finally:
         await found.close()
+
+
+@pytest_asyncio.fixture
+async def plane(tmp_path: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) -> AsyncIterator[Nodes]:
+    """A plane whose machines are real nodes; its parameters are further flags of `up`. What its steps took is printed at the end."""
+    if not IMAGE:
+        pytest.skip(NO_NODES)
+    if reason := engines.why_not():
+        pytest.skip(reason)
+    engine = Engine(engines.found()[0])
+    try:
+        await engines.have_haproxy(engine)
+        if not await engine.has_image(engines.IMAGE):
+            await engine.import_image(engines.IMAGE, engines.files())
+        async with nodes(tmp_path, engine, engines.HAPROXY_IMAGE, getattr(request, "param", ())) as made:
+            yield made
+            with capsys.disabled():
+                sys.stdout.write("\n".join(["", *map(str, made.steps), ""]))
+    finally:
+        await engine.close()

@@ -65,7 +65,7 @@ class ApiServer(Core):
         now: Callable[[], datetime],
         random: random_module.Random,
         journal: Journal | None = None,
-        history: int = 2000,
+        history: int = 1000,
         resources: Mapping[ResourceKey, Resource] | None = None,
         namespaces: Iterable[str] = _INITIAL_NAMESPACES,
         require_namespaces: bool = True,

@@ -46,7 +46,7 @@ complete -c clusterwright -f -a '(__clusterwright_complete)'
 }
 _SECONDS = 2.0
 _BEGINNINGS = {"FORM": ("table", "wide", "json", "yaml", "name", "jsonpath=", "custom-columns=")}
-"""What is offered for arguments that take more than a list of words, by their metavar."""
+"""The words that are offered for arguments which take more than a list of words, by their metavar."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -98,7 +98,8 @@ def _innermost(parser: argparse.ArgumentParser, typed: Sequence[str]) -> tuple[a
 
 def _choices(action: argparse.Action) -> list[str]:
     """Return the words that are offered for an argument: those that it allows, or the beginnings of what it allows."""
-    return [str(choice) for choice in action.choices or _BEGINNINGS.get(str(action.metavar), ())]
+    allowed = action.choices if action.choices is not None else _BEGINNINGS.get(str(action.metavar), ())
+    return [str(choice) for choice in allowed]
 
 
 def _split(flags: dict[str, argparse.Action], typed: Sequence[str]) -> tuple[list[str], argparse.Namespace]:

@@ -13,7 +13,8 @@ PODS = "10.244.0.0/16"
 BROUGHT = "/kind/manifests/default-cni.yaml"
 """The path of the CNI manifest in node images that contain a CNI."""
 LABEL = "cni"
-_INIT_ONLY = "/run/kubeadm/kubeadm.yaml"
+_CONFIGURATIONS = "/run/kubeadm/kubeadm.yaml /tmp/kubeadm.yml"  # paths in the node
+"""The paths of kubeadm's configuration after its run on the first machine: by cloud-config, and by Ignition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,7 @@ def _with_brought_cni(spec: Json) -> Json:
     # two braces side by side would be a template of cloud-init's
     missing = f"the node image brings no CNI in {BROUGHT}: create the cluster with --cni FILE or --cni none"
     command = (
-        f"if [ -f {_INIT_ONLY} ]; then if [ -f {BROUGHT} ]; then "
+        f"if grep -qs 'kind: InitConfiguration' {_CONFIGURATIONS}; then if [ -f {BROUGHT} ]; then "
         f"sed 's#[{{][{{][^}}]*PodSubnet[^}}]*[}}][}}]#{PODS}#' {BROUGHT} | {kubectl}; else echo 'error: {missing}' >&2; exit 1; fi; fi"
     )
     return {**spec, "postKubeadmCommands": [*spec.get("postKubeadmCommands", ()), command]}

@@ -10,7 +10,7 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, NoReturn
 
-from clusterwright.cli import flags, providerflags, toolflags, upflags
+from clusterwright.cli import flags, planflags, providerflags, toolflags, upflags
 
 
 class Command(NamedTuple):
@@ -20,14 +20,18 @@ class Command(NamedTuple):
     summary: str
     add_flags: Callable[[ArgumentParser], None]
     description: str = ""
+    wrong_call: int = 2
+    """The exit status of a wrong call."""
 
 
 class Parser(ArgumentParser):
     """A parser whose errors are one line; the rest is in --help."""
 
+    wrong_call = 2
+
     def error(self, message: str) -> NoReturn:
         """End the program."""
-        self.exit(2, f"{self.prog}: {message}; see --help\n")
+        self.exit(self.wrong_call, f"{self.prog}: {message}; see --help\n")
 
 
 def parser(name: str) -> ArgumentParser:
@@ -35,6 +39,7 @@ def parser(name: str) -> ArgumentParser:
     command = COMMANDS[name]
     text = command.description or f"{command.summary[0].upper()}{command.summary[1:]}."
     made = Parser(prog=f"clusterwright {name}", description=text, formatter_class=RawDescriptionHelpFormatter)
+    made.wrong_call = command.wrong_call
     command.add_flags(made)
     return made
 
@@ -90,6 +95,15 @@ COMMANDS: dict[str, Command] = {
         "explain why an object is in its state, and who must act",
         flags.explain_flags,
         "Explain why an object is in its state: causes first, then the chain of effects, then the decisions.",
+    ),
+    "plan": Command(
+        "plan",
+        "show what a change will do before it is made",
+        planflags.plan_flags,
+        "Show what a change will do before it is made: the production controllers act on it in virtual time, on a replica of the\n"
+        "objects. Nothing is written. Without a change: what the controllers of this version would do now. Exits 0 if there is nothing\n"
+        "to do, 2 for changes, 3 if Machines are replaced, 1 if the change is refused or denied, or something failed.",
+        wrong_call=1,
     ),
     "delete": Command("delete", "delete a cluster or another object and wait until it is gone", flags.delete_flags),
     "wait": Command("wait", "wait for a condition, creation or deletion", flags.wait_flags),

@@ -125,6 +125,20 @@ class Tools:
                 required=("name",),
                 call=self._timeline,
             ),
+            Tool(
+                name="plan",
+                title="Show what a change would do",
+                description="Show what a change would do, without making it: objects created, changed, replaced and deleted, Machines that "
+                "roll out and why, what would wait or never end, and how long it would take. Give manifests, an edit, or a deletion.",
+                properties={
+                    "manifests": {"type": "string", "description": "manifests to apply, as YAML"},
+                    "edit": {"type": "string", "description": "an object to change, as kind/name or kind/namespace/name"},
+                    "set": {"type": "string", "description": "values to set there: one path=value per line, e.g. spec.replicas=3"},
+                    "delete": {"type": "string", "description": "an object to delete, as kind/name or kind/namespace/name"},
+                    "namespace": _NAMESPACE,
+                },
+                call=self._plan,
+            ),
         ]
 
     # ------------------------------------------------------------------------------------------------- tools
@@ -178,6 +192,17 @@ class Tools:
         left_out = len(found) - len(newest)
         text = "\n".join([*([f"{left_out} older moments are left out"] if left_out else []), *timeline_text(newest)])
         return Answer(text or "nothing happened", {"moments": [m.to_json() for m in newest], "leftOut": left_out})
+
+    async def _plan(self, given: Mapping[str, Any]) -> Answer:
+        from clusterwright.cli.plan import asked  # only now: it needs the whole system
+        from clusterwright.plan.words import as_text as plan_text
+
+        values = [line.strip() for line in given.get("set", "").splitlines() if line.strip()]
+        with _failures():
+            parts = (given.get("manifests", ""), given.get("edit", ""), values, given.get("delete", ""))
+            made = await asked(self._own(given), *parts, self._bundle)
+        data = made.to_json()
+        return Answer(plan_text(made), {name: value for name, value in data.items() if name != "trace"})
 
     # ------------------------------------------------------------------------------------------------ sources
 

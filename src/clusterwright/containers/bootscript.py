@@ -54,8 +54,6 @@ _RAISE = [
     for name, least in INOTIFY.items()
 ]
 LIMITS = "/proc/sys/fs/inotify"
-_FORWARD = "f=/proc/sys/net/ipv6/conf/all/forwarding; test ! -w $f || echo 1 2>/dev/null > $f || true"
-"""The command that lets a node forward IPv6 of its Pods, in its own network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +79,6 @@ def script(config: CloudConfig) -> bytes:
         'step() { echo "$1" > "$STATE/step"; }',
         f"p={LIMITS}",
         *_RAISE,
-        _FORWARD,
         "export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root",
     ]
     lines += _steps("bootcmd", config.early_commands)

@@ -136,6 +136,7 @@ class _Containers(InfraMachines[Any]):
             restarts=True,
             tmpfs=preparation.TMPFS,
             mounts=[*(Mount(target=path) for path in preparation.VOLUMES), *([modules] if self._site.has_modules else []), *extra],
+            sysctls=preparation.IPV6 if await self._site.has_ipv6() else {},
         )
 
     async def _place(self, obj: InfraMachine, machine: Machine) -> naming.Place:

@@ -5,6 +5,8 @@
 | has overlayfs below it already | containerd, kubelet, etcd and logs get volumes |
 | has the engine's own name server, which CoreDNS cannot use | resolv.conf names the servers of the host |
 | cannot set the host's conntrack limits | kube-proxy is told to leave them alone |
+| lets no new interface have IPv6, even in a network with IPv6 | it is created with settings that allow and forward it |
+| may know localhost by IPv4 only, if its engine copies the host's names | its names are completed |
 | may be on a host with cgroups of version 1 or with swap | kubeadm ignores those checks, and kubelet accepts such cgroups |
 """
 
@@ -24,7 +26,11 @@ from clusterwright.kubeadm.yamltext import dump
 
 VOLUMES = ("/var",)
 TMPFS = ("/run", "/tmp")  # noqa: S108  # paths inside the container
+IPV6 = {"net.ipv6.conf.all.disable_ipv6": "0", "net.ipv6.conf.all.forwarding": "1"}
+"""The settings with which Pods of a node have IPv6."""
 INIT, JOIN = "/run/kubeadm/kubeadm.yaml", "/run/kubeadm/kubeadm-join-config.yaml"
+LOCALHOST = "grep -q '^::1[[:space:]].*localhost' /etc/hosts || echo '::1 localhost' >> /etc/hosts"
+"""The command that names the IPv6 address of localhost, which containerd needs to forward ports to etcd on nodes without IPv4."""
 CONFIGURATIONS = frozenset({INIT, JOIN, CONFIG_PATH})
 """The paths of kubeadm's configuration, in cloud-config and in Ignition."""
 IGNORED = ("SystemVerification", "Swap", "FileContent--proc-sys-net-bridge-bridge-nf-call-iptables")
@@ -43,7 +49,7 @@ class Settings:
 def prepared(config: CloudConfig, settings: Settings) -> CloudConfig:
     """Return bootstrap data adapted to a node that is a container."""
     files = tuple(_configured(file, settings) if file.path in CONFIGURATIONS else file for file in config.files)
-    return replace(config, files=files, early_commands=(*_name_servers(settings.name_servers), *config.early_commands))
+    return replace(config, files=files, early_commands=(*_name_servers(settings.name_servers), LOCALHOST, *config.early_commands))
 
 
 def _name_servers(servers: Sequence[str]) -> tuple[str, ...]:

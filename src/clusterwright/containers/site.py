@@ -87,6 +87,11 @@ class Site:
         await self.engine.create_network(self._network, labels)
         return self._network
 
+    async def has_ipv6(self) -> bool:
+        """Return whether the network of all nodes has IPv6."""
+        found = await self.engine.network(self._network) or {}
+        return any(":" in str(one.get("Subnet")) for one in (found.get("IPAM") or {}).get("Config") or ())
+
     async def pull(self, image: str, key: ObjectKey, wake: Wake) -> str:
         """Pull an image, once for all callers. Return the progress.
 

@@ -49,6 +49,8 @@ class Container:
     tmpfs: Sequence[str] = ()
     mounts: Sequence[Mount] = ()
     ports: Sequence[PortMapping] = ()
+    sysctls: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the kernel for the container's own namespaces, at each of its starts."""
 
 
 def creation(spec: Container) -> dict[str, Any]:
@@ -64,6 +66,8 @@ def creation(spec: Container) -> dict[str, Any]:
             for p in spec.ports
         },
     }
+    if spec.sysctls:
+        host["Sysctls"] = dict(spec.sysctls)
     if spec.is_privileged:
         host["SecurityOpt"] = ["seccomp=unconfined", "apparmor=unconfined"]
     body: dict[str, Any] = {

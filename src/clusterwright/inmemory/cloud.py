@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from random import Random
 
-from clusterwright.api.meta import ObjectKey
+from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.wire import Duplex
 from clusterwright.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
 from clusterwright.apiserver.auth.tokens import bootstrap_token_source
@@ -56,10 +56,12 @@ class Cloud:
         data_dir: Path | None = None,
         host: str = "127.0.0.1",
         first_port: int = FIRST_PORT,
+        contents: Mapping[ObjectKey, Sequence[Json]] | None = None,
     ) -> None:
         """Create a cloud. `first_port`: the start of the search for free ports. Planes on one machine should start at different ports.
 
         A stopped plane holds no port; without this, its ports may be taken by another plane when it starts again.
+        `contents`: by Cluster, the objects that its simulated cluster begins with, as they are.
         """
         self.now = now
         self.host = host
@@ -69,6 +71,7 @@ class Cloud:
         self._data_dir = data_dir
         self._journal: SharedJournal | None = None
         self._shares: dict[ObjectKey, Share] = {}
+        self._contents = dict(contents or {})
         self._clusters: dict[ObjectKey, SimulatedCluster] = {}
         self._taken: dict[tuple[str, int], ObjectKey] = {}
         self._given: set[ObjectKey] = set()
@@ -157,6 +160,7 @@ class Cloud:
             server.recover(share.entries(), share.revision)
         server.ensure_namespaces()
         server.ensure(bootstrap_roles())
+        server.load(self._contents.pop(key, ()))
         server.start_controllers()
         server.token_sources.append(bootstrap_token_source(server))
         cluster = self._clusters[key] = SimulatedCluster(

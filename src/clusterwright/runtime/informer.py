@@ -25,7 +25,7 @@ from clusterwright.runtime.logging import get_logger
 from clusterwright.runtime.metrics import RuntimeMetrics
 from clusterwright.runtime.own_writes import Own, OwnWrites
 
-_REMEMBERED = 2048
+_REMEMBERED = 1024
 """How many decoded objects one informer caches, at least; twice as many at most."""
 
 __all__ = ["Entry", "Handler", "Informer"]

@@ -161,20 +161,27 @@ class Plane:
         }
 
 
-def management_server(clock: Clock, random: Random, features: Mapping[str, bool] | None = None) -> ApiServer:
-    """Return an API server with our kinds and its own controllers, like that of `up`; nothing is stored. With `features`, admission too."""
+def management_server(
+    clock: Clock, random: Random, features: Mapping[str, bool] | None = None, fill: Callable[[ApiServer], None] | None = None
+) -> ApiServer:
+    """Return an API server with our kinds and its own controllers, like that of `up`; nothing is stored. With `features`, admission too.
+
+    `fill` loads objects before its controllers start.
+    """
     links = admission.chain(features) if features is not None else ()
     server = ApiServer(now=clock.now, random=random, admission=links, converters=embedded.converters)
-    prepare(server)
+    prepare(server, fill)
     return server
 
 
-def prepare(server: ApiServer) -> None:
-    """Set up an API server as `up` does."""
+def prepare(server: ApiServer, fill: Callable[[ApiServer], None] | None = None) -> None:
+    """Set up an API server as `up` does. `fill` loads objects before its controllers start."""
     server.admission.append(Webhooks(server))
     server.ensure_namespaces()
     server.ensure(bootstrap_roles())
     server.ensure([*crds(), *embedded_crds()], update=True)
+    if fill is not None:
+        fill(server)
     server.start_controllers()
 
 

@@ -81,8 +81,8 @@ class Event(msgspec.Struct, gc=False):
     type: str
     entry: Entry
     old: Entry | None
-    lines: dict[object, bytes] = msgspec.field(default_factory=dict)
-    """The renderings for watchers, each made once."""
+    lines: dict[object, bytes] | None = None
+    """The renderings for watchers, each made once; only while the event is published: the history keeps objects, not renderings."""
 
 
 class Observer(Protocol):
@@ -238,15 +238,16 @@ class Table:
 
     def publish(self, event: Event) -> None:
         """Pass the event to all observers."""
+        event.lines = {}
         for observer in list(self.observers.values()):
             observer.offer(event)
-        event.lines.clear()  # all that watch have it; the history keeps objects, not renderings
+        event.lines = None
 
 
 class Store:
     """All tables of one server and the revision they share."""
 
-    def __init__(self, revision: int = 1, history: int = 2000, journal: Journal | None = None) -> None:
+    def __init__(self, revision: int = 1, history: int = 1000, journal: Journal | None = None) -> None:
         self._revisions = Revisions() if journal is None else journal.revisions
         self.revision = 0
         """The last revision of this store; other stores with the same journal may be ahead."""

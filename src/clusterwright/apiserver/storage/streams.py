@@ -209,11 +209,12 @@ class Watcher:
             else:
                 return
         key = (self.variant, kind, plain)
-        text = event.lines.get(key)
+        text = event.lines.get(key) if event.lines is not None else None
         if text is None:
             entry = shown if plain else (event.old or shown).at(shown.rv)
             text = self.frame(kind, self.render(entry) if self.render is not None else entry.raw)
-            event.lines[key] = text
+            if event.lines is not None:
+                event.lines[key] = text
         self.stream.push(text)
 
 
