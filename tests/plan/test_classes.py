@@ -7,6 +7,8 @@ import base64
 from functools import cache
 from typing import Any
 
+import pytest
+
 from clusterwright.kubeadm.certificates import new_ca
 from clusterwright.plan import Captured, Edit, plan
 from clusterwright.plan.words import as_markdown, as_text
@@ -54,6 +56,7 @@ def test_a_patch_that_lacks_a_value_is_named_for_the_clusters_that_lack_it():
     assert "| `Cluster/default/c1` | 1 |" in as_markdown(made)
 
 
+@pytest.mark.soak
 def test_a_label_of_a_class_changes_every_cluster_and_replaces_nothing():
     path = "spec.workers.machineDeployments[class=default-worker].metadata.labels.tier"
     made = plan(_read(), [Edit(CLASS, key("in-memory"), ((path, "gold"),))], runs=1)

@@ -6,6 +6,7 @@ import asyncio
 from functools import cache
 
 import msgspec
+import pytest
 
 from clusterwright.api.meta import Json
 from clusterwright.plan import Captured, Delete, Edit, plan
@@ -85,6 +86,7 @@ def test_machines_of_others_are_replaced_in_the_time_that_earlier_ones_took():
     assert kinds == {"ExampleMachine", "KubeadmConfig", "Secret"}
 
 
+@pytest.mark.soak
 def test_a_deletion_ends_when_the_objects_of_others_are_gone():
     made = plan(_foreign(), [Delete(CLUSTER, key("c"))], runs=1)
     assert not made.stuck

@@ -20,6 +20,7 @@ from clusterwright.api.wellknown import BOOT_MACHINES_ANNOTATION
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.storage.store import Entry, Event, Table, object_key
 from clusterwright.controllers.inmemory.others import ENDPOINT_GIVEN
+from clusterwright.inmemory.distributions import UNIDENTIFIED
 from clusterwright.inmemory.objects import provider_id
 from clusterwright.runtime.clock import Clock
 
@@ -100,6 +101,8 @@ def is_stand_in(obj: Mapping[str, Any]) -> bool:
     """Return whether an object is a simulated machine or cluster behind those of another provider: no plan shows it."""
     if obj.get("kind") == "DevCluster":
         return ENDPOINT_GIVEN in (obj["metadata"].get("annotations") or {})
+    if obj.get("kind") == "DevMachine" and UNIDENTIFIED in (obj["metadata"].get("annotations") or {}):
+        return True
     provider = str((obj.get("spec") or {}).get("providerID") or "")
     return obj.get("kind") == "DevMachine" and bool(provider) and not provider.startswith(_SIMULATED)
 
