@@ -17,9 +17,18 @@ from clusterwright.testing import virtual_plane
 
 def test_the_state_of_a_machine_is_worked_out_again_only_after_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
+
+    def count(name: str) -> None:
+        make = getattr(desired, name)
+
+        def counted(*args: Any, **options: Any) -> Json:
+            asked.append(name)
+            return dict(make(*args, **options))
+
+        monkeypatch.setattr(desired, name, counted)
+
     for name in ("updated_machine", "metadata_intent"):
-        made = getattr(desired, name)
-        monkeypatch.setattr(desired, name, lambda *a, made=made, name=name, **k: (asked.append(name), made(*a, **k))[1])
+        count(name)
 
     async def main() -> None:
         async with virtual_plane() as p:
