@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Final
 
 from clusterwright.api.meta import Unstructured
@@ -13,6 +14,8 @@ from clusterwright.offline.ownership import resources, selects
 
 _NETWORK: Final = ("NetworkPluginNotReady", "cni plugin not initialized", "cni config uninitialized")
 """Messages of kubelets whose container runtime has no network."""
+_STARTING: Final = timedelta(seconds=90)
+"""How long a new Node may be without network before that is an error: a DaemonSet has to bring the plugin to it."""
 _SETTLING: Final = "WaitingForMinReadySeconds"
 _LOST: Final = "no Node matches the providerID"
 _UNHEALTHY: Final = ("HealthCheckSucceeded", "NodeHealthy", "NodeReady")
@@ -40,9 +43,10 @@ def _facts(known: Known, machine: Unstructured) -> dict[str, str]:
 def _network(known: Known, name: str, machine: Unstructured) -> Complaint | None:
     for complaint in known.complaints[name]:
         if any(words in complaint.raw for words in _NETWORK):
-            step = _stuck(known, machine) or f"install a network plugin (CNI) in the workload cluster{_hint(known)}"
-            facts = {**_facts(known, machine), "step": step}
-            return with_cause(complaint, "node.network", facts, tier=Tier.ERROR)
+            stuck = _stuck(known, machine)
+            facts = {**_facts(known, machine), "step": stuck or f"install a network plugin (CNI) in the workload cluster{_hint(known)}"}
+            is_young = known.now is not None and bool(complaint.since) and known.now - datetime.fromisoformat(complaint.since) < _STARTING
+            return with_cause(complaint, "node.network", facts, tier=Tier.WAITING if is_young and not stuck else Tier.ERROR)
     return None
 
 
