@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,10 +12,11 @@ import msgspec
 
 from clusterwright.api.copying import replace
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
-from clusterwright.api.wire import Duplex, Request, Response, Transport
+from clusterwright.api.wire import Request, Response, Transport
 from clusterwright.offline.ownership import name_of
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.rest import RestClient
+from clusterwright.runtime.transports import Around
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _STEP: Final = re.compile(r"[^.\[\]]+|\[[^\]]*\]")
@@ -82,29 +83,14 @@ class Refused:
         return {"object": self.object, "message": self.message, "causes": list(self.causes)}
 
 
-class Strict:
+class Strict(Around):
     """A transport that asks for strict field validation, as kubectl does: an unknown field is refused."""
-
-    def __init__(self, inner: Transport) -> None:
-        self._inner = inner
 
     async def send(self, request: Request) -> Response:
         """Send a request."""
         if request.method in {"POST", "PUT", "PATCH"}:
             request = replace(request, query=(*request.query, ("fieldValidation", "Strict")))
         return await self._inner.send(request)
-
-    async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
-        """Return a watch."""
-        return await self._inner.stream(request)
-
-    async def forward(self, request: Request, port: int) -> Duplex:
-        """Return a port of a Pod."""
-        return await self._inner.forward(request, port)
-
-    async def close(self) -> None:
-        """Release connections."""
-        await self._inner.close()
 
 
 async def apply(transport: Transport, changes: Sequence[Change]) -> list[Refused]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from clusterwright.api.contract import crd_name
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
 from clusterwright.api.wellknown import BOOTSTRAP_TOKEN_SECRET_TYPE, CLUSTER_SECRET_TYPE
-from clusterwright.api.wire import UNREADABLE, Request, Response, Transport
+from clusterwright.api.wire import UNREADABLE, Duplex, Request, Response, Transport
 from clusterwright.kubeadm.certificates import Purpose, secret_name
 from clusterwright.offline.complaints import is_built_in, references, secret_sources
 from clusterwright.offline.listing import everything
@@ -21,6 +21,7 @@ from clusterwright.plan.captured import Captured
 from clusterwright.plan.summary import cluster_of
 from clusterwright.runtime.errors import ApiError, ConnectionFailed
 from clusterwright.runtime.rest import RestClient
+from clusterwright.runtime.transports import Around
 from clusterwright.workload.clusters import Reach
 
 SECRET: Final = GroupVersionKind("", "v1", "Secret")
@@ -37,11 +38,8 @@ _WORKLOAD: Final = (
 _ONLY_SYSTEM: Final = frozenset({"ConfigMap"})
 
 
-class ReadOnly:
+class ReadOnly(Around):
     """A transport that refuses to write, so that no plan can ever change what it is about."""
-
-    def __init__(self, inner: Transport) -> None:
-        self._inner = inner
 
     async def send(self, request: Request) -> Response:
         """Send a read."""
@@ -49,17 +47,9 @@ class ReadOnly:
             raise AssertionError(f"a plan must not send {request.method} {request.path}")
         return await self._inner.send(request)
 
-    async def stream(self, request: Request) -> Any:
-        """Return a watch."""
-        return await self._inner.stream(request)
-
-    async def forward(self, request: Request, port: int) -> Any:
+    async def forward(self, request: Request, port: int) -> Duplex:
         """Refuse: nothing that a plan reads is behind a port."""
         raise ConnectionFailed("a plan opens no ports")
-
-    async def close(self) -> None:
-        """Release connections."""
-        await self._inner.close()
 
 
 async def capture(
@@ -116,11 +106,8 @@ async def moved(transport: Transport, captured: Captured, touched: Collection[st
     return found
 
 
-class _WithoutSecrets:
+class _WithoutSecrets(Around):
     """A transport whose lists of Secrets have no values: the server is asked for names only."""
-
-    def __init__(self, inner: Transport) -> None:
-        self._inner = inner
 
     async def send(self, request: Request) -> Response:
         """Send a read."""
@@ -129,18 +116,6 @@ class _WithoutSecrets:
             headers = {**request.headers, "accept": _NAMES_ONLY}
             request = Request(method=request.method, path=request.path, query=request.query, headers=headers)
         return await self._inner.send(request)
-
-    async def stream(self, request: Request) -> Any:
-        """Return a watch."""
-        return await self._inner.stream(request)
-
-    async def forward(self, request: Request, port: int) -> Any:
-        """Return a port."""
-        return await self._inner.forward(request, port)
-
-    async def close(self) -> None:
-        """Release connections."""
-        await self._inner.close()
 
 
 def _as_secret(obj: Unstructured) -> Unstructured:
