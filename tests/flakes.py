@@ -40,6 +40,7 @@ PLACES = (
     "tests/kubeadm/test_cloudinit.py",
     "tests/kubeadm/test_documents.py",
     "tests/kubeadm/test_ignition.py",
+    "tests/providers/test_hanging.py",
     "tests/providers/test_skeleton.py",
     "tests/providers/test_supervision.py",
     "tests/runtime/test_http.py",

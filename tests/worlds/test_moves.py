@@ -177,7 +177,7 @@ MOVES = [
     Move("healthy-ha", version_too_new, State.BROKEN, "the owner of MachineDeployment", "edit machinedeployments/"),
     Move("topology", version_too_new, State.BROKEN, "the owner of Cluster t1", "edit clusters/t1"),
     Move("healthy-ha", control_plane_not_stable, State.BROKEN, "infrastructure provider"),
-    Move("topology", upgrade_deferred, State.WAITING, "hold-upgrade-sequence", "edit clusters/t1"),
+    Move("topology", upgrade_deferred, State.WAITING, "hold-upgrade-sequence", "edit clusters.cluster.x-k8s.io/t1"),
     Move("topology", upgrade_held_by_annotation, State.WAITING, "before-upgrade.hook", "x-k8s.io/gate-"),
     Move("topology", upgrade_held_by_two_hooks, State.WAITING, "runtime extensions that handle"),
     Move("topology", hook_fails, State.BROKEN, "runtime extension ops", "extensionconfigs ops"),

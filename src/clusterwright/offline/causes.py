@@ -316,9 +316,10 @@ class Investigation(MissingObjects):
             if complaint.about == TOPOLOGY and CLASS_PATCH.said_in(words) and not handlers(words):
                 for source in [n for n in self.nodes.values() if n.kind == "ClusterClass" and n.object is not None]:
                     if not source.complaints:
-                        source.complaints.append(
-                            Complaint(complaint.tier, f"cannot be applied to {node.id}: {complaint.text}", complaint.since)
-                        )
+                        text = f"cannot be applied to {node.id}: {complaint.text}"
+                        named = {"object": f"ClusterClass {source.name}", "namespace": source.namespace}
+                        facts = {**complaint.facts, **named, "resource": f"clusterclasses/{source.name}"} if complaint.cause else {}
+                        source.complaints.append(Complaint(complaint.tier, text, complaint.since, cause=complaint.cause, facts=facts))
                     node.because_of.setdefault(source.id, "its patches come from there")
             if BOOTSTRAP.said_in(words):
                 for owner in node.object.metadata.owner_references:
