@@ -24,6 +24,7 @@ from clusterwright.offline.credentials import KEYS
 from clusterwright.offline.nodes import Node
 from clusterwright.offline.ownership import selects
 from clusterwright.offline.preflights import ABOUT, failures
+from clusterwright.offline.refusals import refusal
 from clusterwright.offline.remedies import remedy_of
 from clusterwright.offline.unreconciled import BOOT, CONTRACT, IDLE, QUORUM, RIGHTS
 from clusterwright.offline.webhooks_and_extensions import ANNOTATION, DEFERRED, DOWN, EXTENSION, HANDLER, config_of
@@ -259,6 +260,10 @@ def _denied(case: Case) -> Advice:
     if words == "down":
         command = "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"
         return Advice(f"whoever runs the webhook {name}", "bring it back: nothing is written without it that it has to see", command)
+    if rule := refusal(case.complaint.text):
+        is_topology = case.node.kind == "Cluster" and case.complaint.about == "TopologyReconciled"
+        field = rule.in_topology if is_topology else rule.field
+        return Advice(f"the author of {_source(case)}", f"correct {field}: {rule.kind} {rule.reason}", case.kubectl("edit {}"))
     who = f"whoever made the admission {words} {name}, and the owner of {case.name}"
     return Advice(who, "do what its answer asks for, or have the rule changed", case.kubectl("describe {}"))
 
