@@ -9,6 +9,7 @@ import pytest
 from clusterwright.api.kubernetes import Node, Pod
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.inmemory import placement
+from clusterwright.inmemory.kubelets import MIRROR
 from clusterwright.inmemory.workloads import MOST_PODS
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.simulation import samples
@@ -96,6 +97,37 @@ def test_a_stateful_set_has_ordered_pods_with_claims_and_one_revision() -> None:
 
         await client.delete(Pod, ObjectKey("default", "web-0"))
         assert [one["metadata"]["name"] for one in await pods(client)] == ["web-0", "web-1"]
+
+    run(body)
+
+
+@pytest.mark.parametrize("policy", ["Background", "Foreground"])
+def test_pods_of_a_deleted_daemon_set_go_once(policy: str) -> None:
+    async def body(client: Any, p: Plane) -> None:
+        simulated, proxy = p.workload("c"), ObjectKey("kube-system", "kube-proxy")
+        await client.delete(GroupVersionKind("apps", "v1", "DaemonSet"), proxy, propagation=policy)
+        await p.clock.sleep(10)
+        after = simulated.server.store.revision
+        await p.clock.sleep(60)
+
+        left = [one.metadata.name for one in await client.list(Pod, namespace="kube-system")]
+        assert not [name for name in left if name.startswith("kube-proxy")]
+        assert simulated.server.store.revision - after < 10
+
+    run(body)
+
+
+@pytest.mark.parametrize("annotations", [{}, {MIRROR: "x"}], ids=["DaemonSet", "static"])
+def test_a_pod_whose_owner_does_not_exist_does_not_come_back_again_and_again(annotations: dict[str, str]) -> None:
+    async def body(client: Any, p: Plane) -> None:
+        owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "none", "uid": "none", "controller": True}
+        metadata = {"name": "a", "namespace": "default", "annotations": annotations, "ownerReferences": [owner]}
+        await client.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**TEMPLATE["spec"], "nodeName": "w0"}})
+        await p.clock.sleep(10)
+        after = p.workload("c").server.store.revision
+        await p.clock.sleep(60)
+
+        assert p.workload("c").server.store.revision - after < 10
 
     run(body)
 

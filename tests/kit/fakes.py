@@ -249,7 +249,7 @@ class Fake:
             status["failureDomains"] = {name: {"controlPlane": True} for name in names}
         else:
             status["failureDomains"] = [{"name": name, "controlPlane": True} for name in names]
-        return {"controlPlaneEndpoint": endpoint}, status
+        return {} if self.has("endpoint-given") else {"controlPlaneEndpoint": endpoint}, status
 
     async def _plane_state(self, obj: Json, identity: str, status: dict[str, Any]) -> tuple[Json, Json]:
         """Return the state of a control plane, after its kubeconfig was made."""

@@ -20,7 +20,10 @@ from kit.definitions import GROUP, GROUPS, definitions, template
 from kit.fakes import Fake, Process
 
 PACE = Pace(settle=5.0, steady=30.0, within=40.0)
-GOOD = tuple(Broken(role, "", f"good-{contract}", contract=contract) for role in ROLES for contract in ("v1beta2", "v1beta1"))
+GOOD = (
+    *(Broken(role, "", f"good-{contract}", contract=contract) for role in ROLES for contract in ("v1beta2", "v1beta1")),
+    Broken("InfraCluster", "", "endpoint-given", switch="endpoint-given"),
+)
 
 
 def name_of(row: Broken) -> str:
@@ -61,8 +64,11 @@ async def judged(plane: Plane, number: int, row: Broken, writes: Sequence[Write]
     options = Options(
         prefix=prefix.lower(), pace=PACE, failure_domain="a", restart=process.restart, writes=lambda: writes, secret=f"hidden-{number}-text"
     )
+    given = template(row.role, prefix)
+    if row.switch == "endpoint-given":
+        given["spec"]["template"]["spec"] = {"controlPlaneEndpoint": {"host": "api.example.com", "port": 6443}}
     try:
-        return await judge(client, row.role, template(row.role, prefix), options)
+        return await judge(client, row.role, given, options)
     finally:
         await process.stop()
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from clusterwright.api.meta import GroupVersionKind, Json, Unstructured
-from clusterwright.offline.contract_breaches import ROLES, breach, breach_of_definition, without_endpoint
+from clusterwright.offline.detectors.contract_breaches import ROLES, breach, breach_of_definition, without_endpoint
 from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.simulation import samples

@@ -9,12 +9,13 @@ import pytest
 import yaml
 
 from clusterwright.api.meta import Json
+from clusterwright.offline.remedies import REMEDIES
 from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START
-from offline.live import lived, look
+from offline.live import CLUSTER, key, lived, look
 from offline.situations import steps
 from offline.situations.gallery import SITUATIONS
 from offline.situations.truth import Situation
@@ -22,7 +23,12 @@ from support.moments import Moment
 
 CURES: list[Json] = yaml.safe_load((Path(steps.__file__).parent / "cures.yaml").read_text())
 BY_NAME = {s.name: s for s in SITUATIONS}
+UNTRIED: dict[str, str] = yaml.safe_load((Path(steps.__file__).parent / "untried.yaml").read_text())
 SOON = 300.0
+
+
+def _marks(cure: Json) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.soak] if cure.get("is_long") else []
 
 
 def cured(situation: Situation, cure: Json, settled: Moment[Plane], three: Moment[Plane]) -> tuple[Verdict, Verdict]:
@@ -34,6 +40,9 @@ def cured(situation: Situation, cure: Json, settled: Moment[Plane], three: Momen
         before = (await look(p)).verdict
         await steps.done(p, cure["do"])
         await p.clock.sleep(cure.get("after", SOON))
+        if cure.get("is_gone"):
+            assert await p.client.find(CLUSTER, key("c")) is None
+            return before, Verdict(before.subject, State.FINE, "is gone, as was asked for")
         return before, (await look(p)).verdict
 
     async def all_of_it() -> tuple[Verdict, Verdict]:
@@ -46,7 +55,16 @@ def cured(situation: Situation, cure: Json, settled: Moment[Plane], three: Momen
     return run_virtual(all_of_it())
 
 
-@pytest.mark.parametrize("cure", CURES, ids=lambda c: f"{c['cause']}: {c['situation']}")
+def test_every_remedy_is_tried_or_says_why_not() -> None:
+    tried = {c["cause"] for c in CURES}
+
+    assert not set(REMEDIES) - tried - set(UNTRIED), "add a cure, or say why simulation cannot show it"
+    assert not set(UNTRIED) & tried
+    assert not set(UNTRIED) - set(REMEDIES)
+    assert all(UNTRIED.values())
+
+
+@pytest.mark.parametrize("cure", [pytest.param(c, marks=_marks(c), id=f"{c['cause']}: {c['situation']}") for c in CURES])
 def test_the_next_step_helps(cure: Any, settled: Moment[Plane], three: Moment[Plane]) -> None:
     before, after = cured(BY_NAME[cure["situation"]], cure, settled, three)
 

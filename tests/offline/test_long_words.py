@@ -8,11 +8,11 @@ import time
 import pytest
 
 from clusterwright.golang.quantities import parse_quantity
-from clusterwright.offline import missing, preflights, summaries, webhooks_and_extensions
+from clusterwright.offline import missing, summaries
+from clusterwright.offline.detectors.extensions import deferred
+from clusterwright.offline.detectors.preflights import failures
 
 PATTERNS = {
-    "preflights": preflights.FAILED,
-    "deferred": webhooks_and_extensions.DEFERRED,
     "types": summaries._TYPE,
     "absences": missing._NOT_FOUND,
 }
@@ -45,9 +45,9 @@ def first(pattern: re.Pattern[str], text: str) -> object:
 
 def test_what_they_look_for_is_found() -> None:
     assert first(missing._NOT_FOUND, 'failed: clusters.cluster.x-k8s.io "ns/a" not found') == ("clusters", "a")
-    assert first(preflights.FAILED, 'x\n  * MachineSet is old ("Skew" preflight check failed)') == ("MachineSet is old", "Skew")
-    assert first(webhooks_and_extensions.DEFERRED, "* Workers md upgrade to version v1 deferred using a, b annotations") == (
-        "Workers md",
-        "a, b",
-    )
+    (failure,) = failures('x\n  * MachineSet is old ("Skew" preflight check failed)')
+    assert (failure.what, failure.check) == ("MachineSet is old", "Skew")
+    held = deferred("* Workers md upgrade to version v1 deferred using a, b annotations")
+    assert held is not None
+    assert held[:2] == ("Workers md", "a, b")
     assert summaries._TYPE.findall("* Ready: x\n  Available: y") == ["Ready", "Available"]

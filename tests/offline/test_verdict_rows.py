@@ -21,10 +21,10 @@ from clusterwright.inmemory import etcd
 from clusterwright.inmemory.faults import FAULT
 from clusterwright.offline.bundle import assemble
 from clusterwright.offline.complaints import Complaint, Tier
+from clusterwright.offline.detectors.quorum import Seat, lost_quorum
 from clusterwright.offline.explain import Answer
 from clusterwright.offline.observation import Observation
 from clusterwright.offline.record import record
-from clusterwright.offline.unreconciled import Seat, lost_quorum
 from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.rest import RestClient

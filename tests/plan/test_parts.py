@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 import yaml
 
 from clusterwright.api.meta import Json
 from clusterwright.plan import policy
+from clusterwright.plan.captured import Captured
 from clusterwright.plan.changes import BadChange, checked, parse_set, put, three_way
 from clusterwright.plan.differences import ABSENT, Field, fields
 from clusterwright.plan.machines import Rollout, Turn
@@ -125,6 +128,24 @@ def test_markdown_cannot_be_broken_by_values():
     text = as_markdown(_plan())
     assert "| `KubeadmControlPlane/default/c` | 1 Machine replaced | Version v1, v2 required | 1 / 1 |" in text
     assert text.count("```") == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("Cluster/default/c", {"c"}),
+        ("MachineDeployment/default/w", {"c"}),
+        ("Cluster/default/new", set()),
+        ("MachineDrainRule/default/x", {"c", "d"}),
+    ],
+)
+def test_a_replica_has_the_clusters_that_a_change_may_matter_to(name: str, kept: set[str]):
+    def obj(kind: str, named: str, cluster: str) -> Json:
+        return {"apiVersion": "x/v1", "kind": kind, "metadata": {"name": named, "namespace": "default"}, "spec": {"clusterName": cluster}}
+
+    objects = (obj("Cluster", "c", ""), obj("Cluster", "d", ""), obj("MachineDeployment", "w", "c"))
+    made = Captured(objects, datetime(2026, 1, 1, tzinfo=UTC)).limited_to({name})
+    assert {key.name for key in (c.key for c in made.clusters())} == kept
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0 s"), (61, "1 min 1 s"), (120, "2 min"), (3600, "1 h"), (5400, "1 h 30 min")])

@@ -92,7 +92,7 @@ def agree(situation: Situation) -> None:
     assert live == page, "the page says something else"
 
 
-@pytest.mark.parametrize("situation", ALL[::6], ids=lambda s: s.name)
+@pytest.mark.parametrize("situation", [s for s in ALL if not s.is_long][::7], ids=lambda s: s.name)
 def test_live_recorded_and_web_agree(situation: Situation) -> None:
     agree(situation)
 

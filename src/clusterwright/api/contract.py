@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
@@ -432,6 +433,7 @@ _PLURALS: Final = (
 """Endings and their plurals; the first match counts."""
 
 
+@lru_cache(maxsize=1024)
 def pluralize(singular: str) -> str:
     """Return the English plural of a lower-case kind, as generators of CRDs form it."""
     ending, many = next((e, m) for e, m in _PLURALS if singular.endswith(e))

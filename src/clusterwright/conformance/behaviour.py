@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from clusterwright.conformance.evidence import KEPT_LABEL, MADE, Advice, Evidence, Finding, NotSeen, Subject
-from clusterwright.conformance.objects import conditions_of, identity, initialized, is_set, provisioned, unchanging
+from clusterwright.conformance.objects import conditions_of, identity, initialized, is_acted_on, provisioned, unchanging
 
 _QUIET: Final = 30.0
 """One write per object in so many seconds is allowed while nothing changes."""
@@ -19,7 +19,7 @@ _FIRST_TRIES: Final = 20
 
 def _acted(seen: Evidence, purpose: str, stage: str) -> bool:
     subject, span = seen.ran.subjects[purpose], seen.ran.span(stage)
-    return any(initialized(seen, s.object) or is_set(identity(seen), s.object) for s in subject.during(span))
+    return any(is_acted_on(seen, s.object) for s in subject.during(span))
 
 
 def waits_for_owner(seen: Evidence) -> Iterator[Finding]:
@@ -40,7 +40,7 @@ def finalizer_first(seen: Evidence) -> Iterator[Finding]:
     """Check that a finalizer of the provider is there before anything is reported as made."""
     for subject in seen.ran.subjects.values():
         for obj in subject.objects:
-            acted = initialized(seen, obj) or is_set(identity(seen), obj)
+            acted = is_acted_on(seen, obj)
             own = [name for name in obj["metadata"].get("finalizers") or () if name != KEPT_LABEL]
             if acted and not own and "deletionTimestamp" not in obj["metadata"]:
                 yield f"{subject.name} was made without a finalizer: deleted at this moment, it leaves everything behind"

@@ -105,6 +105,8 @@ class Run:
     """The machines of InfraMachinePools that name the kind of theirs, by the name of the pool."""
     writes: Sequence[Write] | None = None
     """None: the audit log of the plane is not known."""
+    is_identity_given: bool = False
+    """Whether the given template has the field that the provider sets otherwise, such as the endpoint of a cluster."""
     could_restart: bool = False
     could_refuse: bool = False
 

@@ -10,6 +10,8 @@ from clusterwright.api.meta import Json
 from clusterwright.conformance import definitions
 from clusterwright.conformance.evidence import IN_PLACE, SCALED, Advice, Evidence, Finding, NotSeen, Run, Subject
 
+_ONE_PASS: Final = 2.0
+"""Seconds between two patches of one pass, with room for a busy machine."""
 _STATUSES: Final = frozenset({"True", "False", "Unknown"})
 
 
@@ -57,6 +59,11 @@ def is_set(path: Path[Any], obj: Json | None) -> bool:
     return isinstance(found, Value) and bool(found.value)
 
 
+def is_acted_on(seen: Evidence, obj: Json | None) -> bool:
+    """Return whether an object shows that the provider has made something for it."""
+    return initialized(seen, obj) or (not seen.ran.is_identity_given and is_set(identity(seen), obj))
+
+
 def provisioned(seen: Evidence, subject: Subject) -> list[Json]:
     """Return the states since the object was provisioned first, without those of its deletion."""
     states = subject.objects
@@ -102,12 +109,27 @@ def conditions(seen: Evidence) -> Iterator[Finding]:
             listed = list(conditions_of(obj))
             any_seen = any_seen or bool(listed)
             problems.update(dict.fromkeys(_problems(listed)))
-            ready = next((c for c in listed if c.get("type") == "Ready" and seen.role != "ControlPlane"), {})
-            if ready.get("status") == "True" and not initialized(seen, obj) and "deletionTimestamp" not in obj["metadata"]:
-                problems[f"{subject.name}: Ready is True although {latch(seen)} is not set"] = None
+        if seen.role != "ControlPlane" and _is_early(seen, subject):
+            problems[f"{subject.name}: Ready is True although {latch(seen)} is not set"] = None
     yield from problems
     if not any_seen:
         yield Advice("no object has conditions: users see that it is not provisioned, but not why")
+
+
+def _is_early(seen: Evidence, subject: Subject) -> bool:
+    """Return whether Ready was True for longer than a pass takes, before the object was initialized."""
+    since: float | None = None
+    for state in subject.states:
+        obj = state.object
+        says_more = obj is not None and not initialized(seen, obj) and "deletionTimestamp" not in obj["metadata"] and _is_ready(obj)
+        if since is not None and state.at - since > _ONE_PASS:
+            return True
+        since = (since if since is not None else state.at) if says_more else None
+    return since is not None and "steady" in seen.ran.spans  # it was never initialized
+
+
+def _is_ready(obj: Json) -> bool:
+    return any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions_of(obj))
 
 
 def conditions_of(obj: Json) -> Iterator[Mapping[str, Any]]:
@@ -151,7 +173,7 @@ def pausing(seen: Evidence) -> Iterator[Finding]:
     ):
         span = run.span(stage)
         subject = run.subjects[purpose]
-        if any(initialized(seen, s.object) or is_set(identity(seen), s.object) for s in subject.during(span)):
+        if any(is_acted_on(seen, s.object) for s in subject.during(span)):
             yield f"{subject.name} was provisioned while {how}"
         elif works and not initialized(seen, subject.at(run.span("resumed")[1])):
             yield f"{subject.name} was paused ({how}) and never continued"

@@ -79,6 +79,8 @@ class Stage:
     def __init__(self, client: RestClient, seen: Evidence, resource: Resource, plan: Plan) -> None:
         self.client, self.seen, self.resource, self.plan = client, seen, resource, plan
         self.run = Run(secret=plan.secret if seen.role in _BOOTED else "", could_restart=plan.restart is not None)
+        made = manifests.subject(resource, plan.namespace, "given", plan.template, "", {})
+        self.run.is_identity_given = is_set(identity(seen), made)
         self.recorder = Recorder(client, resource, plan.namespace)
         self.cleaning: list[tuple[Any, ObjectKey]] = []
         self.is_booted = seen.role in _BOOTED

@@ -38,6 +38,7 @@ async def take_over(client: Client, live: Unstructured, giver: str, taker: str) 
 class _InForce(NamedTuple):
     digest: str
     resource_version: str
+    basis: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,23 +78,31 @@ class Applier:
         if known is None or before != _InForce(field_ownership.digest(intent), known.resource_version):
             await self.create(owner, intent, manager)
 
+    def is_settled(self, owner: ObjectKey, known: ObjectMeta, basis: str, manager: str) -> bool:
+        """Return whether `ensure` found the intent of the same basis in force, and the object has not changed since."""
+        before = self._in_force.get(owner, {}).get((known.uid, manager))
+        return before is not None and before.basis == basis and before.resource_version == known.resource_version
+
     def made_with(self, owner: ObjectKey, created: Unstructured, intent: Json, manager: str) -> None:
         """Record that an object was created with the whole intent: no apply is needed until `manager` wants a change."""
         self._note(owner, created, intent, manager)
 
-    async def ensure(self, owner: ObjectKey, known: Unstructured, intent: Json, manager: str, *, previous_manager: str = "") -> Applied:
+    async def ensure(
+        self, owner: ObjectKey, known: Unstructured, intent: Json, manager: str, *, previous_manager: str = "", basis: str = ""
+    ) -> Applied:
         """Apply the intent unless it is in force; raises ApiError. `known` is the object as a cache shows it.
 
         `previous_manager`: another manager of ours, which created the object with its labels and annotations. They are taken over when they
-        have to change for the first time, which is rare.
+        have to change for the first time, which is rare. `basis`: a digest of what else the intent was made of (`is_settled`).
         """
         metadata, digest = known.metadata, field_ownership.digest(intent)
         before = self._in_force.get(owner, {}).get((metadata.uid, manager))
         if before is not None and before.digest == digest:
             if before.resource_version == metadata.resource_version:
+                self._in_force[owner][metadata.uid, manager] = before._replace(basis=basis)
                 return Applied()
             if field_ownership.contains(known.json, intent):
-                self._note(owner, known, intent, manager)
+                self._note(owner, known, intent, manager, basis)
                 return Applied()
         fresh = await self._client.live.get(known.gvk, known.key)
         repair = field_ownership.repaired(fresh.json, manager)
@@ -103,15 +112,15 @@ class Applier:
         is_tracked = bool((fresh.json.get("metadata") or {}).get("managedFields"))
         is_held = bool(previous_manager) and field_ownership.is_held(fresh.json, intent, previous_manager, manager, CREATORS)
         if is_tracked and (is_held or field_ownership.is_in_force(fresh.json, intent, manager)):
-            self._note(owner, known, intent, manager)
+            self._note(owner, known, intent, manager, basis)
             return Applied()
         if previous_manager:
             await take_over(self._client, fresh, previous_manager, manager)
         return Applied(await self.create(owner, intent, manager))
 
-    def _note(self, owner: ObjectKey, obj: Unstructured, intent: Json, manager: str) -> None:
+    def _note(self, owner: ObjectKey, obj: Unstructured, intent: Json, manager: str, basis: str = "") -> None:
         metadata = obj.metadata
-        in_force = _InForce(field_ownership.digest(intent), metadata.resource_version)
+        in_force = _InForce(field_ownership.digest(intent), metadata.resource_version, basis)
         self._in_force.setdefault(owner, {})[metadata.uid, manager] = in_force
 
     def keep_only(self, owner: ObjectKey, uids: Collection[str]) -> None:

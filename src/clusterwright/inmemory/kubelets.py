@@ -13,14 +13,15 @@ import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.server import ApiServer
-from clusterwright.apiserver.storage.store import Entry, Event
+from clusterwright.apiserver.storage.store import Entry, Event, object_key
 from clusterwright.inmemory.distributions import REMOVALS
 from clusterwright.inmemory.etcd import LEADER_FROM, REMOVED
 from clusterwright.inmemory.objects import KUBELET_STOPPED
 
+_DAEMON_SET: Final = "DaemonSet"
 MIRROR: Final = "kubernetes.io/config.mirror"
 """The annotation of the mirror Pod of a static Pod."""
-_KEPT: Final = ("name", "namespace", "labels", "annotations", "ownerReferences")
+_KEPT: Final = ("name", "namespace", "labels", "annotations")
 
 
 class Kubelets:
@@ -29,7 +30,7 @@ class Kubelets:
     def __init__(self, server: ApiServer, make: Callable[[Json], bool], node_gone: Callable[[str], None]) -> None:
         """Create the kubelets. `make` creates an object with its status; `node_gone` gets the name of a deleted Node."""
         self._server, self._make, self._node_gone = server, make, node_gone
-        self._pods, self._nodes = server.store.table("pods"), server.store.table("nodes")
+        self._pods, self._nodes, self._daemon_sets = (server.store.table(name) for name in ("pods", "nodes", "daemonsets.apps"))
         self._pods.hooks.append(_Ear(self._hear_of_pod))
         self._nodes.hooks.append(_Ear(self._hear_of_node))
         for entry in list(self._pods.objects.values()):  # deleted before a restart
@@ -38,7 +39,7 @@ class Kubelets:
     def _hear_of_pod(self, event: Event) -> None:
         pod = _POD.decode(event.entry.raw)
         if event.type == "DELETED":
-            if MIRROR in pod.metadata.annotations or any(o.kind == "DaemonSet" for o in pod.metadata.owner_references):
+            if MIRROR in pod.metadata.annotations or any(o.kind == _DAEMON_SET for o in pod.metadata.owner_references):
                 self._server.later(lambda: self._bring_back(event.entry))
         elif pod.metadata.deletion_timestamp and pod.spec.node_name:
             self._server.later(lambda: self._end(event.entry.key))
@@ -89,10 +90,21 @@ class Kubelets:
             self._server.put_system(self._pods, entry, obj)
 
     def _bring_back(self, entry: Entry) -> None:
-        """Create a Pod again whose Node still exists."""
+        """Create a Pod again whose Node still exists, and its DaemonSet: else garbage collection would delete it, again and again."""
         obj: Json = msgspec.json.decode(entry.raw)
+        metadata = {k: v for k, v in obj["metadata"].items() if k in _KEPT}
+        owners = [o for o in obj["metadata"].get("ownerReferences") or () if o["kind"] == _DAEMON_SET]
+        if MIRROR not in (metadata.get("annotations") or {}):
+            if not owners or not all(self._is_kept(entry.namespace, owner) for owner in owners):
+                return
+            metadata["ownerReferences"] = owners
         if self.is_served(str(obj["spec"].get("nodeName"))):
-            self._make({**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k in _KEPT}})
+            self._make({**obj, "metadata": metadata})
+
+    def _is_kept(self, namespace: str, owner: Json) -> bool:
+        """Return whether a DaemonSet exists and is not being deleted."""
+        entry = self._daemon_sets.objects.get(object_key(namespace, owner["name"]))
+        return entry is not None and entry.uid == owner["uid"] and not _POD.decode(entry.raw).metadata.deletion_timestamp
 
 
 class _Ear:

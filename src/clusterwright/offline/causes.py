@@ -8,7 +8,6 @@ infrastructure, the bootstrap data, the connection). The sinks of the graph are 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 
 from clusterwright.api.meta import Condition, Json
@@ -26,23 +25,24 @@ from clusterwright.offline.complaints import (
     text_of,
 )
 from clusterwright.offline.credentials import suspicions
-from clusterwright.offline.detectors import DETECTORS
+from clusterwright.offline.detectors import DETECTORS, FIRST
+from clusterwright.offline.detectors.extensions import handlers
 from clusterwright.offline.detectors.passes import failing_passes
 from clusterwright.offline.graph import reachable, reverse, sinks
 from clusterwright.offline.known import Found, Known
+from clusterwright.offline.missing import MissingObjects
 from clusterwright.offline.nodes import Node
 from clusterwright.offline.ownership import class_of
 from clusterwright.offline.ownership import name_of as node_id
 from clusterwright.offline.reported import Finding, Sight
-from clusterwright.offline.unreconciled import BOOT, QUORUM, TOPOLOGY
-from clusterwright.offline.webhooks_and_extensions import HANDLER, WebhooksAndExtensions
-from clusterwright.offline.words import BOOTSTRAP, CLASS_PATCH, CONNECTION, INFRASTRUCTURE, INITIALIZATION, UNINSPECTED
+from clusterwright.offline.unreconciled import TOPOLOGY
+from clusterwright.offline.words import BOOTSTRAP, CLASS_PATCH, CONNECTION, INFRASTRUCTURE, INITIALIZATION, UNINSPECTED, names_in
 
 _DESCENDANTS = frozenset({"Machine", "MachineSet", "MachineDeployment", "MachinePool"})
 _HEALTH = frozenset({"HealthCheckSucceeded", "OwnerRemediated", "NodeHealthy", "Ready"})
 
 
-class Investigation(WebhooksAndExtensions):
+class Investigation(MissingObjects):
     """The objects of a cluster with their complaints, and the graph that connects each to the reasons for its trouble."""
 
     def __init__(
@@ -60,24 +60,22 @@ class Investigation(WebhooksAndExtensions):
             for one in failing_passes(self._known()):  # first, because its words lead to others
                 self._take(one)
         self.look_for_absences()
-        self.look_for_neglect()
-        self.look_beside()
-        known = self._known()
-        found = [one for detect in DETECTORS for one in detect(known)]
-        for one in found:
-            self._take(one)
+        found: list[Found] = []
+        for detectors in (*FIRST, DETECTORS):
+            known = self._known()
+            told = [one for detect in detectors for one in detect(known)]
+            for one in told:
+                self._take(one)
+            found += told
         for node in list(self.nodes.values()):
             if node.complaints:
                 self._connect(node)
         for one in found:
-            if one.is_all:
-                self.nodes[one.object].because_of.clear()
-            for explained, how in one.explains.items():
-                if explained in self.nodes:
-                    self.nodes[explained].because_of[one.object] = how
+            self._explain(one)
+        there = {name for name, node in self.nodes.items() if node.object is not None}
         for node in self.nodes.values():
             if node.object is not None and node.complaints and "#" not in node.id:
-                node.complaints = [provider_reports.told(node.object, c) for c in node.complaints]
+                node.complaints = [provider_reports.told(node.object, c, there) for c in node.complaints]
 
     def _known(self) -> Known:
         """Return the current knowledge, for detectors."""
@@ -98,13 +96,33 @@ class Investigation(WebhooksAndExtensions):
             running=self._running,
             seen=self._seen,
             suspicions=self._suspicions,
+            webhooks=self._webhooks,
+            extensions=self._extensions,
+            managers=self._managers,
+            is_initialized=self._shared("initialization") is None,
+            is_reachable=self._shared("connection") is None and not self._unreachable,
         )
 
     def _take(self, found: Found) -> None:
         kind, _, rest = found.object.partition("/")
         namespace, _, name = rest.rpartition("/")
-        node = self.nodes.setdefault(found.object, Node(found.object, kind, namespace, name))
-        node.complaints = [found.complaint] if found.is_all else [*node.complaints, found.complaint]
+        node = self.nodes.setdefault(found.object, Node(found.object, kind, namespace, name, found.definition))
+        if found.is_all:
+            node.complaints = [found.complaint]
+        elif found.replaces in node.complaints:
+            node.complaints[node.complaints.index(found.replaces)] = found.complaint
+        else:
+            node.complaints = [*node.complaints, found.complaint]
+
+    def _explain(self, found: Found) -> None:
+        """Connect an object to the causes that a detector found, and those to what they explain."""
+        node = self.nodes[found.object]
+        if found.is_all:
+            node.because_of.clear()
+        node.because_of |= {name: how for name, how in found.because.items() if name in self.nodes}
+        for explained, how in found.explains.items():
+            if explained in self.nodes:
+                self.nodes[explained].because_of[found.object] = how
 
     # --------------------------------------------------------------------------------------------- edges
 
@@ -119,7 +137,7 @@ class Investigation(WebhooksAndExtensions):
             node.because_of = {t: why for t, why in node.because_of.items() if self.nodes[t].tier is Tier.MISSING}
             self._connect_unreconciled(node)
             return
-        if any(c.tier is Tier.PAUSED or c.about in {TEMPLATE, QUORUM, BOOT} for c in node.complaints):
+        if any(c.tier is Tier.PAUSED or c.about == TEMPLATE for c in node.complaints):
             node.because_of.clear()  # nothing happens to it before it is released or corrected
             return
         if node.deleting:
@@ -166,7 +184,7 @@ class Investigation(WebhooksAndExtensions):
         if said is None or said.reason != "WaitingForWorkersDeletion":
             return
         for node in list(self.nodes.values()):
-            if node.object is None or "#" in node.id or node.deleting or not re.search(rf"\b{re.escape(node.name)}\b", said.message):
+            if node.object is None or "#" in node.id or node.deleting or node.name not in names_in(said.message):
                 continue
             metadata = node.object.metadata
             owners = [node_id(r.kind, node.namespace, r.name) for r in metadata.owner_references]
@@ -201,11 +219,11 @@ class Investigation(WebhooksAndExtensions):
 
     def _connect_shared(self, node: Node) -> None:
         what = node.id.rpartition("#")[2]
-        carriers = self._control_plane()
+        carriers = self._known().control_plane()
         for target in carriers:
             if target in self.nodes and self.nodes[target].complaints:
                 node.because_of[target] = "is the control plane"
-        if not carriers and self.cluster is not None:
+        if not carriers and self.cluster is not None and self._shared("initialization"):
             node.because_of[self.cluster.id] = "has no control plane"
             if self.cluster.object is not None and not self.cluster.object.at("spec", "topology"):
                 text = "has no control plane: neither a controlPlaneRef nor a control-plane Machine"
@@ -295,7 +313,7 @@ class Investigation(WebhooksAndExtensions):
                 if not node.because_of and (shared := self._shared("initialization")):
                     # the infrastructure is there by now; the control plane is what comes after it
                     node.because_of[shared] = "waits for the control plane"
-            if complaint.about == TOPOLOGY and CLASS_PATCH.said_in(words) and not HANDLER.search(words):
+            if complaint.about == TOPOLOGY and CLASS_PATCH.said_in(words) and not handlers(words):
                 for source in [n for n in self.nodes.values() if n.kind == "ClusterClass" and n.object is not None]:
                     if not source.complaints:
                         source.complaints.append(
@@ -313,7 +331,7 @@ class Investigation(WebhooksAndExtensions):
                         self._blame(node, machine, "configRef", "waits for bootstrap data")
             for reference in references(node.object.at("spec"), home=node.namespace):
                 target = self.nodes.get(node_id(reference.kind, node.namespace, reference.name))
-                if target is not None and target.object is not None and re.search(rf"\b{re.escape(reference.kind)}\b", words):
+                if target is not None and target.object is not None and reference.kind in names_in(words):
                     self._suspect(node, target, complaint, "says that it waits for it")
 
     def _blame_lack_of_infrastructure(self, node: Node, cluster: Node) -> None:

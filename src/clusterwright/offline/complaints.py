@@ -11,12 +11,14 @@ from typing import Any, Final
 
 from clusterwright.api.copying import replace
 from clusterwright.api.meta import Condition, Unstructured
-from clusterwright.api.wellknown import PAUSED_ANNOTATION
+from clusterwright.api.wellknown import KCP_PRE_TERMINATE_HOOK, PAUSED_ANNOTATION, PRE_DRAIN_HOOK_PREFIX, PRE_TERMINATE_HOOK_PREFIX
 from clusterwright.conditions import InvalidConditions, conditions_of, get, is_true
 from clusterwright.offline.words import BLOCKED, CONNECTION, ERROR, HELD, INFRASTRUCTURE, INITIALIZATION, OF_A_NODE, last_word
 
 OWN_FINALIZER = "cluster.x-k8s.io"
 """Part of every finalizer of Cluster API's own controllers and providers."""
+HOOKS: Final = (PRE_DRAIN_HOOK_PREFIX, PRE_TERMINATE_HOOK_PREFIX)
+"""Prefixes of annotations that hold the deletion of a Machine."""
 SPEC_PAUSED = "spec.paused"
 REDACTED: Final = "<redacted>"
 """Stands in the place of a secret in a recording."""
@@ -184,8 +186,11 @@ def deletion(obj: Unstructured, conditions: Sequence[Condition], now: datetime |
     finalizers = ", ".join(metadata.finalizers)
     held = f"is being deleted and held by finalizers: {finalizers}" if finalizers else "is being deleted"
     tier = Tier.SILENT if young else Tier.DELETING
-    made = Complaint(tier, held + words, begun, "Deleting", raw=words, path="metadata.finalizers")
-    if told and is_provided(obj) and all(OWN_FINALIZER in f for f in metadata.finalizers):
+    hooks = [name for name in metadata.annotations if name.startswith(HOOKS) and name != KCP_PRE_TERMINATE_HOOK]
+    is_ours = all(OWN_FINALIZER in f for f in metadata.finalizers)
+    path = f"metadata.annotations[{hooks[0]}]" if hooks and is_ours else "metadata.finalizers"
+    made = Complaint(tier, held + words, begun, "Deleting", raw=words, path=path)
+    if told and is_provided(obj) and is_ours:
         facts = {"provider": f"provider that reconciles {obj.kind}", "said": told[0].text, "namespace": metadata.namespace}
         return with_cause(made, "provider.deletion", {**facts, "resource": f"{obj.kind.lower()}/{metadata.name}"})
     return made
@@ -279,14 +284,22 @@ def _is_getting_on(reason: str) -> bool:
     return last.endswith("ing") or last == "Progress"
 
 
+_FAILURES: Final = (
+    (("status",), "failureReason", "failureMessage"),
+    (("status", "deprecated", "v1beta1"), "failureReason", "failureMessage"),
+    (("status",), "errorType", "errorMessage"),
+)
+"""The fields outside conditions in which objects report failures: v1beta1's, and those of hosts."""
+
+
 def terminal_failures(obj: Unstructured) -> list[Complaint]:
-    """Return complaints about terminal failures, which v1beta1 reports in failureReason and failureMessage."""
+    """Return complaints about failures that are reported in fields of their own."""
     found = []
-    for path in (("status",), ("status", "deprecated", "v1beta1")):
-        reason, message = (obj.at(*path, name) for name in ("failureReason", "failureMessage"))
+    for path, of_reason, of_message in _FAILURES:
+        reason, message = (obj.at(*path, name) for name in (of_reason, of_message))
         told = [text for text in (reason, message) if isinstance(text, str) and text]
         if told:
-            name = "failureMessage" if message else "failureReason"
+            name = of_message if message else of_reason
             found.append(Complaint(Tier.ERROR, f"{name}: {': '.join(told)}", raw=": ".join(told), path=".".join((*path, name))))
     return found
 
@@ -297,6 +310,11 @@ def acquittal(obj: Unstructured, conditions: Sequence[Condition]) -> Tier | None
     if not is_provided(obj) or (told and all(c.status != "True" for c in told)):
         return None
     return Tier.MISSING if told else Tier.UNHEALTHY if obj.at("status", "ready") is True else None
+
+
+def is_up(obj: Unstructured) -> bool:
+    """Return whether an object reports by any contract that it has done its work."""
+    return has_delivered(obj) or obj.at("status", "ready") is True
 
 
 def is_provided(obj: Unstructured) -> bool:
@@ -337,9 +355,10 @@ def has_delivered(obj: Unstructured) -> bool:
 
 
 def old_conditions(obj: Unstructured) -> tuple[Condition, ...]:
-    """Return the conditions of v1beta1 of an object that has no others, without those of severity Info."""
+    """Return the conditions of v1beta1 of an object that has no others, without those of severity Info that report no wait."""
     listed = obj.at("status", "deprecated", "v1beta1", "conditions")
-    told = [c for c in listed if isinstance(c, Mapping) and c.get("severity") != "Info"] if isinstance(listed, list) else []
+    told = [c for c in listed if isinstance(c, Mapping)] if isinstance(listed, list) else []
+    told = [c for c in told if c.get("severity") != "Info" or str(c.get("reason")).startswith("Waiting")]
     try:
         return conditions_of({"status": {"conditions": told}})
     except InvalidConditions:

@@ -45,7 +45,7 @@ def _of_node(investigation: Investigation, node: Node, worst: Complaint, passes:
         held = ", ".join(node.object.metadata.finalizers) or "none"
         since = node.object.at("metadata", "deletionTimestamp")
         found.append(Piece("deletion", name, f"deletionTimestamp is {since}; finalizers: {held}"))
-    elif node.object is not None and worst.path and not worst.path.startswith("status.conditions"):
+    elif node.object is not None and worst.path not in {"", "status"} and not worst.path.startswith("status.conditions"):
         found.append(Piece("field", name, f"{worst.path}: {worst.text.partition(chr(10))[0]}"))
     found += _of_events(investigation, name, worst)
     if worst.cause == "pass.fails":

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from clusterwright.api.meta import Condition, Json, Unstructured
+from clusterwright.api.wellknown import CONTROL_PLANE_LABEL
 from clusterwright.conditions import get
-from clusterwright.offline.complaints import Complaint, references
+from clusterwright.offline.complaints import Complaint, references, time_of
 from clusterwright.offline.observation import Running
 from clusterwright.offline.ownership import name_of
 
@@ -37,10 +38,35 @@ class Known:
     """Kinds of which all objects are known."""
     suspicions: Mapping[str, str] = field(default_factory=dict)
     """By `Kind/namespace/name`: the faults that the recorder found in contents that it did not keep."""
+    webhooks: Mapping[str, Unstructured] = field(default_factory=dict)
+    """By the name of a webhook: the configuration that contains it."""
+    extensions: Mapping[str, Unstructured] = field(default_factory=dict)
+    """By name: the ExtensionConfigs, which belong to no cluster."""
+    managers: Sequence[Unstructured] = ()
+    """The Deployments of controllers."""
+    is_initialized: bool = True
+    """Whether the control plane has come up once."""
+    is_reachable: bool = True
+    """Whether controllers reach the workload cluster."""
 
     def of_kind(self, *kinds: str) -> Iterator[tuple[str, Unstructured]]:
         """Yield the objects of some kinds."""
         return ((name, self.objects[name]) for kind in kinds for name in self.by_kind.get(kind, ()))
+
+    def everything_told(self) -> Iterator[tuple[str, Complaint]]:
+        """Yield every complaint with the name of its object."""
+        return ((name, complaint) for name, complaints in self.complaints.items() for complaint in complaints)
+
+    def control_plane(self) -> list[str]:
+        """Return the control-plane object, or the Machines that stand for it."""
+        reference = self.cluster.at("spec", "controlPlaneRef") if self.cluster is not None else None
+        if self.cluster is not None and isinstance(reference, Mapping) and reference.get("name"):
+            return [name_of(str(reference.get("kind")), self.cluster.key.namespace, str(reference["name"]))]
+        return [name for name, machine in self.of_kind("Machine") if CONTROL_PLANE_LABEL in machine.metadata.labels]
+
+    def heard(self, name: str) -> str:
+        """Return the time of the last Event about an object."""
+        return max((time_of(e) for e in self.events.get(name, ())), default="")
 
     def said(self, name: str, type_: str) -> Condition | None:
         """Return a condition of an object."""
@@ -50,6 +76,12 @@ class Known:
         """Return the name of the object in a reference of the spec, whether it exists or not; empty without a reference."""
         found = (r for r in references(obj.at("spec"), home=obj.key.namespace) if r.path.endswith(field_name))
         return next((name_of(r.kind, obj.key.namespace, r.name) for r in found), "")
+
+    @staticmethod
+    def is_direct_owner(obj: Unstructured, below: Unstructured) -> bool:
+        """Return whether an object is named as the owner of another."""
+        owners = [(r.kind, r.name) for r in below.metadata.owner_references]
+        return (obj.kind, obj.key.name) in owners and obj.key.namespace == below.key.namespace
 
     def owner(self, obj: Unstructured, kind: str) -> Unstructured | None:
         """Return the nearest owner of a kind, direct or indirect. Owners may refer to each other in a circle."""
@@ -77,8 +109,14 @@ class Found:
     complaint: Complaint
     explains: Mapping[str, str] = field(default_factory=dict)
     """By object: the reason why its trouble comes from this cause."""
+    because: Mapping[str, str] = field(default_factory=dict)
+    """By object: the reason why this one's trouble comes from it."""
     is_all: bool = False
     """Whether it replaces all complaints of the object itself."""
+    replaces: Complaint | None = None
+    """The complaint of the object in whose place it comes."""
+    definition: Unstructured | None = None
+    """The object, if it belongs to no cluster."""
 
 
 Detector = Callable[[Known], Iterator[Found]]

@@ -1,21 +1,22 @@
-"""Read Deployments of controllers, and Providers whose processes the plane runs: whether they run, and their feature gates. Pure."""
+"""Read Deployments of controllers, and Providers whose processes the plane runs: whether they run, gates and filters. Pure."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
 from clusterwright.api.meta import GroupVersionKind, Json, Unstructured
-from clusterwright.api.wellknown import PROVIDER_LABEL
+from clusterwright.api.wellknown import PROVIDER_LABEL, WATCH_FILTER_LABEL
 
 SELECTORS: Final = (PROVIDER_LABEL, "app.kubernetes.io/name=clusterwright")
 """Labels that select such Deployments: those of providers, and our own."""
 _GATES: Final[Mapping[str, str]] = {"MachinePool": "MachinePool", "ClusterClass": "ClusterTopology", "ExtensionConfig": "RuntimeSDK"}
 """By kind: the feature gate that its controller needs."""
 TOPOLOGY_GATE: Final = "ClusterTopology"
-_FLAG: Final = re.compile(r"^--feature-gates=(.*)$")
+_FEATURES: Final = "--feature-gates"
+_FILTER: Final = "--watch-filter"
 
 
 PROVIDER: Final = GroupVersionKind("clusterctl.cluster.x-k8s.io", "v1alpha3", "Provider")
@@ -31,24 +32,49 @@ def is_manager(obj: Unstructured) -> bool:
     return obj.kind == "Deployment" and (PROVIDER_LABEL in labels or labels.get("app.kubernetes.io/name") == "clusterwright")
 
 
-def why_idle(kind: str, provider: str, managers: Iterable[Unstructured], gate: str = "") -> str:
-    """Return why no controller reconciles a kind of a provider; empty: unknown. `gate`: the feature gate, if the kind does not imply it."""
-    gate = gate or _GATES.get(kind, "")
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """The reason why a controller does not run."""
+
+    why: str
+    gate: str = ""
+    """The feature gate that is off."""
+    namespace: str = ""
+    deployment: str = ""
+    process: str = ""
+    """The Provider whose process does not run."""
+    wanted: str = ""
+    """The value of the watch-filter label that the object lacks."""
+
+
+def filtered(obj: Unstructured, wanted: str, by: str) -> Idle | None:
+    """Return that controllers with a watch filter leave an object alone, if they do. `by`: words for these controllers."""
+    if not wanted or obj.metadata.labels.get(WATCH_FILTER_LABEL) == wanted:
+        return None
+    return Idle(f"{by} with {_FILTER}={wanted}, and the object has no label {WATCH_FILTER_LABEL}={wanted}", wanted=wanted)
+
+
+def why_idle(obj: Unstructured, provider: str, managers: Iterable[Unstructured], gate: str = "") -> Idle | None:
+    """Return why no controller reconciles an object, if it is known. `gate`: the feature gate, if the kind does not imply it."""
+    gate = gate or _GATES.get(obj.kind, "")
     for manager in managers:
-        names = {manager.metadata.labels.get(PROVIDER_LABEL, provider), manager.at("providerName")}
-        if provider not in names:
+        if provider not in {manager.metadata.labels.get(PROVIDER_LABEL, provider), manager.at("providerName")}:
             continue
         if manager.kind == PROVIDER.kind:
             if (process := _process(manager)).get("status") == "False":
-                return f"Provider {manager.key} is {process.get('reason')}: {process.get('message')}"
+                why = f"Provider {manager.key} is {process.get('reason')}: {process.get('message')}"
+                return Idle(why, process=manager.key.name)
             continue
         name, wanted = f"Deployment {manager.key}", manager.at("spec", "replicas")
         available = manager.at("status", "availableReplicas") or 0
         if not available:
-            return f"{name} has {available} of {1 if wanted is None else wanted} replicas available"
+            why = f"{name} has {available} of {1 if wanted is None else wanted} replicas available"
+            return Idle(why, namespace=manager.key.namespace, deployment=manager.key.name)
         if gate and _features(manager).get(gate) == "false":
-            return f"the feature gate {gate} is off in {name}"
-    return ""
+            return Idle(f"the feature gate {gate} is off in {name}", gate, manager.key.namespace, manager.key.name)
+        if left := filtered(obj, "".join(_values(manager, _FILTER)), f"{name} runs"):
+            return left
+    return None
 
 
 def slim(manager: Unstructured) -> Json:
@@ -59,7 +85,9 @@ def slim(manager: Unstructured) -> Json:
         head["providerName"] = manager.at("providerName")
         return {**head, "status": {"conditions": [dict(process)] if (process := _process(manager)) else []}}
     gates = ",".join(f"{name}={value}" for name, value in _features(manager).items())
-    containers = [{"name": "manager", "args": [f"--feature-gates={gates}"] if gates else []}]
+    flags = [f"{_FEATURES}={gates}"] if gates else []
+    flags += [f"{_FILTER}={value}" for value in _values(manager, _FILTER)]
+    containers = [{"name": "manager", "args": flags}]
     return {
         "apiVersion": manager.gvk.api_version,
         "kind": manager.kind,
@@ -76,13 +104,18 @@ def _process(provider: Unstructured) -> Mapping[str, Any]:
     return found[0] if found else {}
 
 
-def _features(manager: Unstructured) -> dict[str, str]:
-    """Return the gates that the arguments of a manager set."""
+def _values(manager: Unstructured, flag: str) -> list[str]:
+    """Return the values that the arguments of a manager give to a flag, in one argument or in two."""
     containers = manager.at("spec", "template", "spec", "containers")
-    found: dict[str, str] = {}
+    found: list[str] = []
     for container in containers if isinstance(containers, list) else ():
         arguments = [str(a) for name in ("command", "args") for a in container.get(name) or ()]
-        given = [f"{flag}={value}" for flag, value in pairwise(arguments) if flag == "--feature-gates"]
-        for match in map(_FLAG.match, [*arguments, *given]):
-            found |= dict(part.strip().split("=", 1) for part in match[1].split(",") if "=" in part) if match else {}
+        found += [a.removeprefix(f"{flag}=") for a in arguments if a.startswith(f"{flag}=")]
+        found += [value for name, value in pairwise(arguments) if name == flag]
     return found
+
+
+def _features(manager: Unstructured) -> dict[str, str]:
+    """Return the gates that the arguments of a manager set."""
+    parts = [part.strip() for value in _values(manager, _FEATURES) for part in value.split(",")]
+    return dict(part.split("=", 1) for part in parts if "=" in part)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from clusterwright.conditions.words import plural
 from clusterwright.offline.complaints import (
     TEMPLATE,
     Complaint,
@@ -16,7 +17,6 @@ from clusterwright.offline.complaints import (
     is_template_expected,
     references,
     secret_sources,
-    used_up,
 )
 from clusterwright.offline.credentials import (
     CERTIFICATE_AUTHORITIES,
@@ -30,12 +30,11 @@ from clusterwright.offline.nodes import Node
 from clusterwright.offline.ownership import class_of, resources
 from clusterwright.offline.ownership import name_of as node_id
 from clusterwright.offline.reported import Reported
-from clusterwright.offline.words import ABSENT, CERTIFICATES
+from clusterwright.offline.words import ABSENT, CERTIFICATES, names_in
 
 _CORE_REFERENCES = ("infrastructureRef", "controlPlaneRef", "configRef", "templateRef", "dataSecretName", "classRef", "topology.class")
 _RESOURCES = "spec.resources["
 _NOT_FOUND = re.compile(r'(?<![A-Za-z0-9.-])([A-Za-z]++)(?:\.[a-z0-9.-]++)?+ "(?:[a-z0-9-]+/)?([a-z0-9.-]+)" not found')
-_QUOTA = re.compile(r"exceeded quota: ([a-z0-9.-]+)")
 
 
 class MissingObjects(Reported):
@@ -69,9 +68,11 @@ class MissingObjects(Reported):
         for reference in named:
             if is_template_expected(node.kind, reference) and not reference.kind.endswith("Template"):
                 text = f"names {reference.kind} {reference.name} in {reference.path}, which is not a template"
-                node.complaints.append(
-                    Complaint(Tier.ERROR, text, node.worst.since if node.worst else "", about=TEMPLATE, path=reference.path)
-                )
+                facts = {"object": f"{node.kind} {node.name}", "path": reference.path, "namespace": node.namespace}
+                facts["resource"] = f"{plural(node.kind.lower())}/{node.name}"
+                begun = node.worst.since if node.worst else ""
+                bad = Complaint(Tier.ERROR, text, begun, TEMPLATE, path=reference.path, cause="reference.template", facts=facts)
+                node.complaints.append(bad)
             target = node_id(reference.kind, reference.namespace or node.namespace, reference.name)
             found = self.nodes.get(target)
             if found is not None and found.object is not None:
@@ -82,13 +83,17 @@ class MissingObjects(Reported):
     def _look_at_content(self, node: Node, source: Node, reference: Reference) -> None:
         """Complain about a Secret or ConfigMap that lacks a key that others need, or has content that cannot be used."""
         data = source.object.at("data") if source.object is not None else None
+        more: dict[str, Any] = {}
         if reference.key and not (isinstance(data, Mapping) and reference.key in data):
             text = f"has no key {reference.key}, which {node.id} asks for in {reference.path}"
+            facts = {"key": reference.key, "path": reference.path, "object": f"{node.kind} {node.name}", "namespace": node.namespace}
+            facts |= {"source": f"{source.kind} {source.name}", "resource": f"{source.kind.lower()}/{source.name}"}
+            more = {"path": f"data[{reference.key}]", "cause": "secret.key", "facts": facts}
         elif reference.path.startswith(_RESOURCES) and node.complaints and self._shared("connection") is None:
             text = f"could not be applied by {node.id}"
         else:
             return
-        source.complaints.append(Complaint(Tier.ERROR, text, node.worst.since if node.worst else ""))
+        source.complaints.append(Complaint(Tier.ERROR, text, node.worst.since if node.worst else "", **more))
         node.because_of[source.id] = f"refers to it in {reference.path}"
 
     def _unapplied(self, node: Node) -> list[Reference]:
@@ -140,15 +145,21 @@ class MissingObjects(Reported):
         missing.referrers.append(by)
         worst = referrer.worst
         text = f"does not exist, but {by} names it in {reference.path}" if by == referrer.id else f"does not exist, but {by} needs it"
-        if self._seen and reference.group and reference.kind not in self._seen and not reference.namespace:
+        is_unserved = bool(self._seen) and reference.kind not in self._seen and not reference.namespace
+        if reference.group and (is_unserved or self._is_said_to_be_unserved(reference.kind)):
             text += f"; no {reference.kind} is served here at all: its provider is not installed"
-        missing.complaints.append(Complaint(Tier.MISSING, text, worst.since if worst else "", path=reference.path))
+        path = reference.path if reference.path.startswith("spec") else ""
+        missing.complaints.append(Complaint(Tier.MISSING, text, worst.since if worst else "", path=path))
         if not referrer.complaints:
             referrer.complaints.append(Complaint(Tier.PROGRESS, f"refers to {target}, which does not exist"))
         referrer.because_of[target] = f"refers to it in {reference.path}"
 
+    def _is_said_to_be_unserved(self, kind: str) -> bool:
+        words = f'no matches for kind "{kind}"'
+        return any(words in c.raw for n in self.nodes.values() for c in n.complaints)
+
     def _follow_words(self, node: Node) -> None:
-        """Complain about objects that a message reports as not found, and about quotas that it names."""
+        """Complain about objects that a message reports as not found."""
         for complaint in list(node.complaints):
             for match in _NOT_FOUND.finditer(complaint.raw):
                 word = match[1]
@@ -159,17 +170,6 @@ class MissingObjects(Reported):
                     continue  # it was looked for in the workload cluster
                 if kind and target not in self._there and target not in self.nodes:
                     self._miss(node, target, Reference("", kind, match[2], "its messages"))
-            for match in _QUOTA.finditer(complaint.raw):
-                quota = self.nodes.get(node_id("ResourceQuota", node.namespace, match[1]))
-                if quota is not None:
-                    quota.complaints.append(Complaint(Tier.ERROR, complaint.text, complaint.since))
-                    node.because_of[quota.id] = "a request exceeds it"
-        if any(c.about == "ScalingUp" and c.tier is Tier.UNHEALTHY for c in node.complaints):
-            for quota in [n for n in self.nodes.values() if n.kind == "ResourceQuota" and n.object is not None]:
-                spent = used_up(quota.object) if quota.object is not None else ""
-                if spent:
-                    quota.complaints.append(Complaint(Tier.ERROR, f"is used up: {spent}", node.worst.since if node.worst else ""))
-                    node.because_of[quota.id] = "may not create more"
 
     # ---------------------------------------------------------------------------------------- credentials
 
@@ -185,7 +185,7 @@ class MissingObjects(Reported):
         if not complaining and connection is None:
             return
         for node, purpose in [(n, p) for n in complaining for p, secret in found.items() if secret is None and "Secret" in self._kinds]:
-            if any(re.search(rf"\b{purpose}\b", c.raw) for c in node.complaints):
+            if any(purpose in names_in(c.raw.replace("-", " ")) for c in node.complaints):
                 name = f"{cluster.name}-{purpose}"
                 self._miss(node, node_id("Secret", cluster.namespace, name), Reference("", "Secret", name, "its messages"))
         secrets = {p: n.object for p, n in found.items() if n is not None and n.object is not None}

@@ -145,6 +145,8 @@ class Running(msgspec.Struct, frozen=True):
     """By name: the kind that it reconciles."""
     idle: Mapping[str, Idle] = {}
     """By name: the controllers that do not run, each with the reason."""
+    watch_filter: str = msgspec.field(default="", name="watchFilter")
+    """The value of the label that objects must have to be reconciled; empty: all are."""
     rights: tuple[str, ...] = ()
     """Rights that the controllers need and do not have."""
     traces: tuple[Decided, ...] = ()

@@ -60,6 +60,8 @@ class Ownership:
             metadata, namespace = obj.metadata, obj.key.namespace
             for reference in metadata.owner_references:
                 self._owned.setdefault(name_of(reference.kind, namespace, reference.name), []).append(name)
+            if consumer := consumer_of(obj):
+                self._owned.setdefault(consumer, []).append(name)
             if obj.kind in SHARED_KINDS:
                 self._shared.append(name)
             elif obj.kind == "ClusterResourceSet":
@@ -116,6 +118,14 @@ def mentioned(obj: Unstructured) -> Iterator[str]:
         yield name_of("Secret", namespace, secret)
     for name in _sets(obj):
         yield name_of("ClusterResourceSet", namespace, name)
+
+
+def consumer_of(obj: Unstructured) -> str:
+    """Return the object that uses this one, which may exist for longer, such as a host; empty if none does."""
+    reference = obj.at("spec", "consumerRef")
+    if not isinstance(reference, Mapping) or not reference.get("kind") or not reference.get("name"):
+        return ""
+    return name_of(str(reference["kind"]), str(reference.get("namespace") or obj.key.namespace), str(reference["name"]))
 
 
 def _sets(binding: Unstructured) -> Iterator[str]:

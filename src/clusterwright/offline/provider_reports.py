@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from clusterwright.api.contract import crd_name
 from clusterwright.api.meta import Unstructured
-from clusterwright.offline.complaints import Complaint, Tier, with_cause
+from clusterwright.api.wellknown import CORE_GROUP
+from clusterwright.offline.complaints import Complaint, Tier, is_built_in, references, with_cause
+from clusterwright.offline.ownership import name_of
 
 _ROLES: Final[Mapping[str, str]] = {
     "infrastructure": "infrastructure",
@@ -77,13 +79,35 @@ def subject_of(words: str) -> str:
     return next((s.cause for s in SUBJECTS if any(word in lower for word in s.words)), "provider.reports")
 
 
+_OURS: Final = frozenset({"KubeadmControlPlane", "KubeadmConfig"})
+"""Kinds of providers' groups that report faults of the objects themselves, not of a cloud."""
+
+
 def role_of(obj: Unstructured) -> str:
     """Return the name of the provider role that owns this API group; empty if it is not a provider's group."""
-    return _ROLES.get(obj.gvk.group.partition(".")[0], "")
+    if obj.kind in _OURS:
+        return ""
+    group = obj.gvk.group
+    is_foreign = bool(group) and group != CORE_GROUP and not group.endswith(f".{CORE_GROUP}") and not is_built_in(group)
+    return _ROLES.get(group.partition(".")[0], "foreign" if is_foreign else "")
 
 
-def told(obj: Unstructured, complaint: Complaint) -> Complaint:
-    """Return a provider's complaint with its cause, unless it has one."""
+def mirrored(obj: Unstructured, complaint: Complaint, there: Container[str]) -> Unstructured:
+    """Return the object for which a Machine's condition speaks, if it is not known itself; else the object."""
+    path = _MIRRORS.get(complaint.about, "") if obj.kind == "Machine" else ""
+    for reference in references(obj.at("spec"), home=obj.key.namespace) if path else ():
+        if reference.path == path and name_of(reference.kind, obj.key.namespace, reference.name) not in there:
+            metadata = {"namespace": obj.key.namespace, "name": reference.name}
+            return Unstructured({"apiVersion": f"{reference.group}/v1", "kind": reference.kind, "metadata": metadata})
+    return obj
+
+
+_MIRRORS: Final = {"InfrastructureReady": "spec.infrastructureRef", "BootstrapConfigReady": "spec.bootstrap.configRef"}
+
+
+def told(obj: Unstructured, complaint: Complaint, there: Container[str]) -> Complaint:
+    """Return a provider's complaint with its cause, unless it has one. `there`: the known objects."""
+    obj = mirrored(obj, complaint, there)
     role = role_of(obj)
     is_report = (
         bool(complaint.raw)
@@ -102,7 +126,10 @@ def told(obj: Unstructured, complaint: Complaint) -> Complaint:
         "machine": next((r.name for r in obj.metadata.owner_references if r.kind == "Machine"), obj.key.name),
     }
     is_error = complaint.tier <= Tier.UNHEALTHY
-    cause = subject_of(complaint.raw or complaint.text) if is_error or complaint.tier is Tier.UNKNOWN else "provider.waits"
+    words = complaint.raw or complaint.text
+    subject = subject_of(words.partition(" ")[2])  # a reason like RetriesExhausted says less than the message
+    subject = subject if subject != "provider.reports" else subject_of(words)
+    cause = subject if is_error or complaint.tier is Tier.UNKNOWN else "provider.waits"
     if cause == "provider.reports" and not is_error:
         cause = "provider.waits"
     return with_cause(complaint, cause, facts, secondary=complaint.secondary)

@@ -19,6 +19,8 @@ class Remedy:
 
 _WORKLOAD: Final = "clusterwright get kubeconfig {cluster} > kubeconfig; kubectl --kubeconfig kubeconfig"
 
+_ANEW: Final = "then delete Secret {cluster}-kubeconfig and the Machine of the control plane: they were made with the old one"
+
 REMEDIES: Final[dict[str, Remedy]] = {
     # drains
     "drain.budget": Remedy(
@@ -63,11 +65,13 @@ REMEDIES: Final[dict[str, Remedy]] = {
         "kubectl -n {namespace} edit secret/{name}",
     ),
     "authority.mismatch": Remedy(
-        "the author of Secret {name}", "put a pair into it: tls.key must belong to tls.crt", "kubectl -n {namespace} edit secret/{name}"
+        "the author of Secret {name}",
+        f"put a pair into it: tls.key must belong to tls.crt; {_ANEW}",
+        "kubectl -n {namespace} edit secret/{name}",
     ),
     "authority.expired": Remedy(
         "the author of Secret {name}",
-        "put a certificate into it that is still valid, with its key",
+        f"put a certificate into it that is still valid, with its key; {_ANEW}",
         "kubectl -n {namespace} edit secret/{name}",
     ),
     "certificate.expired": Remedy(
@@ -82,21 +86,18 @@ REMEDIES: Final[dict[str, Remedy]] = {
         "the author of Secret {secret}", "correct its data.format: {wanted}", "kubectl -n {namespace} edit secret/{secret}"
     ),
     "data.key": Remedy(
-        "the author of Secret {secret}", "put the bootstrap data under the key value", "kubectl -n {namespace} edit secret/{secret}"
+        "the author of Secret {secret}",
+        "put the bootstrap data under the key value, then make Machine {machine} again: its machine has read the Secret",
+        "kubectl -n {namespace} edit secret/{secret}",
     ),
     "data.hashes": Remedy(
         "the author of {template}",
-        "correct joinConfiguration.discovery.bootstrapToken.caCertHashes, or leave it out: it is then filled in",
+        "leave joinConfiguration.discovery.bootstrapToken.caCertHashes out: it is filled in; then delete Machine {machine}",
         "kubectl -n {namespace} edit {resource}",
     ),
     "machine.unbootable": Remedy(
         "the owner of Machine {machine}",
         "delete Machine {machine}: what it boots with is made again for a new one",
-        "kubectl -n {namespace} delete machines.cluster.x-k8s.io/{machine}",
-    ),
-    "machine.remake": Remedy(
-        "whoever deleted {what}, or the owner of Machine {machine}",
-        "delete Machine {machine}, and its owner makes a new one with all it needs; what runs on it goes on until then",
         "kubectl -n {namespace} delete machines.cluster.x-k8s.io/{machine}",
     ),
     "credentials.external": Remedy(
@@ -115,20 +116,10 @@ REMEDIES: Final[dict[str, Remedy]] = {
         "have the machine and its Node agree on the providerID",
         f"{_WORKLOAD} get node {{node}} -o yaml",
     ),
-    "provider.stale": Remedy(
-        "whoever runs the infrastructure provider that reconciles {kind}",
-        "see that it runs: it has not seen the last change",
-        "kubectl -n {namespace} get {resource} -o yaml",
-    ),
     "provider.shape": Remedy(
         "the authors of the provider of {kind}",
         "have it set {path} as the contract asks for",
         "kubectl -n {namespace} get {resource} -o yaml",
-    ),
-    "provider.deployment": Remedy(
-        "whoever runs the management cluster: Deployment {deployment} of the provider",
-        "scale it up: it has no replicas that are available",
-        "kubectl -n {namespace} scale deployment/{name} --replicas=1",
     ),
     "provider.deletion": Remedy(
         "the {provider}",
@@ -198,7 +189,7 @@ REMEDIES: Final[dict[str, Remedy]] = {
     ),
     "node.network": Remedy(
         "whoever runs the workload cluster {cluster}: its network plugin",
-        "install a network plugin (CNI) in the workload cluster{hint}",
+        "{step}",
         f"{_WORKLOAD} -n kube-system get daemonsets,pods -o wide",
     ),
     "node.deleted": Remedy(
@@ -210,6 +201,11 @@ REMEDIES: Final[dict[str, Remedy]] = {
         "whoever runs what sets the condition {gate} of Machines",
         "have it report {gate}, or take the readiness gate out of the spec",
         "kubectl -n {namespace} get machines.cluster.x-k8s.io/{machine} -o yaml",
+    ),
+    "machine.settling": Remedy(
+        "nobody: the controller of Machine waits for {seconds} s",
+        "nothing: it goes on by itself; spec.template.spec.minReadySeconds of its MachineDeployment says for how long",
+        "kubectl -n {namespace} describe machines.cluster.x-k8s.io/{machine}",
     ),
     "etcd.learner": Remedy(
         "whoever runs the etcd of Machine {machine}",
@@ -251,6 +247,151 @@ REMEDIES: Final[dict[str, Remedy]] = {
     "address.exhausted": Remedy(
         "the owner of {pool}", "enlarge the pool, or free addresses of it", "kubectl -n {namespace} get {resource} -o yaml"
     ),
+    # control planes
+    "etcd.quorum": Remedy(
+        "whoever runs the machines of the control plane of {name}",
+        "start the members that are down; without them nothing here can help",
+        "kubectl -n {namespace} get machines.cluster.x-k8s.io -l cluster.x-k8s.io/control-plane -o wide",
+    ),
+    "machine.silent": Remedy(
+        "whoever can look at the console of the machine behind Machine {machine}",
+        "read there how cloud-init and kubeadm went (/var/log/cloud-init-output.log); if they failed, delete the Machine for a new one",
+        "kubectl -n {namespace} get machines.cluster.x-k8s.io/{machine} -o yaml",
+    ),
+    "cluster.gate": Remedy(
+        "whoever runs what sets the condition {gate} of Clusters",
+        "have it report {gate}, or take the gate out of spec.availabilityGates",
+        "kubectl -n {namespace} get clusters.cluster.x-k8s.io/{cluster} -o yaml",
+    ),
+    "endpoint.name": Remedy(
+        "whoever keeps the DNS name {host}, the endpoint of Cluster {cluster}",
+        "have the name {host} resolve where the controllers run: {said}",
+        "kubectl -n {namespace} get clusters.cluster.x-k8s.io/{cluster} -o yaml",
+    ),
+    # the API server's refusals
+    "webhook.down": Remedy(
+        "whoever runs the webhook {webhook}", "bring it back: nothing is written without it that it has to see", "{look}"
+    ),
+    "webhook.certificate": Remedy(
+        "whoever runs the webhook {webhook}",
+        "renew its certificate, or the caBundle of its configuration: nothing is written without it that it has to see",
+        "{look}",
+    ),
+    "admission.denied": Remedy(
+        "whoever made the admission {rule}, and the owner of {object}",
+        "do what its answer asks for, or have the rule changed",
+        "kubectl -n {namespace} describe {resource}",
+    ),
+    "rights.lacking": Remedy(
+        "whoever grants rights to {user}",
+        "grant it the right to {verb} {what}",
+        "kubectl auth can-i {verb} {asked} -n {namespace} --as={user}",
+    ),
+    "gate.off": Remedy(
+        "whoever runs the management cluster, and the author of {object}",
+        "switch on the feature gate {gate}, or do without what needs it",
+        "kubectl -n {namespace} get {resource} -o yaml",
+    ),
+    "quota.spent": Remedy(
+        "the owner of ResourceQuota {name}", "raise the quota, or free what it counts", "kubectl -n {namespace} edit resourcequota/{name}"
+    ),
+    # controllers that do not run
+    "controller.gate": Remedy(
+        "whoever runs the management cluster: the controller of {kind} does not run",
+        "switch on the feature gate {gate} (--feature-gates {gate}=true)",
+        "{where}",
+    ),
+    "controller.down": Remedy("whoever runs the management cluster: the controller of {kind} does not run", "let it run: {why}", "{where}"),
+    "controller.process": Remedy(
+        "whoever runs the provider {process}, whose process does not run",
+        "correct what its last output says: it is started again by itself",
+        "clusterwright provider logs {process} --tail 50",
+    ),
+    "controller.filter": Remedy(
+        "whoever runs the management cluster, and the owner of {object}",
+        "label {object} with {label}, and what belongs to it, or start the controllers without the filter",
+        "kubectl -n {namespace} label {resource} {label}",
+    ),
+    "controller.rights": Remedy(
+        "whoever runs the management cluster, and grants its controllers rights: the controller of {kind} waits",
+        "grant them {right}",
+        "kubectl auth can-i {asked}",
+    ),
+    "contract.label": Remedy(
+        "whoever installed the provider of {name}", "label the CRD with {label}", "kubectl label crd {name} {label}={versions}"
+    ),
+    "contract.definition": Remedy("the authors of the provider of {name}", "correct the CRD", "kubectl get crd {name} -o yaml"),
+    # preflight checks of MachineSets
+    "preflight.stable": Remedy(
+        "nobody: the controller of {kind} goes on when the check passes",
+        "bring the control plane to rest: Machines are made when it is neither made nor upgraded",
+        "kubectl -n {namespace} describe {resource}",
+    ),
+    "preflight.topology": Remedy(
+        "nobody: the controller of {kind} goes on when the check passes",
+        "nothing: the topology gives workers the version of the control plane, {theirs}",
+        "kubectl -n {namespace} describe {resource}",
+    ),
+    "preflight.unknown": Remedy(
+        "the owner of {source}", "bring about what the check asks for", "kubectl -n {namespace} describe {resource}"
+    ),
+    "preflight.kubernetes": Remedy(
+        "the owner of {source}",
+        "set spec.template.spec.version to {theirs} or at most three minor versions below it, or upgrade the control plane first",
+        "kubectl -n {namespace} edit {resource}",
+    ),
+    "preflight.kubeadm": Remedy(
+        "the owner of {source}",
+        "set spec.template.spec.version to one with the minor version of the control plane, {theirs}, or upgrade the control plane first; "
+        "if the machines get the kubeadm of the control plane otherwise, skip the check (docs/topology.md, pinned workers)",
+        "kubectl -n {namespace} edit {resource}",
+    ),
+    "preflight.managed": Remedy(
+        "the owner of {source}",
+        "let spec.topology.version decide: workers get the version of the control plane, {theirs}",
+        "kubectl -n {namespace} edit {resource}",
+    ),
+    # runtime extensions, and holds
+    "extension.fails": Remedy(
+        "whoever runs {extension}",
+        "correct what its handler answers: {said}; it is asked again by itself",
+        "kubectl get extensionconfigs {name} -o yaml",
+    ),
+    "extension.certificate": Remedy(
+        "whoever runs {extension}",
+        "renew its certificate, or correct spec.clientConfig.caBundle of ExtensionConfig {name}",
+        "kubectl get extensionconfigs {name} -o yaml",
+    ),
+    "extension.holds": Remedy(
+        "whoever runs {extension}",
+        "let it have what it waits for; it is asked again all the while",
+        "kubectl get extensionconfigs {name} -o yaml",
+    ),
+    "extension.undiscovered": Remedy(
+        "whoever runs the management cluster: the controller of ExtensionConfig does not run",
+        "switch on the feature gate RuntimeSDK",
+        "kubectl get extensionconfigs {name} -o yaml",
+    ),
+    "extension.missing": Remedy(
+        "the author of {author}",
+        "create ExtensionConfig {name}, or correct the reference{where}",
+        "kubectl -n {namespace} edit {resource}",
+    ),
+    "extension.update": Remedy(
+        "whoever runs the runtime extension that updates Machine {machine} in place",
+        "correct what the extension reports: {said}; or delete Machine {machine}, and a new one is made",
+        "kubectl -n {namespace} describe machines.cluster.x-k8s.io/{machine}",
+    ),
+    "hold.annotation": Remedy(
+        "whoever set the annotation {names}",
+        "take it away when the Cluster may be upgraded",
+        "kubectl -n {namespace} annotate clusters.cluster.x-k8s.io/{cluster} {flags}",
+    ),
+    "hold.deferred": Remedy(
+        "whoever set an annotation ({annotations}) on {workers} in spec.topology.workers",
+        "take it away when these workers may be upgraded",
+        "kubectl -n {namespace} edit clusters.cluster.x-k8s.io/{cluster}",
+    ),
     # passes and queues
     "pass.fails": Remedy(
         "the author of {object}, or whoever runs the controller {controller}",
@@ -259,6 +400,12 @@ REMEDIES: Final[dict[str, Remedy]] = {
     ),
     "queue.waits": Remedy("nobody: the controller {controller} is busy", "nothing: it goes on by itself"),
     # references, classes, the API server
+    "reference.template": Remedy(
+        "the author of {object}", "name a template in {path}: its kind ends in Template", "kubectl -n {namespace} edit {resource}"
+    ),
+    "secret.key": Remedy(
+        "the author of {source}", "put the key {key} into {source}, or correct {path} of {object}", "kubectl -n {namespace} edit {resource}"
+    ),
     "reference.group": Remedy(
         "the author of {object}", "set {path} to {group}, which has {kind}", "kubectl -n {namespace} edit {resource}"
     ),

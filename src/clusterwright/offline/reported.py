@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from clusterwright.api.copying import replace
 from clusterwright.api.meta import Condition, Json, Unstructured
@@ -22,9 +22,11 @@ from clusterwright.offline.complaints import (
     acquitted,
     begun_of,
     complaint_of,
+    condition_path,
     deletion,
     earlier,
     is_provided,
+    is_up,
     old_conditions,
     own_pause,
     pause_path,
@@ -40,17 +42,16 @@ from clusterwright.offline.graph import reachable
 from clusterwright.offline.managers import is_manager
 from clusterwright.offline.nodes import Node
 from clusterwright.offline.observation import Running
+from clusterwright.offline.ownership import consumer_of, mentioned, related
 from clusterwright.offline.ownership import name_of as node_id
-from clusterwright.offline.ownership import related
 from clusterwright.offline.summaries import Summaries
 from clusterwright.offline.unreconciled import unreconciled
-from clusterwright.offline.words import ABSENT, BLOCKED, NEVER_MADE, UNINSPECTED
+from clusterwright.offline.words import ABSENT, BLOCKED, NEVER_MADE, UNINSPECTED, names_in
 
 SLACK = timedelta(seconds=10)
 """The time by which an Event may precede the condition that it explains."""
 PASSING = timedelta(seconds=10)
 """The time for which a repeated failure counts as a wait: most failures end with the next try."""
-KIND_AND_NAME = re.compile(r"\b([A-Z][A-Za-z]+)[ /]\"?([a-z0-9][a-z0-9./-]*[a-z0-9])")
 WEBHOOK_CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 _NO_PARTNER = frozenset(
     {"Event", "Observation", "CustomResourceDefinition", "Lease", "Endpoints", "ServiceAccount", "ExtensionConfig", *WEBHOOK_CONFIGURATIONS}
@@ -134,6 +135,7 @@ class Reported:
         self._there = set(self.nodes)
         if not is_one_cluster:
             self._forget_strangers()
+        self._named = {name for node in self.nodes.values() if node.object is not None for name in mentioned(node.object)}
         for node in list(self.nodes.values()):
             self._hear(node)
         for node in list(self.nodes.values()):
@@ -193,8 +195,8 @@ class Reported:
 
     def _adopt(self, node: Node) -> None:
         assert node.object is not None
-        for reference in node.object.metadata.owner_references:
-            owner = node_id(reference.kind, node.namespace, reference.name)
+        owners = [node_id(r.kind, node.namespace, r.name) for r in node.object.metadata.owner_references]
+        for owner in (*owners, consumer_of(node.object)):
             if owner in self.nodes:
                 self._children.setdefault(owner, []).append(node.id)
 
@@ -226,14 +228,21 @@ class Reported:
         least = acquittal(node.object, conditions)
         node.complaints += said if least is None else acquitted(said, least)
         node.complaints += terminal_failures(node.object)
-        if not pause and (neglected := unreconciled(node.object, self._now, self._heard(node), self._changed.get(node.id, ""))) is not None:
+        neglected = unreconciled(node.object, self._now, self._heard(node), self._changed.get(node.id, ""))
+        if neglected is not None and not pause and not self._is_left_over(node):
             node.complaints.append(neglected)
         node.complaints += self._stall(node, conditions)
         if node.complaints:
             node.complaints += self._warnings(node)
-        elif is_provided(node.object) and not node.object.at("status"):
+        elif is_provided(node.object) and not is_up(node.object):
             node.complaints += self._alarms(node)
         node.complaints = without_summaries(node.complaints)
+
+    def _is_left_over(self, node: Node) -> bool:
+        """Return whether nobody owns or names a provider's object, so that its controller rightly leaves it alone."""
+        assert node.object is not None
+        is_of_a_provider = node.object.gvk.group.partition(".")[0] in {"infrastructure", "bootstrap"}
+        return is_of_a_provider and not node.object.metadata.owner_references and node.id not in self._named
 
     def _heard(self, node: Node) -> str:
         """Return the time of the last Event about the object."""
@@ -277,7 +286,8 @@ class Reported:
             if BLOCKED.said_in(text):
                 begun = min(since for reason, since in first if reason == event.get("reason"))
                 is_failure = begun <= lasting and not text.startswith("Waiting")
-                found.append(Complaint(Tier.ERROR if is_failure else Tier.WAITING, f"{event.get('reason')}: {text}", begun, raw=text))
+                tier = Tier.ERROR if is_failure else Tier.WAITING
+                found.append(Complaint(tier, f"{event.get('reason')}: {text}", begun, raw=text, path="status"))
         return found
 
     def _alarms(self, node: Node) -> list[Complaint]:
@@ -299,7 +309,8 @@ class Reported:
         text = text_of(event)
         if ABSENT.said_in(text) or NEVER_MADE.said_in(text):
             return False
-        named = [(m[1], m[2].rpartition("/")[2]) for m in KIND_AND_NAME.finditer(text) if m[1] in self._kinds]
+        words = [part for name in names_in(text) for part in ((name,) if name[0].islower() else name.split("/", 1))]
+        named = [(kind, name.rpartition("/")[2]) for kind, name in pairwise(words) if kind in self._kinds and not name[0].isupper()]
         return any(node_id(kind, node.namespace, name.rstrip(".")) not in self._there for kind, name in named)
 
     # -------------------------------------------------------------------------------------- shared states
@@ -320,14 +331,17 @@ class Reported:
         if probe is not None and probe.status == "False" and not cluster.deleting:
             text = f"the workload cluster cannot be reached: {probe.message}"
             tier = Tier.UNHEALTHY if is_initialized else Tier.WAITING  # there is nobody to connect to yet
-            self._share(cluster, "connection", Complaint(tier, text, since(probe), "RemoteConnectionProbe"))
+            path = condition_path("RemoteConnectionProbe")
+            self._share(cluster, "connection", Complaint(tier, text, since(probe), "RemoteConnectionProbe", path=path))
         elif self._unreachable and not cluster.deleting:
             # that we cannot reach it proves nothing, unless a controller failed to look at it, too
             failing = [c for n in self.nodes.values() for c in n.complaints if UNINSPECTED.said_in(c.raw)]
             if failing:
                 text = f"the workload cluster does not answer: {self._unreachable}"
                 begun = min(c.since for c in failing)
-                self._share(cluster, "connection", Complaint(Tier.UNHEALTHY, text, begun, "RemoteConnectionProbe"))
+                self._share(
+                    cluster, "connection", Complaint(Tier.UNHEALTHY, text, begun, "RemoteConnectionProbe", path="spec.controlPlaneEndpoint")
+                )
 
     def _put_down_to_the_connection(self) -> None:
         """Attribute failures at the endpoint of an unreachable workload cluster to the connection."""

@@ -142,4 +142,10 @@ class Summaries:
 def _lines(message: str) -> Iterator[str]:
     """Yield the points of a message, each with the lines below it."""
     if message.startswith(("* ", "And ")):
-        yield from (part.removeprefix("* ") for part in re.split(r"\n(?=\S)", message))
+        points: list[str] = []
+        for line in message.split("\n"):
+            if line[:1].strip() or not points:
+                points.append(line)
+            else:
+                points[-1] += f"\n{line}"
+        yield from (part.removeprefix("* ") for part in points)

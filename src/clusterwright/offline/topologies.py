@@ -9,14 +9,12 @@ from typing import Any, Final
 from clusterwright.api.meta import Json
 from clusterwright.controllers.topology.blueprint import class_key
 from clusterwright.offline.bundle import Bundle
-from clusterwright.offline.webhooks_and_extensions import HANDLER, config_of
+from clusterwright.offline.detectors.extensions import config_of, handlers
 from clusterwright.topology.hooks import LIFECYCLE, pending_hooks
 from clusterwright.topology.paths import at
 
 CONTROLLER: Final = "topology/cluster"
-_PATCH: Final = re.compile(r'(?:for|of|external) patch "([^"]+)"')
 _VARIABLE: Final = re.compile(r'(?:variables|overrides)\[([^\]]+)\]|required variable "([^"]+)"|variable "([^"]+)"')
-_HOOK: Final = re.compile("|".join(LIFECYCLE))
 
 
 def can_run(bundle: Bundle, cluster: Json) -> bool:
@@ -41,7 +39,8 @@ def _asks_extensions(cluster_class: Json) -> bool:
 
 def _has_asked(cluster: Json) -> bool:
     """Return whether the Cluster shows that hooks are called."""
-    return not pending_hooks(cluster).isdisjoint(LIFECYCLE) or bool(_HOOK.search(_message(at(cluster, "status", "conditions") or ())))
+    message = _message(at(cluster, "status", "conditions") or ())
+    return not pending_hooks(cluster).isdisjoint(LIFECYCLE) or any(hook in message for hook in LIFECYCLE)
 
 
 def _references(value: Any) -> Iterator[Mapping[str, Any]]:
@@ -58,10 +57,10 @@ def _references(value: Any) -> Iterator[Mapping[str, Any]]:
 
 def blamed(text: str) -> list[str]:
     """Return the patch, variable or hook that a text of `TopologyReconciled` names, in words."""
-    found = [f"patch {name}" for name in _PATCH.findall(text)]
+    found = [f"patch {part.partition(chr(34))[0]}" for part in text.split('patch "')[1:]]
     found += [f"variable {next(filter(None, names))}" for names in _VARIABLE.findall(text)]
-    found += [f"hook {name}" for name in _HOOK.findall(text)]
-    found += [f"extension handler {name}" for name in (handler for handler, _ in HANDLER.findall(text))]
+    found += [f"hook {name}" for name in LIFECYCLE if name in text]
+    found += [f"extension handler {name}" for name, _ in handlers(text)]
     return list(dict.fromkeys(found))
 
 
@@ -71,7 +70,7 @@ def notes(bundle: Bundle, cluster: Json, conditions: Iterable[Mapping[str, Any]]
     culprits = blamed(message)
     if not culprits:
         return []
-    configs = dict.fromkeys(config_of(name) for name, _ in HANDLER.findall(message))
+    configs = dict.fromkeys(config_of(name) for name, _ in handlers(message))
     return [
         f"TopologyReconciled is held up by {', '.join(culprits)} (ClusterClass {class_key(cluster)}).",
         *(f"ExtensionConfig {config} {state}" for config in configs if (state := _discovery(bundle, config))),

@@ -1,33 +1,18 @@
-"""Find faults that no condition reports: an object without a running controller, a CRD without a contract, an etcd without quorum."""
+"""Find objects that no controller has reconciled since they were made or changed. Pure."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from clusterwright.api.meta import Condition, Unstructured
-from clusterwright.api.wellknown import CONTRACT_LABEL_PREFIX, CORE_GROUP
-from clusterwright.conditions import get
-from clusterwright.offline.complaints import Complaint, Tier, condition_path, since
-from clusterwright.offline.words import HALT, OTHER_PROCESS
+from clusterwright.api.meta import Unstructured
+from clusterwright.api.wellknown import CORE_GROUP
+from clusterwright.offline.complaints import Complaint, Tier
 
 AT_ONCE: Final = timedelta(seconds=15)
 """The time within which a running controller reports on a new object."""
-QUORUM: Final = "quorum"
-"""The `about` of a complaint about a lost quorum."""
-BOOT: Final = "boot"
-"""The `about` of a complaint about a machine that runs but does not come up as a Node."""
 TOPOLOGY: Final = "TopologyReconciled"
-IDLE: Final = "idle"
-"""The `about` of a complaint about a controller that does not run for a known reason."""
-RIGHTS: Final = "rights"
-"""The `about` of a complaint about controllers that lack rights."""
-CONTRACT: Final = "contract"
-"""The `about` of a complaint about a CRD without a contract label."""
-_CONTRACT_LABEL: Final = re.compile(rf"^{re.escape(CONTRACT_LABEL_PREFIX)}v\d+((alpha|beta)\d+)?$")
 _ADDRESSES: Final = "ipam.cluster.x-k8s.io"
 _CLAIM: Final = "IPAddressClaim"
 """The only kind of its group that every provider reports on."""
@@ -106,81 +91,3 @@ def ago(span: timedelta) -> str:
             rest = seconds % length // part
             return f"{seconds // length} {unit} {rest} {smaller}" if rest else f"{seconds // length} {unit}"
     return f"{seconds} s"
-
-
-def without_contract(definition: Unstructured) -> Complaint | None:
-    """Return a complaint if a provider's CRD has no contract label for any of its versions."""
-    if any(_CONTRACT_LABEL.match(label) for label in definition.metadata.labels):
-        return None
-    versions = [str(v.get("name")) for v in definition.at("spec", "versions") or () if isinstance(v, Mapping) and v.get("served")]
-    label = f"{CONTRACT_LABEL_PREFIX}v1beta2"
-    text = f"has no label like {label}={'_'.join(versions)}: nobody can tell which contract its versions follow"
-    return Complaint(Tier.ERROR, text, about=CONTRACT, path=f"metadata.labels[{label}]")
-
-
-def booting_in_vain(machine: Unstructured, conditions: tuple[Condition, ...], now: datetime | None) -> Complaint | None:
-    """Return a complaint if a control-plane machine has run with its bootstrap data for a while and no control plane came up on it."""
-    begun = get(conditions, "InfrastructureReady")
-    provisioned = machine.at("status", "initialization", "infrastructureProvisioned") is True
-    if not provisioned or machine.at("status", "nodeRef") or begun is None or begun.status != "True":
-        return None
-    if now is not None and begun.last_transition_time is not None and now - begun.last_transition_time < AT_ONCE:
-        return None
-    text = "its machine runs, but no control plane has come up on it yet; what happens there only its console tells"
-    return Complaint(Tier.WAITING, text, since(begun), BOOT, path="status.nodeRef")
-
-
-def is_of_a_halt(complaint: Complaint) -> bool:
-    """Return whether a complaint of a machine reports that the machine or its etcd has stopped; other faults do not count."""
-    words = f"{complaint.about} {complaint.text}"
-    return HALT.said_in(words) and not OTHER_PROCESS.said_in(words)
-
-
-@dataclass(frozen=True, slots=True)
-class Seat:
-    """A Machine with an etcd member, its condition about the member, and the fault of the machine behind it, if any."""
-
-    machine: Unstructured
-    conditions: tuple[Condition, ...]
-    behind: Complaint | None = None
-
-    @property
-    def is_voter(self) -> bool:
-        """Return whether the member votes: one that has not joined or is a learner does not."""
-        member = get(self.conditions, "EtcdMemberHealthy")
-        return bool(self.machine.at("status", "nodeRef")) and not (member is not None and "learner" in member.message)
-
-    @property
-    def down_since(self) -> str | None:
-        """Return since when the member is down, by etcd's report; empty: down for an unknown time; None: not down."""
-        for type_ in ("EtcdMemberHealthy", "EtcdPodHealthy"):
-            said = get(self.conditions, type_)
-            if said is not None and said.status == "False" and said.reason not in {"Deleting", "Provisioning"}:
-                return since(said)
-        return None
-
-
-def lost_quorum(seats: Sequence[Seat], *, reachable: bool) -> Complaint | None:
-    """Return a complaint if a managed control plane has lost its etcd quorum.
-
-    Without contact, the state of the machines behind the members counts, too: a stopped machine has no running member. If one more loss
-    would end the quorum and etcd had been in trouble, the loss of contact counts as that loss.
-    """
-    voters = [s for s in seats if s.is_voter]
-    spare = len(voters) - (len(voters) // 2 + 1)
-    down = {s.machine.metadata.name: s.down_since for s in voters if s.down_since is not None}
-    is_edge = 0 < len(down) == spare and not reachable
-    if not reachable:
-        down |= {s.machine.metadata.name: s.behind.since for s in voters if s.behind is not None and s.down_since is None}
-    if not down or not (len(down) > spare or is_edge) or (len(voters) < 3 and reachable):
-        return None
-    left = sorted(s.machine.metadata.name for s in voters if s.machine.metadata.name not in down)
-    doubt = "" if len(down) > spare else ", it seems: nothing answers any more"
-    names = f"{', '.join(sorted(down))} {'are' if len(down) > 1 else 'is'} down"
-    members = f"of {len(voters)} members {names}, {len(voters) // 2 + 1} are needed" if len(voters) > 1 else f"its only member {names}"
-    text = (
-        f"etcd has lost its quorum{doubt}: {members}; left: {', '.join(left) or 'none'}. "
-        "What runs on the Nodes goes on running; nothing can be changed until a member is back"
-    )
-    lost = sorted(down.values())[min(spare, len(down) - 1)]  # with this one
-    return Complaint(Tier.ERROR, text, lost, QUORUM, path=condition_path("EtcdClusterHealthy"))

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from clusterwright.api.meta import Condition, Json, Unstructured
+from clusterwright.api.wellknown import TOPOLOGY_DEPLOYMENT_NAME_LABEL
 from clusterwright.conditions import InvalidConditions, conditions_of, get
 from clusterwright.offline.advice import Advice, advise
 from clusterwright.offline.cause_ids import PROGRESS, UNSEEN, cause_id
@@ -17,6 +18,7 @@ from clusterwright.offline.complaints import Complaint, Tier, condition_path, ha
 from clusterwright.offline.detectors.passes import WAITS
 from clusterwright.offline.nodes import Node
 from clusterwright.offline.unreconciled import ago, is_own_write, spec_changed
+from clusterwright.topology.pinning import pins
 
 
 class State(StrEnum):
@@ -302,7 +304,7 @@ def _lacking(investigation: Investigation, now: datetime | None) -> Verdict | No
     node = investigation.nodes.get(investigation.subject)
     if node is None or node.object is None or node.kind != "Cluster":
         return None
-    missing = []
+    cluster, missing = node.object, []
     for part, word in _PARTS:
         wanted, ready = (node.object.at("status", part, name) or 0 for name in ("desiredReplicas", "readyReplicas"))
         if isinstance(wanted, int) and isinstance(ready, int) and ready < wanted:
@@ -315,12 +317,31 @@ def _lacking(investigation: Investigation, now: datetime | None) -> Verdict | No
         what = "is about to be found available"
     elif not what:
         changed = [n for n in investigation.nodes.values() if _is_unseen(investigation, n, now)]
-        if not changed:
+        path = "spec"
+        if changed:
+            node, what = changed[0], "was just changed"
+        elif (behind := next(_behind(investigation, cluster), None)) is not None:
+            node, what = behind, "is about to be upgraded"
+        else:
             return None
-        node, what, path = changed[0], "was just changed", "spec"
     who = "nobody: its controllers are at it"
     advice = "nothing: it goes on by itself"
     return Verdict(investigation.subject, State.PROGRESSING, what, node.id, path, begun, who, advice, now=now, cause=PROGRESS)
+
+
+def _behind(investigation: Investigation, cluster: Unstructured) -> Iterator[Node]:
+    """Yield the MachineDeployments whose version, or that of their Machines, is not the wanted one, though nothing reports it yet."""
+    pinned = pins(dict(cluster.json), "machineDeployments")
+    for node in investigation.nodes.values():
+        if node.kind != "MachineDeployment" or node.object is None or node.deleting:
+            continue
+        version = node.object.at("spec", "template", "spec", "version")
+        name = node.object.metadata.labels.get(TOPOLOGY_DEPLOYMENT_NAME_LABEL)
+        wanted = pinned.get(name) or cluster.at("spec", "topology", "version") if name is not None else version
+        is_manual = node.object.at("spec", "rollout", "strategy", "type") == "OnDelete"
+        below = [m.object for m in investigation.machines_of(node) if m.object is not None] if not is_manual else []
+        if version != wanted or any(m.at("spec", "version") != version for m in below):
+            yield node
 
 
 def _was_well(cluster: Unstructured) -> bool:

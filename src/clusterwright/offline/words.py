@@ -40,6 +40,12 @@ def _words(text: str) -> list[str]:
     return "".join(c if c.isalnum() else " " for c in text).split()
 
 
+def names_in(text: str) -> list[str]:
+    """Return the names and kinds in a text, in order, without quotes and marks of the sentence. Example: `Machine`, `default/m-0`."""
+    plain = "".join(c if c.isalnum() or c in "-./" else " " for c in text)
+    return [name for part in plain.split() if (name := part.strip("./-"))]
+
+
 def _is_near(text: str, first: str, then: tuple[str, ...], within: int) -> bool:
     at = text.find(first)
     while at >= 0:

@@ -40,6 +40,8 @@ class Captured:
                 affected |= own
             else:
                 others |= own
+        if not affected and not any(name.startswith("Cluster/") for name in names):
+            return self  # such an object, a MachineDrainRule for example, may matter to all of them
         kept = [o.json for o in objects if (name := name_of(o.kind, *o.key)) in affected or name not in others]
         present = {o.key for o in map(Unstructured, kept) if o.kind == "Cluster"}
         workloads = {key: content for key, content in self.workloads.items() if key in present}

@@ -280,6 +280,7 @@ class Manager:
             "features": dict(self.features),
             "controllers": {controller.name: controller.kind.__name__ for controller in self.controllers},
             "idle": {name: {"kind": kind, "why": why} for name, (kind, why) in self.idle.items()},
+            "watchFilter": self.options.watch_filter,
             "rights": [f"{right} ({what})" for right, what in sorted(self.rights.missing.items())],
             "failures": [failure.to_json() for failure in self.failures.selected(**of_objects(query))],
             # before controllers run, nobody comes to what waits

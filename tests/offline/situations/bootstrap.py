@@ -90,14 +90,6 @@ async def lock_left(p: Plane) -> None:
     await p.apply(whole())
 
 
-async def own_data(p: Plane) -> None:
-    """A Machine whose author made its bootstrap data in a format that nobody reads."""
-    await p.client.create(secret("pet-data", {"value": b"Write-Host hello", "format": b"powershell"}))
-    _, infra, machine = samples.machine("c", "pet", is_control_plane=False)
-    machine["spec"]["bootstrap"] = {"dataSecretName": "pet-data"}
-    await p.apply([infra, machine])
-
-
 async def own_data_never(p: Plane) -> None:
     _, infra, machine = samples.machine("c", "pet", is_control_plane=False)
     machine["spec"]["bootstrap"] = {"dataSecretName": "pet-user-data"}
@@ -161,10 +153,6 @@ SITUATIONS = [
     Situation(
         name="lock that cannot be read", make=lock_left, object="ConfigMap/c-lock", field="data*", next="delete",
         needs_cluster=False,
-    ),
-    Situation(
-        name="own data in an unknown format", make=own_data, object="DevMachine/pet|Secret/pet-data", who="author of Secret",
-        next="format", what="powershell",
     ),
     Situation(
         name="own data never made", make=own_data_never, object="Secret/pet-user-data", field="spec.bootstrap.dataSecretName",

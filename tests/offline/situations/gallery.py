@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
 from clusterwright.simulation.plane import Plane
 from offline.situations import addons, bootstrap, control_planes, healthy, infrastructure, references, workers
 from offline.situations.steps import tables
 from offline.situations.truth import Situation, faults_of, played
 from support.moments import Moment
 
-SITUATIONS = [
+_COMPLETED: Final[dict[str, dict[str, str]]] = {
+    row.pop("name"): row for row in yaml.safe_load((Path(__file__).parent / "completed.yaml").read_text())
+}
+_WRITTEN = [
     situation
     for module in (references, bootstrap, infrastructure, control_planes, workers, addons, healthy)
     for situation in module.SITUATIONS
 ] + list(tables())
+SITUATIONS = [replace(s, **_COMPLETED.get(s.name, {})) for s in _WRITTEN]
+
+
+def params(every: slice) -> list[Any]:
+    """Return a part of the situations as parameters of a test; the long ones are for soak."""
+    return [pytest.param(s, id=s.name, marks=[pytest.mark.soak] if s.is_long else []) for s in SITUATIONS[every]]
 
 
 def demand_the_truth(situation: Situation, settled: Moment[Plane], three: Moment[Plane]) -> None:

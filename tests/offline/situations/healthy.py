@@ -10,6 +10,7 @@ from clusterwright.simulation.plane import Plane
 from offline.live import CLUSTER, DEPLOYMENT, MACHINE, NAMESPACE, key, machines
 from offline.situations.making import INFRASTRUCTURE, NODE, condition, named, patched, provider_says, scale, with_provider
 from offline.situations.truth import DONE, FINE, PROGRESSING, Make, Situation
+from offline.situations.workers import no_network
 
 
 async def on_delete(p: Plane) -> None:
@@ -147,6 +148,7 @@ SITUATIONS = [
     fine("control plane upgraded", upgraded),
     fine("scaled to none", patched((DEPLOYMENT, "md", {"spec": {"replicas": 0}}))),
     fine("slow growth under way", slow_growth, states=PROGRESSING, after=30),
+    fine("network plugin that starts", no_network, states=PROGRESSING, after=45),
     fine("Node of nobody", foreign_node),
     fine("negative conditions of a provider", negative_conditions),
     fine("health check of nothing", check_of_nothing),

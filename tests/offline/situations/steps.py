@@ -7,6 +7,7 @@ changed samples (`made`, `class`), or is nothing but a file (`file`). Then its s
 from __future__ import annotations
 
 import asyncio
+import base64
 import copy
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
@@ -18,10 +19,12 @@ import yaml
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.api.scheme import BUILT_IN, CUSTOM
 from clusterwright.inmemory.faults import FAULT
+from clusterwright.kubeadm import certificates as pki
 from clusterwright.offline.verdict import State
+from clusterwright.runtime.keys import sample_keys
 from clusterwright.simulation import samples
 from clusterwright.simulation.plane import Plane
-from offline.live import DEV_CLUSTER, NAMESPACE, admitting, key, machines, whole
+from offline.live import DEV_CLUSTER, DEV_MACHINE, MACHINE, NAMESPACE, admitting, key, machines, whole
 from offline.situations.making import INFRASTRUCTURE, budget, condition, definition, fault, pod, scale, warn, with_provider
 from offline.situations.truth import BAD, Make, Situation
 
@@ -36,8 +39,21 @@ _KINDS: Final = {r.gvk.kind: r.gvk for r in (*BUILT_IN, *CUSTOM)} | {
     "Node": GroupVersionKind("", "v1", "Node"),
     "Pod": GroupVersionKind("", "v1", "Pod"),
     "ResourceQuota": GroupVersionKind("", "v1", "ResourceQuota"),
+    "ValidatingWebhookConfiguration": GroupVersionKind("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration"),
+    "VolumeAttachment": GroupVersionKind("storage.k8s.io", "v1", "VolumeAttachment"),
+    "InClusterIPPool": GroupVersionKind("ipam.cluster.x-k8s.io", "v1alpha2", "InClusterIPPool"),
 }
-_CLUSTER_WIDE: Final = frozenset({"Node", "Namespace", "CustomResourceDefinition", "ExtensionConfig", "PersistentVolume"})
+_CLUSTER_WIDE: Final = frozenset(
+    {
+        "Node",
+        "Namespace",
+        "CustomResourceDefinition",
+        "ExtensionConfig",
+        "PersistentVolume",
+        "ValidatingWebhookConfiguration",
+        "VolumeAttachment",
+    }
+)
 
 
 def laid_over(below: Any, above: Any) -> Any:
@@ -207,6 +223,38 @@ async def _ready(p: Plane, given: Json) -> None:
     await p.until_available("c", control_plane=given.get("leaders", 1), workers=given.get("workers", 1), within=900)
 
 
+async def _pair(p: Plane, given: Json) -> None:
+    """Put a new CA and its key into Secrets, in the place of what `given` names there."""
+    for name, others in given.items():
+        made = pki.new_ca(await sample_keys().new_key(pki.DEFAULT_ALGORITHM), now=p.clock.now(), serial=9)
+        data = {"tls.crt": made.certificate, "tls.key": made.key}
+        told = {k: base64.b64encode(v).decode() for k, v in data.items()}
+        await p.client.patch(kind_of("Secret"), key(name), {"data": {**dict.fromkeys(others), **told}})
+
+
+async def _failed(p: Plane, _: Any) -> None:
+    """Delete the Machines that have no Node."""
+    for name in await machines(p, control_plane=False):
+        if not (await p.client.get(MACHINE, key(name))).at("status", "nodeRef"):
+            await p.client.delete(MACHINE, key(name))
+
+
+async def _end_faults(p: Plane, _: Any) -> None:
+    for found in await p.client.list(DEV_MACHINE, namespace=NAMESPACE):
+        await p.annotate(DEV_MACHINE, found.key.name, {FAULT: None})
+
+
+async def _scale_acme(p: Plane, replicas: int) -> None:
+    await p.client.patch(kind_of("MachineDeployment"), key("acme"), {"spec": {"replicas": replicas}})
+
+
+async def _missing_samples(p: Plane, given: list[str]) -> None:
+    """Create samples that were left out."""
+    made = [o for o in whole() if f"{o['kind']}/{o['metadata']['name']}" in given]
+    assert len(made) == len(given)
+    await p.apply(made)
+
+
 async def _workload(p: Plane, given: Json) -> None:
     for verb, value in given.items():
         await _written(p, p.workload("c").client, verb, value)
@@ -225,6 +273,11 @@ _STEPS: Final[dict[str, Callable[[Plane, Any], Awaitable[None]]]] = {
     "wait": lambda _, given: asyncio.sleep(given),
     "ready": _ready,
     "workload": _workload,
+    "pair": _pair,
+    "failed": _failed,
+    "end_faults": _end_faults,
+    "scale_acme": _scale_acme,
+    "samples": _missing_samples,
 }
 VERBS: Final = ("create", "delete", "patch", "status", "say", "finalize")
 
@@ -274,6 +327,7 @@ def situation(case: Json) -> Situation:
     is_new = "made" in case or "class" in case
     return Situation(
         name=case["name"],
+        is_long=case.get("soak", False),
         file=tuple(map(whole_object, case.get("file", ()))),
         make=make,
         states=states,

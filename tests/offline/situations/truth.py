@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -14,7 +15,7 @@ from clusterwright.offline.bundle import assemble
 from clusterwright.offline.explain import explain
 from clusterwright.offline.orphans import namespace_bundle
 from clusterwright.offline.verdict import State, Verdict
-from clusterwright.runtime.clock import LoopClock
+from clusterwright.runtime.clock import LoopClock, SystemClock
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START
@@ -27,6 +28,19 @@ FINE: Final = frozenset({State.FINE})
 BROKEN: Final = frozenset({State.BROKEN})
 WAITING: Final = frozenset({State.WAITING})
 PROGRESSING: Final = frozenset({State.PROGRESSING})
+
+
+class _Read(SystemClock):
+    """The time at which files of others are read: days after what they tell of."""
+
+    def now(self) -> datetime:
+        """Return it."""
+        return datetime(2026, 11, 19, 20, 0, tzinfo=UTC)
+
+
+READ: Final = _Read()
+NONE: Final = "none"
+"""The pattern of a field that a cause does not have."""
 DONE: Final = frozenset({State.FINE, State.PROGRESSING})
 
 
@@ -53,6 +67,8 @@ class Situation:
     leaders: int = 1
     """How many Machines its control plane has; one of three has no workers."""
     stage: Stage = plane
+    is_long: bool = False
+    """Whether it is played in soak only."""
     is_lost: bool = False
     """Whether the subject names a Cluster that does not exist."""
     file: tuple[Json, ...] = ()
@@ -66,6 +82,7 @@ def faults_of(situation: Situation, verdict: Verdict) -> list[str]:
     told = " ".join((verdict.headline, verdict.who, verdict.next, verdict.command)).lower()
     wrong = [] if verdict.state in situation.states else [f"state {verdict.state}"]
     for name, value, pattern in (("object", short, situation.object), ("field", verdict.field, situation.field)):
+        pattern = "" if pattern == NONE and not value else pattern
         if pattern and not any(fnmatch.fnmatchcase(value, one.replace("[", "[[]")) for one in pattern.split("|")):
             wrong.append(f"{name} {value!r}, not {pattern!r}")
     for name in ("who", "next", "what"):
@@ -79,7 +96,7 @@ def faults_of(situation: Situation, verdict: Verdict) -> list[str]:
 def played(situation: Situation, settled: Moment[Plane], three: Moment[Plane]) -> tuple[Verdict, Verdict]:
     """Return the verdicts on a situation: of the live plane, and of the file that `record` makes of it."""
     if situation.file:
-        told = explain(assemble(list(situation.file)), situation.subject).verdict
+        told = explain(assemble(list(situation.file), clock=READ), situation.subject).verdict
         return told, told
 
     async def seen(p: Plane, *, keep_secrets: bool) -> list[Json]:

@@ -19,6 +19,7 @@ from clusterwright.api.wellknown import (
     MACHINE_SET_NAME_LABEL,
     UPDATE_IN_PROGRESS_ANNOTATION,
 )
+from clusterwright.controllers import field_ownership
 from clusterwright.kubeadm.naming import generated_name, label_value, slot
 
 FIELD_MANAGER: Final = "capi-machineset"
@@ -70,6 +71,13 @@ class Maker:
     def annotations(self) -> dict[str, str]:
         """The annotations of a Machine and its clones."""
         return dict(((self.spec.get("template") or {}).get("metadata") or {}).get("annotations") or {})
+
+    def digest(self) -> str:
+        """Return a digest of everything that the objects of existing Machines are made of."""
+        identity = (self.api_version, self.metadata.namespace, self.metadata.uid)
+        return field_ownership.digest(
+            {"of": identity, "cluster": self.cluster, "labels": self.labels, "template": self.spec.get("template")}
+        )
 
     def reference(self, *, controller: bool) -> Json:
         """Return an ownerReference to the MachineSet."""

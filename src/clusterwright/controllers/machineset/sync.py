@@ -47,6 +47,7 @@ class Syncer:
     async def sync(self, run: Run, maker: Maker) -> Sync:
         """Apply the template to every Machine and its dependent objects. Unless that succeeds, no Machine is added or deleted."""
         key, repaired, uids, kept = run.object.key, False, set[str](), set[str]()
+        basis = maker.digest()
         try:
             for machine in run.done.machines or ():
                 await asyncio.sleep(0)  # there may be thousands of them, and none may need a request
@@ -54,17 +55,21 @@ class Syncer:
                 if is_deleting(machine):
                     await self._sync_deleting(run, machine)
                     continue
-                applied = await self._sync_machine(run, maker, machine)
+                applied = await self._sync_machine(run, maker, machine, basis)
                 if applied is None:
                     continue
                 repaired |= applied.repaired
                 kept.add(machine.metadata.name)
                 async for neighbour in self._neighbours(machine):
                     uids.add(neighbour.metadata.uid)
+                    made_of = f"{neighbour.gvk} {basis}"
+                    if self._applier.is_settled(key, neighbour.metadata, made_of, METADATA_MANAGER):
+                        continue
                     intent = desired.metadata_intent(maker, neighbour)
-                    repaired |= (
-                        await self._applier.ensure(key, neighbour, intent, METADATA_MANAGER, previous_manager=FIELD_MANAGER)
-                    ).repaired
+                    applied = await self._applier.ensure(
+                        key, neighbour, intent, METADATA_MANAGER, previous_manager=FIELD_MANAGER, basis=made_of
+                    )
+                    repaired |= applied.repaired
         except (ApiError, ContractUnknown) as error:
             run.fail(f"failed to keep Machines in step: {error}", error)
             return Sync.FAILED
@@ -76,18 +81,20 @@ class Syncer:
             return Sync.REPAIRED
         return Sync.DONE
 
-    async def _sync_machine(self, run: Run, maker: Maker, machine: Machine) -> Applied | None:
+    async def _sync_machine(self, run: Run, maker: Maker, machine: Machine, basis: str) -> Applied | None:
         """Sync one Machine; return None if it is gone."""
         original = await self._client.read(Machine, machine.key)
         if original is None or original.object.metadata.uid != machine.metadata.uid:
             return None
         if original.object.metadata.resource_version != machine.metadata.resource_version:
             self._writer.replace_machine(run, original.object)  # it may just have been deleted, to be replaced
-        known = Unstructured(msgspec.json.decode(original.raw))
-        intent = desired.updated_machine(maker, known.json)
-        applied = await self._applier.ensure(run.object.key, known, intent, FIELD_MANAGER)
-        if applied.object is not None:
-            self._writer.replace_machine(run, convert(applied.object.json, Machine))
+        applied = Applied()
+        if not self._applier.is_settled(run.object.key, original.object.metadata, basis, FIELD_MANAGER):
+            known = Unstructured(msgspec.json.decode(original.raw))
+            intent = desired.updated_machine(maker, known.json)
+            applied = await self._applier.ensure(run.object.key, known, intent, FIELD_MANAGER, basis=basis)
+            if applied.object is not None:
+                self._writer.replace_machine(run, convert(applied.object.json, Machine))
         if any(r.kind == "Cluster" and not r.controller for r in machine.metadata.owner_references):
             await self._writer.patch(run, machine.key, _without_cluster)
         return applied

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -15,7 +14,7 @@ from clusterwright.offline.known import Found, Known
 from clusterwright.offline.ownership import name_of
 from clusterwright.offline.words import TOKEN
 
-_FORMAT: Final = re.compile(r"unknown format '([^']*)'")
+_FORMAT: Final = "unknown format '"
 """Example: `user data has the unknown format 'powershell'`."""
 _HASHES: Final = "caCertHashes"
 
@@ -66,7 +65,7 @@ def _keys(known: Known, machine: Unstructured, infrastructure: str) -> Iterator[
     if secret is None or "value" in keys or machine.at("status", "nodeRef"):
         return
     text = f"has no key value, from which machines boot, but {', '.join(keys) or 'nothing'}"
-    facts = {"namespace": machine.key.namespace, "secret": name}
+    facts = {"namespace": machine.key.namespace, "secret": name, "machine": machine.key.name}
     since = str(machine.at("metadata", "creationTimestamp") or "")
     complaint = Complaint(Tier.ERROR, text, since, path="data.value", cause="data.key", facts=facts)
     yield Found(object=name_of("Secret", *secret.key), complaint=complaint, explains={infrastructure: "boots from it"}, is_all=True)
@@ -74,11 +73,11 @@ def _keys(known: Known, machine: Unstructured, infrastructure: str) -> Iterator[
 
 def _of_words(known: Known, machine: Unstructured, infrastructure: str, complaint: Complaint) -> Iterator[Found]:
     namespace = machine.key.namespace
-    if found := _FORMAT.search(complaint.raw):
+    if found := complaint.raw.partition(_FORMAT)[2].partition("'")[0]:
         secret = str(machine.at("spec", "bootstrap", "dataSecretName") or "")
         facts = {"namespace": namespace, "secret": secret, "wanted": "cloud-config or ignition"}
         better = with_cause(
-            complaint, "data.format", facts, tier=Tier.ERROR, text=f"Secret {secret} has bootstrap data of the unknown format {found[1]!r}"
+            complaint, "data.format", facts, tier=Tier.ERROR, text=f"Secret {secret} has bootstrap data of the unknown format {found!r}"
         )
         yield Found(object=infrastructure, complaint=better, is_all=True)
     elif _HASHES in complaint.raw:
@@ -88,10 +87,13 @@ def _of_words(known: Known, machine: Unstructured, infrastructure: str, complain
             return
         resource = f"{crd_name(template.gvk.group, template.kind).partition('.')[0]}/{template.key.name}"
         facts = {"namespace": namespace, "template": f"{template.kind} {template.key.name}", "resource": resource}
+        facts["machine"] = machine.key.name
         yield Found(object=infrastructure, complaint=with_cause(complaint, "data.hashes", facts, tier=Tier.ERROR), is_all=True)
     elif TOKEN.said_in(complaint.raw):
         facts = {"namespace": namespace, "machine": machine.key.name}
-        yield Found(object=infrastructure, complaint=with_cause(complaint, "machine.unbootable", facts, tier=Tier.ERROR), is_all=True)
+        path = complaint.path or "spec.joinConfiguration.discovery.bootstrapToken"
+        better = with_cause(complaint, "machine.unbootable", facts, tier=Tier.ERROR, path=path)
+        yield Found(object=infrastructure, complaint=better, is_all=True)
 
 
 def _template(known: Known, machine: Unstructured, config: Unstructured | None) -> Unstructured | None:

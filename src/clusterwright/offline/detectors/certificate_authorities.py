@@ -37,7 +37,8 @@ def certificate_authorities(known: Known) -> Iterator[Found]:
         cause, text, path = mistake(secret, known.now) or _told(known.suspicions.get(name, ""))
         if not cause:
             continue
-        facts = {"namespace": secret.key.namespace, "name": secret.key.name, "found": ", ".join(secret.at("data") or {})}
+        facts = {"namespace": secret.key.namespace, "name": secret.key.name, "cluster": cluster.key.name}
+        facts["found"] = ", ".join(secret.at("data") or {})
         complaint = Complaint(Tier.ERROR, text, path=path, cause=cause, facts=facts)
         kinds = ("KubeadmConfig", "KubeadmControlPlane", "Machine", "DevMachine")
         waiting = [n for n, o in known.objects.items() if o.kind in kinds and known.complaints.get(n)]

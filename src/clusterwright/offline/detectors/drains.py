@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -11,8 +10,8 @@ from clusterwright.offline.complaints import Complaint, Tier, condition_path
 from clusterwright.offline.known import Found, Known
 from clusterwright.offline.ownership import name_of, selects
 
-_PODS: Final = re.compile(r"^\* Pods? ([^:]+): (.*)$", re.MULTILINE)
-"""A line of the drain's message. Example: `* Pod shop/web-0: cannot evict pod as it would violate the pod's disruption budget.`"""
+_PODS: Final = ("* Pod ", "* Pods ")
+"""Beginnings of the drain's lines. Example: `* Pod shop/web-0: cannot evict pod as it would violate the pod's disruption budget.`"""
 _VOLUMES: Final = "WaitingForVolumeDetach"
 
 
@@ -24,7 +23,8 @@ def drains(known: Known) -> Iterator[Found]:
             continue
         cluster = known.cluster.metadata.name if known.cluster is not None else ""
         begun = str(machine.at("metadata", "deletionTimestamp"))
-        lines = _PODS.findall(said.message)
+        told = [line.partition(" ")[2].partition(" ")[2] for line in said.message.splitlines() if line.startswith(_PODS)]
+        lines = [(pods, why) for pods, _, why in (line.partition(": ") for line in told) if why]
         if said.reason == _VOLUMES:
             volume, driver = _volume(known, machine, said.message)
             node = str(machine.at("status", "nodeRef", "name") or "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Final
 
 from clusterwright.api.meta import Unstructured
@@ -13,6 +14,9 @@ from clusterwright.offline.ownership import resources, selects
 
 _NETWORK: Final = ("NetworkPluginNotReady", "cni plugin not initialized", "cni config uninitialized")
 """Messages of kubelets whose container runtime has no network."""
+_STARTING: Final = timedelta(seconds=90)
+"""How long a new Node may be without network before that is an error: a DaemonSet has to bring the plugin to it."""
+_SETTLING: Final = "WaitingForMinReadySeconds"
 _LOST: Final = "no Node matches the providerID"
 _UNHEALTHY: Final = ("HealthCheckSucceeded", "NodeHealthy", "NodeReady")
 
@@ -39,10 +43,26 @@ def _facts(known: Known, machine: Unstructured) -> dict[str, str]:
 def _network(known: Known, name: str, machine: Unstructured) -> Complaint | None:
     for complaint in known.complaints[name]:
         if any(words in complaint.raw for words in _NETWORK):
-            hint = _hint(known)
-            facts = {**_facts(known, machine), "hint": hint}
-            return with_cause(complaint, "node.network", facts, tier=Tier.ERROR)
+            stuck = _stuck(known, machine)
+            facts = {**_facts(known, machine), "step": stuck or f"install a network plugin (CNI) in the workload cluster{_hint(known)}"}
+            is_young = known.now is not None and bool(complaint.since) and known.now - datetime.fromisoformat(complaint.since) < _STARTING
+            return with_cause(complaint, "node.network", facts, tier=Tier.WAITING if is_young and not stuck else Tier.ERROR)
     return None
+
+
+def _stuck(known: Known, machine: Unstructured) -> str:
+    """Return what keeps the network plugin that is there from running: a Pod on the Node, or an add-on that fails."""
+    for name, add_on in known.objects.items():
+        if add_on.gvk.group == "addons.cluster.x-k8s.io" and (told := known.complaints.get(name)) and told[0].tier <= Tier.UNHEALTHY:
+            return f"correct {add_on.kind} {add_on.key.name}, which fails: {told[0].text.partition(chr(10))[0]}"
+    node = machine.at("status", "nodeRef", "name")
+    for pod in (o for o in known.workload.values() if o.kind == "Pod" and o.at("spec", "nodeName") == node):
+        for status in pod.at("status", "containerStatuses") or ():
+            waits = (status.get("state") or {}).get("waiting") or {}
+            if waits.get("reason") not in {None, "ContainerCreating", "PodInitializing"}:
+                said = f"{waits['reason']}: {waits.get('message') or ''}".rstrip(": ")
+                return f"let Pod {pod.key} run, which may be the network plugin (CNI): {said}"
+    return ""
 
 
 def _hint(known: Known) -> str:
@@ -129,4 +149,14 @@ def _refusal(known: Known, check: Unstructured, machine: Unstructured) -> str:
     return said.message if said is not None and said.status == "False" else ""
 
 
-_RULES: Final = (_node_deleted, _network, _learner, _unhealthy, _gate)
+def _settling(known: Known, name: str, machine: Unstructured) -> Complaint | None:
+    seconds = machine.at("spec", "minReadySeconds")
+    told = [c for c in known.complaints[name] if c.about == "Available" and _SETTLING in c.raw]
+    if not told or len(known.complaints[name]) > 1:
+        return None
+    text = f"is ready, and becomes available when it has been so for {seconds} s (minReadySeconds)"
+    facts = {**_facts(known, machine), "seconds": str(seconds)}
+    return with_cause(told[0], "machine.settling", facts, text=text, path="spec.minReadySeconds")
+
+
+_RULES: Final = (_node_deleted, _network, _learner, _unhealthy, _gate, _settling)

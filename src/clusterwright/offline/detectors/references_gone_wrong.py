@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -13,14 +12,20 @@ from clusterwright.offline.known import Found, Known
 from clusterwright.offline.ownership import name_of
 
 _GROUPS: Final = {resource.gvk.kind: resource.group for resource in CUSTOM}
-_SHAPE: Final = re.compile(r"^([A-Z]\w+) (?:([a-z0-9.-]+)/)?([a-z0-9.-]+): ((?:status|spec)\.[\w.]+): ")
-"""Example: `AcmeMachine default/m1: status.addresses: Expected object, got str`."""
-_CONVERSION: Final = re.compile(r"conversion webhook for ([\w.-]+)/\w+, Kind=(\w+) failed: ([^\n]*)")
+_CONVERSION: Final = "conversion webhook for "
 """Example: `conversion webhook for infrastructure.acme.io/v1alpha1, Kind=AcmeMachine failed: Post "https://...": connection refused`."""
-
-
-_TAKEN: Final = re.compile(r"the owner of (\w+) (\S+): already owned by another ([^\n]+?)\.?$", re.MULTILINE)
+_TAKEN: Final = ": already owned by another "
 """Example: `failed to set the owner of DevMachine default/m1: already owned by another Machine controller m0`."""
+
+
+def _shape(words: str, namespace: str) -> tuple[str, str, str] | None:
+    """Return kind, object and field of `AcmeMachine default/m1: status.addresses: Expected object, got str`."""
+    subject, _, rest = words.partition(": ")
+    kind, _, name = subject.partition(" ")
+    path, colon, _ = rest.partition(": ")
+    if not colon or not path.startswith(("status.", "spec.")) or " " in f"{name}{path}" or not name:
+        return None
+    return kind, name_of(kind, name.rpartition("/")[0] or namespace, name.rpartition("/")[2]), path
 
 
 def references_gone_wrong(known: Known) -> Iterator[Found]:
@@ -33,19 +38,24 @@ def references_gone_wrong(known: Known) -> Iterator[Found]:
             yield from _group(known, name)
         for complaint in complaints:
             words = complaint.raw or complaint.text
-            if (found := _SHAPE.match(words)) and (target := name_of(found[1], found[2] or obj.key.namespace, found[3])) in known.objects:
+            if (shape := _shape(words, obj.key.namespace)) is not None and shape[1] in known.objects:
+                kind, target, path = shape
                 broken = known.objects[target]
-                facts = {"kind": found[1], "path": found[4], "namespace": broken.key.namespace}
+                facts = {"kind": kind, "path": path, "namespace": broken.key.namespace}
                 facts["resource"] = f"{crd_name(broken.gvk.group, broken.kind).partition('.')[0]}/{broken.key.name}"
                 text = words.partition(": ")[2]
-                told = Complaint(Tier.ERROR, text, complaint.since, path=found[4], cause="provider.shape", facts=facts)
+                told = Complaint(Tier.ERROR, text, complaint.since, path=path, cause="provider.shape", facts=facts)
                 yield Found(object=target, complaint=told, explains={name: "cannot read it"})
-            if found := _TAKEN.search(words):
-                yield from _taken(known, name, complaint, f"{found[1]} {found[2]}", found[2], found[3])
-            if found := _CONVERSION.search(words):
-                crd = crd_name(found[1], found[2])
-                text = f"its conversion webhook does not answer: {found[3]}"
-                facts = {"kind": found[2], "name": crd}
+            before, _, owner = words.partition(_TAKEN)
+            if owner:
+                what = " ".join(before.split(" ")[-2:])
+                yield from _taken(known, name, complaint, what, what.partition(" ")[2], owner.partition("\n")[0].rstrip("."))
+            if _CONVERSION in words:
+                gvk, _, why = words.partition(_CONVERSION)[2].partition("\n")[0].partition(" failed: ")
+                version, _, kind = gvk.partition(", Kind=")
+                crd = crd_name(version.partition("/")[0], kind)
+                text = f"its conversion webhook does not answer: {why}"
+                facts = {"kind": kind, "name": crd}
                 told = Complaint(Tier.ERROR, text, complaint.since, path="spec.conversion.webhook", cause="conversion.down", facts=facts)
                 yield Found(object=f"CustomResourceDefinition/{crd}", complaint=told, explains={name: "cannot read it"}, is_all=True)
 

@@ -42,7 +42,7 @@ def workload_objects(known: Known) -> Iterator[Found]:
                     continue
                 text = f"does not exist in namespace {SYSTEM} of the workload cluster, but {obj.kind} {obj.key.name} needs it"
                 more = {**facts, "what": f"{kind} {pattern}", "resource": f"{kind.lower()}/{pattern}"}
-                missing = Complaint(Tier.MISSING, text, complaint.since, path="its messages", cause="workload.missing", facts=more)
+                missing = Complaint(Tier.MISSING, text, complaint.since, cause="workload.missing", facts=more)
                 yield Found(object=f"{kind}/{SYSTEM}/{pattern}", complaint=missing, explains={name: "needs it"}, is_all=True)
             if _DNS in words and "version" in words and complaint.tier <= Tier.UNHEALTHY:
                 path = "spec.template.spec.containers[0].image"

@@ -1,11 +1,12 @@
-"""Find provider objects that break the contract, so that core controllers wait forever. Pure.
+"""Find provider objects that break the contract, so that core controllers wait forever.
 
 No condition reports this: the provider considers its work done, and the core controller waits for a field.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -19,17 +20,22 @@ from clusterwright.api.contract import (
     NoContract,
     Path,
     Value,
+    contract_of,
     crd_name,
     resolve_version,
 )
 from clusterwright.api.meta import Unstructured
+from clusterwright.api.wellknown import CONTRACT_LABEL_PREFIX, CORE_GROUP
 from clusterwright.conditions import InvalidConditions, conditions_of, get
 from clusterwright.kubeadm.reached import reported_versions
-from clusterwright.offline.complaints import Complaint, Tier, since
+from clusterwright.offline.complaints import Complaint, Reference, Tier, references, since
+from clusterwright.offline.known import Found, Known
+from clusterwright.offline.ownership import name_of
 from clusterwright.offline.unreconciled import AT_ONCE, ago
 
-BREACH: Final = "breach"
-"""The `about` of a complaint about a broken contract."""
+_READERS: Final = frozenset({CORE_GROUP, f"controlplane.{CORE_GROUP}"})
+"""The groups whose objects read others by the contract. Pools of addresses, for instance, have none."""
+_CONTRACT_LABEL: Final = re.compile(rf"^{re.escape(CONTRACT_LABEL_PREFIX)}v\d+((alpha|beta)\d+)?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,7 @@ def breach_of_definition(definition: Unstructured) -> Complaint | None:
     wanted = crd_name(group, kind)
     if definition.metadata.name != wanted:
         text = f"is not named {wanted}: those who refer to a {kind} look for its contract by that name"
-        return Complaint(Tier.ERROR, text, about=BREACH, path="metadata.name")
+        return _of_definition(definition, text, "metadata.name")
     try:
         resolved = resolve_version({"name": wanted, "labels": definition.metadata.labels})
     except NoContract:
@@ -79,7 +85,7 @@ def breach_of_definition(definition: Unstructured) -> Complaint | None:
     text = (
         f"says {label}={definition.metadata.labels[label]}, but {resolved.version} is not served; served: {', '.join(served) or 'nothing'}"
     )
-    return Complaint(Tier.ERROR, text, about=BREACH, path=f"metadata.labels[{label}]")
+    return _of_definition(definition, text, f"metadata.labels[{label}]")
 
 
 def breach(role: Role, obj: Unstructured, version: ContractVersion, now: datetime | None, heard: str = "") -> Complaint | None:
@@ -167,4 +173,57 @@ def _complaint(obj: Unstructured, text: str, path: str) -> Complaint:
     except InvalidConditions:
         ready = None
     begun = since(ready) or (f"{made:%Y-%m-%dT%H:%M:%SZ}" if made is not None else "")
-    return Complaint(Tier.ERROR, text, begun, BREACH, path=path)
+    resource = f"{crd_name(obj.gvk.group, obj.kind).partition('.')[0]}/{obj.key.name}"
+    facts = {"kind": obj.kind, "path": path, "namespace": obj.key.namespace, "resource": resource}
+    return Complaint(Tier.ERROR, text, begun, path=path, cause="provider.shape", facts=facts)
+
+
+def _of_definition(definition: Unstructured, text: str, path: str) -> Complaint:
+    return Complaint(Tier.ERROR, text, path=path, cause="contract.definition", facts={"name": definition.metadata.name})
+
+
+def contract_breaches(known: Known) -> Iterator[Found]:
+    """Yield CRDs of referenced provider kinds without a contract, and objects that break theirs."""
+    for name, obj in known.objects.items():
+        is_reader = obj.gvk.group in _READERS and bool(known.complaints.get(name))
+        for reference in references(obj.at("spec"), home=obj.key.namespace) if is_reader else ():
+            # a clone is not in a better state than its definition
+            for kind in dict.fromkeys((reference.kind, reference.kind.removesuffix("Template"))):
+                definition = known.definitions.get((reference.group, kind))
+                if definition is None:
+                    continue
+                complaint = without_contract(definition) or breach_of_definition(definition)
+                if complaint is not None:
+                    crd = name_of(definition.kind, "", definition.metadata.name)
+                    explains = {name: f"refers to a {kind} in {reference.path}"}
+                    yield Found(object=crd, complaint=complaint, explains=explains, is_all=True, definition=definition)
+                else:
+                    yield from _of_object(known, obj, reference, definition)
+
+
+def _of_object(known: Known, obj: Unstructured, reference: Reference, definition: Unstructured) -> Iterator[Found]:
+    role, name = ROLES.get((obj.kind, reference.path)), name_of(reference.kind, obj.key.namespace, reference.name)
+    target, complaints = known.objects.get(name), known.complaints.get(name, ())
+    is_paused = any(c.tier is Tier.PAUSED for c in complaints)
+    if role is None or target is None or target.metadata.deletion_timestamp is not None or is_paused:
+        return
+    try:
+        version = contract_of({"name": definition.metadata.name, "labels": definition.metadata.labels}, target.gvk.version)
+    except NoContract:
+        return
+    complaint = breach(role, target, version, known.now, known.heard(name))
+    if complaint is None and obj.kind == "Cluster" and reference.path == "spec.infrastructureRef":
+        complaint = without_endpoint(target, obj, version)
+    if complaint is not None and not any(c.tier is complaint.tier for c in complaints):
+        yield Found(object=name, complaint=complaint)
+
+
+def without_contract(definition: Unstructured) -> Complaint | None:
+    """Return a complaint if a provider's CRD has no contract label for any of its versions."""
+    if any(_CONTRACT_LABEL.match(label) for label in definition.metadata.labels):
+        return None
+    versions = "_".join(str(v.get("name")) for v in definition.at("spec", "versions") or () if isinstance(v, Mapping) and v.get("served"))
+    label = f"{CONTRACT_LABEL_PREFIX}v1beta2"
+    text = f"has no label like {label}={versions}: nobody can tell which contract its versions follow"
+    facts = {"name": definition.metadata.name, "label": label, "versions": versions}
+    return Complaint(Tier.ERROR, text, path=f"metadata.labels[{label}]", cause="contract.label", facts=facts)
