@@ -28,6 +28,8 @@ from support.terminals import openpty
         (["store", "re"], ["repair", "restore"]),
         (["store", "backup", "--data"], ["--data-dir"]),
         (["completion", ""], ["bash", "zsh", "fish"]),
+        (["fault", "inject", "machine/m", "node"], ["node-dies"]),
+        (["fault", "remove", "cluster", "c", "api-server-u"], ["api-server-unreachable"]),
         (["create", "--flavor", "h"], ["health-check"]),
         (["up", "--config", ""], []),
         (["nope", ""], []),

@@ -88,12 +88,23 @@ def test_describe_and_explain_end_and_begin_with_the_same_verdict(run: Run) -> N
     assert said(run, "explain", "c").splitlines()[0] == tree.rstrip().splitlines()[-1]
 
 
+def test_a_tree_is_printed_for_programs(run: Run) -> None:
+    shown = json.loads(said(run, "describe", "c", "-o", "json"))
+
+    assert shown["verdict"]["state"] == "fine"
+    assert shown["tree"]["condition"]["type"] == "Available"
+    control_plane = next(branch for branch in shown["tree"]["children"] if branch["kind"] == "KubeadmControlPlane")
+    assert control_plane["ready"] == "1/1"
+    assert [machine["kind"] for machine in control_plane["children"]] == ["Machine"]
+    assert refused(run, "describe", "c", "-o", "json", "--watch")[0] == 2
+
+
 def test_waiting(run: Run) -> None:
     assert "condition=Available holds after" in said(run, "wait", "c")
     assert "jsonpath={.status.phase}=Provisioned holds after" in said(
         run, "wait", "cluster/c", "--for", "jsonpath={.status.phase}=Provisioned"
     )
-    assert "deleted after" in said(run, "wait", "machine/nope", "--for=delete")
+    assert said(run, "wait", "machine/nope", "--for=delete") == "machine default/nope: does not exist\n"
     assert refused(run, "wait", "nope")[0] == 1
     assert refused(run, "wait", "c", "--for", "nope")[0] == 2
     status, line = refused(run, "wait", "c", "--for", "condition=Deleting", "--timeout", "0.5")
@@ -161,6 +172,9 @@ def test_names_of_objects_are_completed(run: Run) -> None:
     assert said(run, "complete", "--", "describe", "") == "cluster\nc\n"
     assert said(run, "complete", "--", "get", "machine", name[:-1]) == f"{name}\n"
     assert said(run, "complete", "--", "explain", "kubeadmcontrolplane/") == "kubeadmcontrolplane/c\n"
+    assert said(run, "complete", "--", "explain", "c", "Av") == "Available\n"
+    assert said(run, "complete", "--", "explain", "machine", "nope", "") == ""
+    assert said(run, "complete", "--", "wait", "c", "--for", "co") == "condition=\n"
 
 
 def test_render_prints_bootstrap_data_without_secrets(run: Run) -> None:

@@ -22,6 +22,14 @@ def test_without_a_command_the_usage_is_printed_and_it_fails(capsys: pytest.Capt
     assert all(name in said for name, entry in COMMANDS.items() if entry.summary)
 
 
+def test_names_and_summaries_of_commands_are_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--help"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
+
+    [start] = {line.index(COMMANDS[line.split()[0]].summary) for line in lines}
+    assert all(line[start - 2 : start] == "  " for line in lines)
+
+
 def test_an_unknown_command_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["upp"]) == 2
 

@@ -82,6 +82,21 @@ def test_an_object_of_another_namespace_is_found(plane: Run) -> None:
         )
 
 
+def test_a_question_that_finds_nothing_is_answered_with_what_may_be_wrong(plane: Run) -> None:
+    missing = "No clusters found in namespace nope. Namespace nope does not exist; -A lists all namespaces."
+    assert line(plane("get", "clusters", "-n", "nope")) == (0, missing)
+    assert line(plane("get", "clusters", "-n", "kube-public"))[1] == "No clusters found in namespace kube-public."
+    assert line(plane("get", "nodes"))[1].endswith("get kubeconfig CLUSTER")
+
+
+def test_a_misspelt_condition_is_answered_with_those_that_are_close(plane: Run) -> None:
+    plane("create", "near", "--wait")
+
+    assert line(plane("explain", "near", "Avalable"))[1].endswith("has no condition Avalable; did you mean Available?")
+    waited = line(plane("wait", "near", "--for", "condition=Avalable", "--timeout", "0.1"))[1]
+    assert waited.endswith("Avalable is missing; did you mean Available?")
+
+
 def test_a_misspelt_name_is_answered_with_those_that_are_close(plane: Run) -> None:
     plane("create", "storefront")
 

@@ -317,6 +317,16 @@ async def test_the_progress_of_an_upgrade_is_shown_while_it_lasts(served: Served
     assert done == ""
 
 
+async def test_the_end_of_a_session_is_shown_with_the_way_back(served: Served, tmp_path: Path) -> None:
+    async with page_of(served, tmp_path) as page:
+        await page.until("document.getElementById('count').textContent === '1'")
+        served.clock.passed = 13 * 3600
+        served.server.ensure(samples.cluster("later", has_control_plane_object=True)[:1])
+        await page.until("document.querySelector('[role=alert]')?.textContent.includes('clusterwright web')")
+        assert await page.run("document.getElementById('connection').textContent") == "not connected"
+        await assert_accessible(page)
+
+
 async def test_an_empty_plane_says_what_to_do(served: Served, tmp_path: Path) -> None:
     await RestClient(InProcessTransport(served.server)).patch(Cluster, ObjectKey("default", "c"), {"metadata": {"finalizers": None}})
     await RestClient(InProcessTransport(served.server)).delete(Cluster, ObjectKey("default", "c"))

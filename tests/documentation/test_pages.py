@@ -16,6 +16,7 @@ from clusterwright.api.contract import CONTRACTS
 from clusterwright.api.contract import Path as FieldPath
 from clusterwright.cli import grammar
 from documentation.outputs import PAGES, ROOT
+from tools.site_pipes import on_page_markdown
 
 EVERY = (*PAGES, *sorted((ROOT / "docs").glob("*/*.md")))
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -70,6 +71,12 @@ def test_every_page_is_in_the_site() -> None:
     assert all((ROOT / "docs" / name).exists() for name in named)
 
 
+def test_code_in_tables_is_shown_as_it_is_typed() -> None:
+    shown = on_page_markdown("| `generate c \\| kubectl apply -f -` | a \\| b |\n`a \\| b`")
+
+    assert shown == "| `generate c | kubectl apply -f -` | a \\| b |\n`a \\| b`"
+
+
 @pytest.mark.skipif(
     find_spec("mkdocs") is None, reason="the site is not built: mkdocs comes with `make docs`, not with the tests' requirements"
 )
@@ -84,4 +91,5 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stderr
     page = "".join(path.read_text() for path in tmp_path.rglob("*.html"))
+    assert "template.yaml | kubectl apply" in page
     assert not re.findall(r"<(?:script|img)[^>]+src=\"(?:https?:)?//|<link[^>]+href=\"(?:https?:)?//", page)

@@ -91,10 +91,10 @@ def test_the_tables_of_other_controllers_are_explained_too(capsys: pytest.Captur
     ("arguments", "text"),
     [
         (["cluster/nobody", "--from", ETCD], "cluster/nobody is not in the bundle"),
-        (["cluster/etcd-never", "NoSuch", "--from", ETCD], "no table NoSuch"),
+        (["cluster/etcd-never", "NoSuch", "--from", ETCD], "has no condition NoSuch; known ones: "),
         (["cluster/x", "--from", "/nowhere"], "/nowhere"),
     ],
-    ids=["no subject", "no table", "no file"],
+    ids=["no subject", "no condition", "no file"],
 )
 def test_questions_without_an_answer_say_why(arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", *arguments]) == 1

@@ -10,15 +10,28 @@ from clusterwright.api.meta import KEEP_EMPTY, Conditions, LabelSelector, Object
 
 
 class ResourceRef(Struct):
-    kind: Annotated[str, REQUIRED, OneOf("Secret", "ConfigMap"), Doc("Secret or ConfigMap")] = ""
-    name: Annotated[str, REQUIRED, Len(1, 253), Doc("object name")] = ""
+    kind: Annotated[str, REQUIRED, OneOf("Secret", "ConfigMap"), Doc("The kind: Secret or ConfigMap.")] = ""
+    name: Annotated[str, REQUIRED, Len(1, 253), Doc("The name of the Secret or ConfigMap.")] = ""
 
 
 class ClusterResourceSetSpec(Struct):
-    cluster_selector: Annotated[LabelSelector, REQUIRED, Doc("immutable, non-empty")] = LabelSelector()
-    resources: Annotated[tuple[ResourceRef, ...], REQUIRED, Items(1, 100), ATOMIC, Doc("payload objects in the CRS namespace")] = ()
+    cluster_selector: Annotated[
+        LabelSelector, REQUIRED, Doc("The labels of the Clusters that get the resources. It cannot be empty or changed.")
+    ] = LabelSelector()
+    resources: Annotated[
+        tuple[ResourceRef, ...],
+        REQUIRED,
+        Items(1, 100),
+        ATOMIC,
+        Doc("The Secrets and ConfigMaps whose contents are applied. They are in the namespace of the ClusterResourceSet."),
+    ] = ()
     strategy: Annotated[
-        str, OneOf("ApplyOnce", "Reconcile"), Doc("immutable; defaulted to ApplyOnce; Reconcile re-applies on hash change")
+        str,
+        OneOf("ApplyOnce", "Reconcile"),
+        Doc(
+            "ApplyOnce applies the resources once; Reconcile applies them again when their contents change. "
+            "The default is ApplyOnce. It cannot be changed."
+        ),
     ] = ""
 
 
@@ -27,7 +40,7 @@ class ClusterResourceSetV1Beta1DeprecatedStatus(Struct):
 
 
 class ClusterResourceSetDeprecatedStatus(Struct):
-    v1beta1: Annotated[ClusterResourceSetV1Beta1DeprecatedStatus | None, KEEP_EMPTY, Doc("legacy v1beta1 status block")] = None
+    v1beta1: Annotated[ClusterResourceSetV1Beta1DeprecatedStatus | None, KEEP_EMPTY, Doc("The status of v1beta1.")] = None
 
 
 class ClusterResourceSetStatus(Struct):
@@ -35,7 +48,7 @@ class ClusterResourceSetStatus(Struct):
 
     conditions: Conditions = ()
     deprecated: Annotated[
-        ClusterResourceSetDeprecatedStatus | None, KEEP_EMPTY, Doc("container for legacy-only status; kept for v1beta1 round trips")
+        ClusterResourceSetDeprecatedStatus | None, KEEP_EMPTY, Doc("Status of older API versions, which is kept for conversion.")
     ] = None
     observed_generation: ObservedGeneration = 0
 
@@ -45,26 +58,36 @@ class ClusterResourceSet(Object):
 
     api_version: str = "addons.cluster.x-k8s.io/v1beta2"
     kind: str = "ClusterResourceSet"
-    spec: Annotated[ClusterResourceSetSpec, REQUIRED, Doc("desired state")] = ClusterResourceSetSpec()
-    status: Annotated[ClusterResourceSetStatus, Doc("observed state")] = ClusterResourceSetStatus()
+    spec: Annotated[ClusterResourceSetSpec, REQUIRED, Doc("The desired state, which users set.")] = ClusterResourceSetSpec()
+    status: Annotated[ClusterResourceSetStatus, Doc("The observed state, which controllers write.")] = ClusterResourceSetStatus()
 
 
 class ResourceBinding(Struct):
-    applied: Annotated[bool | None, REQUIRED, Doc("whether it has been applied")] = None
-    hash: Annotated[str, Len(1, 256), Doc("hash of the applied payload")] = ""
-    kind: Annotated[str, REQUIRED, OneOf("Secret", "ConfigMap"), Doc("Secret or ConfigMap")] = ""
-    last_applied_time: Annotated[datetime | None, Doc("when it was applied last")] = None
-    name: Annotated[str, REQUIRED, Len(1, 253), Doc("name of the resource")] = ""
+    applied: Annotated[bool | None, REQUIRED, Doc("Whether the resource was applied.")] = None
+    hash: Annotated[str, Len(1, 256), Doc("The hash of the contents that were applied.")] = ""
+    kind: Annotated[str, REQUIRED, OneOf("Secret", "ConfigMap"), Doc("The kind: Secret or ConfigMap.")] = ""
+    last_applied_time: Annotated[datetime | None, Doc("The time at which the resource was last applied.")] = None
+    name: Annotated[str, REQUIRED, Len(1, 253), Doc("The name of the resource.")] = ""
 
 
 class ResourceSetBinding(Struct):
-    cluster_resource_set_name: Annotated[str, REQUIRED, Len(1, 253), Doc("CRS name")] = ""
-    resources: Annotated[tuple[ResourceBinding, ...], Items(None, 100), ATOMIC, Doc("per-resource record")] = ()
+    cluster_resource_set_name: Annotated[str, REQUIRED, Len(1, 253), Doc("The name of the ClusterResourceSet.")] = ""
+    resources: Annotated[tuple[ResourceBinding, ...], Items(None, 100), ATOMIC, Doc("The state of each resource.")] = ()
 
 
 class ClusterResourceSetBindingSpec(Struct):
-    bindings: Annotated[tuple[ResourceSetBinding, ...], Items(None, 100), ATOMIC, Doc("one entry per CRS")] = ()
-    cluster_name: Annotated[str, REQUIRED, Len(1, 63), Doc("immutable once set; object name equals the Cluster name")] = ""
+    bindings: Annotated[
+        tuple[ResourceSetBinding, ...],
+        Items(None, 100),
+        ATOMIC,
+        Doc("The resources that were applied, one entry for each ClusterResourceSet."),
+    ] = ()
+    cluster_name: Annotated[
+        str,
+        REQUIRED,
+        Len(1, 63),
+        Doc("The name of the Cluster, which is also the name of this object. It cannot be changed once it is set."),
+    ] = ""
 
 
 class ClusterResourceSetBinding(Object):
@@ -72,4 +95,4 @@ class ClusterResourceSetBinding(Object):
 
     api_version: str = "addons.cluster.x-k8s.io/v1beta2"
     kind: str = "ClusterResourceSetBinding"
-    spec: Annotated[ClusterResourceSetBindingSpec, REQUIRED, Doc("desired state")] = ClusterResourceSetBindingSpec()
+    spec: Annotated[ClusterResourceSetBindingSpec, REQUIRED, Doc("The desired state, which users set.")] = ClusterResourceSetBindingSpec()

@@ -21,31 +21,40 @@ class Arg(Struct):
     The list key is name **and** value, so the structural list map would allow one name with two values; CEL-4/CEL-5 forbid it.
     """
 
-    name: Annotated[str, REQUIRED, Len(1, 256), Doc("name of the flag, without leading dashes")] = ""
-    value: Annotated[str | None, REQUIRED, Len(0, 1024), Doc("value of the flag; may be empty")] = None
+    name: Annotated[str, REQUIRED, Len(1, 256), Doc("The name of the flag, without leading dashes.")] = ""
+    value: Annotated[str | None, REQUIRED, Len(0, 1024), Doc("The value of the flag. It may be empty.")] = None
 
 
 class HostPathMount(Struct):
-    host_path: Annotated[str, REQUIRED, Len(1, 512), Doc("path on the host")] = ""
-    mount_path: Annotated[str, REQUIRED, Len(1, 512), Doc("path in the container")] = ""
-    name: Annotated[str, REQUIRED, Len(1, 512), Doc("name of the volume in the Pod")] = ""
-    path_type: Annotated[str, Doc("as HostPathType of a Pod")] = ""
-    read_only: Annotated[bool | None, Doc("whether the mount cannot be written to")] = None
+    host_path: Annotated[str, REQUIRED, Len(1, 512), Doc("The path on the host.")] = ""
+    mount_path: Annotated[str, REQUIRED, Len(1, 512), Doc("The path in the container.")] = ""
+    name: Annotated[str, REQUIRED, Len(1, 512), Doc("The name of the volume in the Pod.")] = ""
+    path_type: Annotated[str, Doc("The type of the path, as HostPathType of a Pod.")] = ""
+    read_only: Annotated[bool | None, Doc("If true, the container cannot write to the mount.")] = None
 
 
 class APIServer(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    cert_sans: Annotated[tuple[str, ...], Items(1, 100), ATOMIC, Each(Len(1, 253)), Doc("further names in the serving certificate")] = (
-        msgspec.field(name="certSANs", default=())
-    )
+    cert_sans: Annotated[
+        tuple[str, ...], Items(1, 100), ATOMIC, Each(Len(1, 253)), Doc("Further names in the certificate of the API server.")
+    ] = msgspec.field(name="certSANs", default=())
     extra_args: Annotated[
-        tuple[Arg, ...], Items(1, 100), ListMap("name", "value"), UNIQUE_EXTRA_ARGS, Doc("flags without leading dashes")
+        tuple[Arg, ...],
+        Items(1, 100),
+        ListMap("name", "value"),
+        UNIQUE_EXTRA_ARGS,
+        Doc("The flags of the program, without leading dashes."),
     ] = ()
     extra_envs: Annotated[
-        tuple[EnvVar, ...] | None, Items(1, 100), ATOMIC, Doc("absent or non-empty (items 1.. rejects `[]`); Kubernetes 1.31+")
+        tuple[EnvVar, ...] | None,
+        Items(1, 100),
+        ATOMIC,
+        Doc("Further environment variables. The list cannot be empty. It requires Kubernetes 1.31 or newer."),
     ] = None
-    extra_volumes: Annotated[tuple[HostPathMount, ...], Items(1, 100), ATOMIC, Doc("host mounts")] = ()
+    extra_volumes: Annotated[
+        tuple[HostPathMount, ...], Items(1, 100), ATOMIC, Doc("Further files or directories of the host that are mounted.")
+    ] = ()
 
 
 class ControlPlaneComponent(Struct):
@@ -54,101 +63,137 @@ class ControlPlaneComponent(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
     extra_args: Annotated[
-        tuple[Arg, ...], Items(1, 100), ListMap("name", "value"), UNIQUE_EXTRA_ARGS, Doc("flags without leading dashes")
+        tuple[Arg, ...],
+        Items(1, 100),
+        ListMap("name", "value"),
+        UNIQUE_EXTRA_ARGS,
+        Doc("The flags of the program, without leading dashes."),
     ] = ()
     extra_envs: Annotated[
-        tuple[EnvVar, ...] | None, Items(1, 100), ATOMIC, Doc("absent or non-empty (items 1.. rejects `[]`); Kubernetes 1.31+")
+        tuple[EnvVar, ...] | None,
+        Items(1, 100),
+        ATOMIC,
+        Doc("Further environment variables. The list cannot be empty. It requires Kubernetes 1.31 or newer."),
     ] = None
-    extra_volumes: Annotated[tuple[HostPathMount, ...], Items(1, 100), ATOMIC, Doc("host mounts")] = ()
+    extra_volumes: Annotated[
+        tuple[HostPathMount, ...], Items(1, 100), ATOMIC, Doc("Further files or directories of the host that are mounted.")
+    ] = ()
 
 
 class DNS(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    image_repository: Annotated[str, Len(1, 512), Doc("registry and path of the CoreDNS image")] = ""
-    image_tag: Annotated[str, Len(1, 256), Doc("pins CoreDNS version")] = ""
+    image_repository: Annotated[str, Len(1, 512), Doc("The registry and path of the CoreDNS image.")] = ""
+    image_tag: Annotated[str, Len(1, 256), Doc("The tag of the CoreDNS image. If it is set, upgrades keep this version.")] = ""
 
 
 class ExternalEtcd(Struct):
-    ca_file: Annotated[str, REQUIRED, Len(1, 512), Doc("CA file on the host")] = ""
-    cert_file: Annotated[str, REQUIRED, Len(1, 512), Doc("client certificate file on the host")] = ""
-    endpoints: Annotated[tuple[str, ...], REQUIRED, Items(1, 50), ATOMIC, Each(Len(1, 512)), Doc("URLs of the members")] = ()
-    key_file: Annotated[str, REQUIRED, Len(1, 512), Doc("client key file on the host")] = ""
+    ca_file: Annotated[str, REQUIRED, Len(1, 512), Doc("The path of the authority's certificate on the host.")] = ""
+    cert_file: Annotated[str, REQUIRED, Len(1, 512), Doc("The path of the client certificate on the host.")] = ""
+    endpoints: Annotated[tuple[str, ...], REQUIRED, Items(1, 50), ATOMIC, Each(Len(1, 512)), Doc("The addresses of the members.")] = ()
+    key_file: Annotated[str, REQUIRED, Len(1, 512), Doc("The path of the client key on the host.")] = ""
 
 
 class LocalEtcd(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    data_dir: Annotated[str, Len(1, 512), Doc("absent = /var/lib/etcd")] = ""
+    data_dir: Annotated[str, Len(1, 512), Doc("The directory of the data on the host. If absent, it is /var/lib/etcd.")] = ""
     extra_args: Annotated[
-        tuple[Arg, ...], Items(1, 100), ListMap("name", "value"), UNIQUE_EXTRA_ARGS, Doc("flags without leading dashes")
+        tuple[Arg, ...],
+        Items(1, 100),
+        ListMap("name", "value"),
+        UNIQUE_EXTRA_ARGS,
+        Doc("The flags of the program, without leading dashes."),
     ] = ()
     extra_envs: Annotated[
-        tuple[EnvVar, ...] | None, Items(1, 100), ATOMIC, Doc("absent or non-empty (items 1.. rejects `[]`); Kubernetes 1.31+")
+        tuple[EnvVar, ...] | None,
+        Items(1, 100),
+        ATOMIC,
+        Doc("Further environment variables. The list cannot be empty. It requires Kubernetes 1.31 or newer."),
     ] = None
-    image_repository: Annotated[str, Len(1, 512), Doc("registry and path of the etcd image")] = ""
-    image_tag: Annotated[str, Len(1, 256), Doc("tag of the etcd image")] = ""
-    peer_cert_sans: Annotated[tuple[str, ...], Items(1, 100), ATOMIC, Each(Len(1, 253)), Doc("further names in the peer certificate")] = (
-        msgspec.field(name="peerCertSANs", default=())
-    )
+    image_repository: Annotated[str, Len(1, 512), Doc("The registry and path of the etcd image.")] = ""
+    image_tag: Annotated[str, Len(1, 256), Doc("The tag of the etcd image.")] = ""
+    peer_cert_sans: Annotated[
+        tuple[str, ...], Items(1, 100), ATOMIC, Each(Len(1, 253)), Doc("Further names in the certificate between members.")
+    ] = msgspec.field(name="peerCertSANs", default=())
     server_cert_sans: Annotated[
-        tuple[str, ...], Items(1, 100), ATOMIC, Each(Len(1, 253)), Doc("further names in the serving certificate")
+        tuple[str, ...], Items(1, 100), ATOMIC, Each(Len(1, 253)), Doc("Further names in the certificate of the API server.")
     ] = msgspec.field(name="serverCertSANs", default=())
 
 
 class Etcd(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    external: Annotated[ExternalEtcd | None, Doc("exclusive with local")] = None
-    local: Annotated[LocalEtcd | None, Doc("exclusive with external")] = None
+    external: Annotated[ExternalEtcd | None, Doc("An etcd cluster that exists already. It cannot be combined with local.")] = None
+    local: Annotated[LocalEtcd | None, Doc("The etcd on the control plane machines. It cannot be combined with external.")] = None
 
 
 class ClusterConfiguration(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    api_server: Annotated[APIServer | None, Doc("the API server")] = None
-    ca_certificate_validity_period_days: Annotated[Int32, Range(1, 36500), Doc("CA lifetime; absent = 3650; immutable on KCP")] = 0
-    certificate_validity_period_days: Annotated[
-        Int32, Range(1, 1095), Doc("leaf cert lifetime; kubeadm default 365; needs Kubernetes 1.31+")
+    api_server: Annotated[APIServer | None, Doc("The settings of the API server.")] = None
+    ca_certificate_validity_period_days: Annotated[
+        Int32,
+        Range(1, 36500),
+        Doc("The lifetime of authorities in days. If absent, it is 3650. It cannot be changed in a KubeadmControlPlane."),
     ] = 0
-    certificates_dir: Annotated[str, Len(1, 512), Doc("absent = /etc/kubernetes/pki")] = ""
-    control_plane_endpoint: Annotated[str, Len(1, 512), Doc("absent = Cluster endpoint")] = ""
-    controller_manager: Annotated[ControlPlaneComponent | None, Doc("the controller manager")] = None
-    dns: Annotated[DNS | None, Doc("CoreDNS image")] = None
+    certificate_validity_period_days: Annotated[
+        Int32,
+        Range(1, 1095),
+        Doc("The lifetime of other certificates in days. The default of kubeadm is 365. It requires Kubernetes 1.31 or newer."),
+    ] = 0
+    certificates_dir: Annotated[
+        str, Len(1, 512), Doc("The directory of certificates on the host. If absent, it is /etc/kubernetes/pki.")
+    ] = ""
+    control_plane_endpoint: Annotated[
+        str, Len(1, 512), Doc("The address of the API server, as host:port. If absent, it is the endpoint of the Cluster.")
+    ] = ""
+    controller_manager: Annotated[ControlPlaneComponent | None, Doc("The settings of the controller manager.")] = None
+    dns: Annotated[DNS | None, Doc("The image of CoreDNS.")] = None
     encryption_algorithm: Annotated[
         str,
         OneOf("ECDSA-P256", "ECDSA-P384", "RSA-2048", "RSA-3072", "RSA-4096"),
-        Doc("absent = RSA-2048; needs Kubernetes 1.31+ (ECDSA-P384: 1.34+)"),
+        Doc("The algorithm of keys. If absent, it is RSA-2048. It requires Kubernetes 1.31 or newer, and ECDSA-P384 requires 1.34."),
     ] = ""
-    etcd: Annotated[Etcd | None, Doc("absent = stacked local etcd")] = None
-    feature_gates: Annotated[Mapping[str, bool], Doc("kubeadm feature gates")] = {}
-    image_repository: Annotated[str, Len(1, 512), Doc("registry and path of the control-plane images")] = ""
-    scheduler: Annotated[ControlPlaneComponent | None, Doc("the scheduler")] = None
+    etcd: Annotated[Etcd | None, Doc("The settings of etcd. If absent, etcd runs on the control plane machines.")] = None
+    feature_gates: Annotated[Mapping[str, bool], Doc("The feature gates of kubeadm.")] = {}
+    image_repository: Annotated[str, Len(1, 512), Doc("The registry and path of the control plane images.")] = ""
+    scheduler: Annotated[ControlPlaneComponent | None, Doc("The settings of the scheduler.")] = None
 
 
 class Filesystem(Struct):
-    device: Annotated[str, REQUIRED, Len(1, 256), Doc("device to be formatted")] = ""
-    extra_opts: Annotated[tuple[str, ...], Items(None, 100), ATOMIC, Each(Len(1, 256)), Doc("mkfs options")] = ()
-    filesystem: Annotated[str, REQUIRED, Len(1, 128), Doc("fs type")] = ""
-    label: Annotated[str, Len(1, 512), Doc("`None` = no label")] = ""
-    overwrite: Annotated[bool | None, Doc("format even if there is a file system")] = None
-    partition: Annotated[str, Len(1, 128), Doc("cloud-init selector (auto, any, none, number); forbidden with ignition")] = ""
-    replace_fs: Annotated[str, Len(1, 128), Doc("forbidden with ignition")] = msgspec.field(name="replaceFS", default="")
+    device: Annotated[str, REQUIRED, Len(1, 256), Doc("The device on which the file system is created.")] = ""
+    extra_opts: Annotated[tuple[str, ...], Items(None, 100), ATOMIC, Each(Len(1, 256)), Doc("Further options of mkfs.")] = ()
+    filesystem: Annotated[str, REQUIRED, Len(1, 128), Doc("The type of the file system.")] = ""
+    label: Annotated[str, Len(1, 512), Doc("The label of the file system. `None` means without a label.")] = ""
+    overwrite: Annotated[bool | None, Doc("If true, a file system that exists is overwritten.")] = None
+    partition: Annotated[
+        str, Len(1, 128), Doc("The partition, as cloud-init selects it: auto, any, none or a number. It is not allowed with Ignition.")
+    ] = ""
+    replace_fs: Annotated[str, Len(1, 128), Doc("The type of a file system that is replaced. It is not allowed with Ignition.")] = (
+        msgspec.field(name="replaceFS", default="")
+    )
 
 
 class PartitionSpec(Struct):
-    partition_type: Annotated[str, Len(1, 36), PARTITION_TYPE, Doc("a known type or a GUID")] = ""
-    percentage: Annotated[Int32, REQUIRED, Range(1, 100), Doc("share of the device")] = 0
+    partition_type: Annotated[str, Len(1, 36), PARTITION_TYPE, Doc("The type of the partition: a known name or a GUID.")] = ""
+    percentage: Annotated[Int32, REQUIRED, Range(1, 100), Doc("The share of the device, in percent.")] = 0
 
 
 class Partition(Struct):
     constraints: ClassVar[tuple[object, ...]] = (ONE_LAYOUT,)
 
-    device: Annotated[str, REQUIRED, Len(1, 256), Doc("device to be partitioned")] = ""
-    disk_layout: Annotated[tuple[PartitionSpec, ...], Items(1, 100), ATOMIC, Doc("ordered partitions; percentages sum to at most 100")] = ()
-    layout: Annotated[bool | None, Doc("true = one partition over the device; false = keep existing")] = None
-    overwrite: Annotated[bool | None, Doc("partition even if there are partitions")] = None
-    table_type: Annotated[str, OneOf("mbr", "gpt"), Doc("absent = mbr; ignition only gpt")] = ""
+    device: Annotated[str, REQUIRED, Len(1, 256), Doc("The device that is partitioned.")] = ""
+    disk_layout: Annotated[
+        tuple[PartitionSpec, ...], Items(1, 100), ATOMIC, Doc("The partitions in order. The sum of their percentages is at most 100.")
+    ] = ()
+    layout: Annotated[bool | None, Doc("If true, one partition takes the whole device; if false, the partitions that exist are kept.")] = (
+        None
+    )
+    overwrite: Annotated[bool | None, Doc("If true, partitions that exist are overwritten.")] = None
+    table_type: Annotated[
+        str, OneOf("mbr", "gpt"), Doc("The type of the partition table. If absent, it is mbr; Ignition allows only gpt.")
+    ] = ""
 
 
 class DiskSetup(Struct):
@@ -156,123 +201,148 @@ class DiskSetup(Struct):
 
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    filesystems: Annotated[tuple[Filesystem, ...], Items(None, 100), ATOMIC, Doc("file systems to be made")] = ()
-    partitions: Annotated[tuple[Partition, ...], Items(None, 100), ATOMIC, Doc("partitions to be made")] = ()
+    filesystems: Annotated[tuple[Filesystem, ...], Items(None, 100), ATOMIC, Doc("The file systems that are created.")] = ()
+    partitions: Annotated[tuple[Partition, ...], Items(None, 100), ATOMIC, Doc("The partitions that are created.")] = ()
 
 
 class SecretFileSource(Struct):
-    key: Annotated[str, REQUIRED, Len(1, 256), Doc("key in the Secret")] = ""
-    name: Annotated[str, REQUIRED, Len(1, 253), Doc("Secret in same namespace")] = ""
+    key: Annotated[str, REQUIRED, Len(1, 256), Doc("The key in the Secret.")] = ""
+    name: Annotated[str, REQUIRED, Len(1, 253), Doc("The name of the Secret, which is in the same namespace.")] = ""
 
 
 class FileSource(Struct):
-    secret: Annotated[SecretFileSource, REQUIRED, Doc("a Secret")] = SecretFileSource()
+    secret: Annotated[SecretFileSource, REQUIRED, Doc("A Secret.")] = SecretFileSource()
 
 
 class File(SensitiveStruct):
-    append: Annotated[bool | None, Doc("append to a file that exists instead of replacing it")] = None
-    content: Annotated[str, Len(1, 10240), Doc("inline; exclusive with contentFrom")] = ""
-    content_format: Annotated[str, OneOf("Raw", "Template"), Doc("Template: the content is a Go template; Raw, the default: it is not")] = (
-        ""
-    )
-    content_from: Annotated[FileSource | None, Doc("where the content comes from")] = None
-    encoding: Annotated[str, OneOf("base64", "gzip", "gzip+base64"), Doc("gzip variants forbidden with ignition")] = ""
-    owner: Annotated[str, Len(1, 256), Doc("user:group")] = ""
-    path: Annotated[str, REQUIRED, Len(1, 512), Doc("unique among files")] = ""
-    permissions: Annotated[str, Len(1, 16), Doc("octal string")] = ""
+    append: Annotated[bool | None, Doc("If true, the content is added at the end of a file that exists.")] = None
+    content: Annotated[str, Len(1, 10240), Doc("The content of the file. It cannot be combined with contentFrom.")] = ""
+    content_format: Annotated[
+        str,
+        OneOf("Raw", "Template"),
+        Doc("Template means that the content is a Go template. The default is Raw, which means that it is not."),
+    ] = ""
+    content_from: Annotated[FileSource | None, Doc("The source of the content.")] = None
+    encoding: Annotated[
+        str, OneOf("base64", "gzip", "gzip+base64"), Doc("The encoding of the content. Ignition does not allow the forms with gzip.")
+    ] = ""
+    owner: Annotated[str, Len(1, 256), Doc("The owner of the file, as user:group.")] = ""
+    path: Annotated[str, REQUIRED, Len(1, 512), Doc("The path of the file.")] = ""
+    permissions: Annotated[str, Len(1, 16), Doc("The permissions of the file, as an octal number in a string.")] = ""
 
 
 class ContainerLinuxConfig(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    additional_config: Annotated[str, Len(1, 32768), Doc("CLC YAML merged in")] = ""
-    strict: Annotated[bool | None, Doc("treat warnings as errors")] = None
+    additional_config: Annotated[str, Len(1, 32768), Doc("The configuration as YAML.")] = ""
+    strict: Annotated[bool | None, Doc("If true, warnings count as errors.")] = None
 
 
 class IgnitionSpec(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    container_linux_config: Annotated[ContainerLinuxConfig | None, Doc("Container Linux configuration to be merged in")] = None
+    container_linux_config: Annotated[
+        ContainerLinuxConfig | None, Doc("A Container Linux configuration that is merged with the generated one.")
+    ] = None
 
 
 class BootstrapToken(SensitiveStruct):
     """A bootstrap token; `token` is one string on the wire; split it at the dot when parsing."""
 
-    description: Annotated[str, Len(1, 512), Doc("what it is for")] = ""
-    expires: Annotated[datetime | None, Doc("exclusive with ttlSeconds")] = None
-    groups: Annotated[tuple[str, ...], Items(1, 100), ATOMIC, Each(Len(1, 256)), Doc("groups that it authenticates as")] = ()
-    token: Annotated[str, REQUIRED, Len(1, 23), Doc("the token: 6 and 16 characters of [a-z0-9], joined by a dot")] = ""
-    ttl_seconds: Annotated[Int32 | None, Range(0), Doc("absent = 24h (kubeadm)")] = None
-    usages: Annotated[tuple[str, ...], Items(1, 100), ATOMIC, Each(Len(1, 256)), Doc("signing, authentication")] = ()
+    description: Annotated[str, Len(1, 512), Doc("The purpose of the token, for people.")] = ""
+    expires: Annotated[datetime | None, Doc("The time at which the token expires. It cannot be combined with ttlSeconds.")] = None
+    groups: Annotated[
+        tuple[str, ...], Items(1, 100), ATOMIC, Each(Len(1, 256)), Doc("The groups that a user of the token belongs to.")
+    ] = ()
+    token: Annotated[str, REQUIRED, Len(1, 23), Doc("The token: 6 and 16 characters of [a-z0-9], joined by a dot.")] = ""
+    ttl_seconds: Annotated[Int32 | None, Range(0), Doc("The lifetime of the token in seconds. If absent, kubeadm uses 24 hours.")] = None
+    usages: Annotated[
+        tuple[str, ...], Items(1, 100), ATOMIC, Each(Len(1, 256)), Doc("The uses of the token: signing, authentication.")
+    ] = ()
 
 
 class LocalAPIEndpoint(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    advertise_address: Annotated[str, Len(1, 39), Doc("address that the API server announces")] = ""
-    bind_port: Annotated[Int32, Range(1), Doc("absent = 6443")] = 0
+    advertise_address: Annotated[str, Len(1, 39), Doc("The address that the API server announces to others.")] = ""
+    bind_port: Annotated[Int32, Range(1), Doc("The port of the API server. If absent, it is 6443.")] = 0
 
 
 class NodeRegistrationOptions(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    cri_socket: Annotated[str, Len(1, 512), Doc("socket of the container runtime")] = ""
+    cri_socket: Annotated[str, Len(1, 512), Doc("The socket of the container runtime.")] = ""
     ignore_preflight_errors: Annotated[
-        tuple[str, ...], Items(1, 50), ATOMIC, Each(Len(1, 512)), Doc("preflight checks whose failure is ignored")
+        tuple[str, ...], Items(1, 50), ATOMIC, Each(Len(1, 512)), Doc("The checks of kubeadm whose failures are ignored.")
     ] = ()
-    image_pull_policy: Annotated[str, OneOf("Always", "IfNotPresent", "Never"), Doc("absent = IfNotPresent (kubeadm)")] = ""
-    image_pull_serial: Annotated[bool | None, Doc("absent = true (kubeadm)")] = None
+    image_pull_policy: Annotated[
+        str, OneOf("Always", "IfNotPresent", "Never"), Doc("When images are pulled. If absent, kubeadm uses IfNotPresent.")
+    ] = ""
+    image_pull_serial: Annotated[bool | None, Doc("If true, images are pulled one after the other. If absent, kubeadm does so.")] = None
     kubelet_extra_args: Annotated[
         tuple[Arg, ...],
         Items(1, 100),
         ListMap("name", "value"),
         UNIQUE_KUBELET_EXTRA_ARGS,
-        Doc("flags of the kubelet, without leading dashes"),
+        Doc("The flags of the kubelet, without leading dashes."),
     ] = ()
-    name: Annotated[str, Len(1, 253), Doc("absent = hostname")] = ""
+    name: Annotated[str, Len(1, 253), Doc("The name of the Node. If absent, it is the name of the host.")] = ""
     taints: Annotated[
-        tuple[Taint, ...] | None, Items(0, 100), Doc("tri-state: absent = kubeadm default control-plane taint; `[]` = no taints")
+        tuple[Taint, ...] | None,
+        Items(0, 100),
+        Doc("The taints of the Node. If absent, kubeadm taints control plane Nodes; `[]` means without taints."),
     ] = None
 
 
 class Patches(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    directory: Annotated[str, Len(1, 512), Doc("kubeadm patches dir")] = ""
+    directory: Annotated[str, Len(1, 512), Doc("The directory of the patches on the host.")] = ""
 
 
 class Timeouts(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
     control_plane_component_health_check_seconds: Annotated[
-        Int32 | None, Range(0), Doc("kubeadm default 240; on KCP init and join must agree")
+        Int32 | None,
+        Range(0),
+        Doc(
+            "The seconds until the parts of the control plane must be healthy. The default of kubeadm is 240. "
+            "A KubeadmControlPlane needs equal values for init and join."
+        ),
     ] = None
-    discovery_seconds: Annotated[Int32 | None, Range(0), Doc("kubeadm default 300")] = None
-    etcd_api_call_seconds: Annotated[Int32 | None, Range(0), Doc("kubeadm default 120")] = msgspec.field(
-        name="etcdAPICallSeconds", default=None
+    discovery_seconds: Annotated[Int32 | None, Range(0), Doc("The seconds for finding the cluster. The default of kubeadm is 300.")] = None
+    etcd_api_call_seconds: Annotated[Int32 | None, Range(0), Doc("The seconds for requests to etcd. The default of kubeadm is 120.")] = (
+        msgspec.field(name="etcdAPICallSeconds", default=None)
     )
-    kubelet_health_check_seconds: Annotated[Int32 | None, Range(0), Doc("kubeadm default 240")] = None
-    kubernetes_api_call_seconds: Annotated[Int32 | None, Range(0), Doc("kubeadm default 60")] = msgspec.field(
-        name="kubernetesAPICallSeconds", default=None
+    kubelet_health_check_seconds: Annotated[
+        Int32 | None, Range(0), Doc("The seconds until the kubelet must be healthy. The default of kubeadm is 240.")
+    ] = None
+    kubernetes_api_call_seconds: Annotated[
+        Int32 | None, Range(0), Doc("The seconds for requests to the API server. The default of kubeadm is 60.")
+    ] = msgspec.field(name="kubernetesAPICallSeconds", default=None)
+    tls_bootstrap_seconds: Annotated[Int32 | None, Range(0), Doc("The seconds for finding the cluster. The default of kubeadm is 300.")] = (
+        None
     )
-    tls_bootstrap_seconds: Annotated[Int32 | None, Range(0), Doc("kubeadm default 300")] = None
 
 
 class InitConfiguration(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    bootstrap_tokens: Annotated[tuple[BootstrapToken, ...], Items(1, 100), ATOMIC, Doc("tokens that `kubeadm init` creates")] = ()
-    local_api_endpoint: Annotated[LocalAPIEndpoint | None, Doc("address and port of the API server on the host")] = msgspec.field(
+    bootstrap_tokens: Annotated[
+        tuple[BootstrapToken, ...], Items(1, 100), ATOMIC, Doc("The bootstrap tokens that `kubeadm init` creates.")
+    ] = ()
+    local_api_endpoint: Annotated[LocalAPIEndpoint | None, Doc("The address and port of the API server on the host.")] = msgspec.field(
         name="localAPIEndpoint", default=None
     )
-    node_registration: Annotated[NodeRegistrationOptions | None, Doc("how the Node registers itself")] = None
-    patches: Annotated[Patches | None, Doc("patches that kubeadm applies to its manifests")] = None
-    skip_phases: Annotated[tuple[str, ...], Items(1, 50), ATOMIC, Each(Len(1, 256)), Doc("kubeadm phases to be left out")] = ()
-    timeouts: Annotated[Timeouts | None, Doc("how long kubeadm waits")] = None
+    node_registration: Annotated[NodeRegistrationOptions | None, Doc("How the host registers as a Node.")] = None
+    patches: Annotated[Patches | None, Doc("The patches that kubeadm applies to its manifests.")] = None
+    skip_phases: Annotated[tuple[str, ...], Items(1, 50), ATOMIC, Each(Len(1, 256)), Doc("The phases of kubeadm that are skipped.")] = ()
+    timeouts: Annotated[Timeouts | None, Doc("The times that kubeadm waits.")] = None
 
 
 class JoinControlPlane(Struct):
-    local_api_endpoint: Annotated[LocalAPIEndpoint | None, Doc("address and port of the API server on the host")] = msgspec.field(
+    local_api_endpoint: Annotated[LocalAPIEndpoint | None, Doc("The address and port of the API server on the host.")] = msgspec.field(
         name="localAPIEndpoint", default=None
     )
 
@@ -280,110 +350,138 @@ class JoinControlPlane(Struct):
 class BootstrapTokenDiscovery(SensitiveStruct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    api_server_endpoint: Annotated[str, Len(1, 512), Doc("host:port")] = ""
-    ca_cert_hashes: Annotated[tuple[str, ...], Items(1, 100), ATOMIC, Each(Len(1, 512)), Doc("`sha256:<hex of SPKI>`")] = ()
-    token: Annotated[str, Len(1, 512), Doc("bootstrap token; made by the controller when absent")] = ""
-    unsafe_skip_ca_verification: Annotated[bool | None, Doc("trust the cluster without knowing its CA")] = msgspec.field(
-        name="unsafeSkipCAVerification", default=None
+    api_server_endpoint: Annotated[str, Len(1, 512), Doc("The address of the API server, as host:port.")] = ""
+    ca_cert_hashes: Annotated[
+        tuple[str, ...],
+        Items(1, 100),
+        ATOMIC,
+        Each(Len(1, 512)),
+        Doc("The hashes of the authority's public key, as `sha256:<hex of SPKI>`."),
+    ] = ()
+    token: Annotated[str, Len(1, 512), Doc("The bootstrap token. If absent, the controller creates one.")] = ""
+    unsafe_skip_ca_verification: Annotated[bool | None, Doc("If true, the host trusts the cluster without a check of its authority.")] = (
+        msgspec.field(name="unsafeSkipCAVerification", default=None)
     )
 
 
 class KubeConfigCluster(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    certificate_authority_data: Annotated[bytes, Len(1, 51200), Doc("base64 PEM; absent = cluster CA")] = b""
-    insecure_skip_tls_verify: Annotated[bool | None, Doc("trust any certificate")] = msgspec.field(
+    certificate_authority_data: Annotated[
+        bytes, Len(1, 51200), Doc("The certificates of the authority, in PEM and base64. If absent, those of the Cluster are used.")
+    ] = b""
+    insecure_skip_tls_verify: Annotated[bool | None, Doc("If true, any certificate of the API server is accepted.")] = msgspec.field(
         name="insecureSkipTLSVerify", default=None
     )
-    proxy_url: Annotated[str, Len(1, 512), Doc("proxy on the way")] = msgspec.field(name="proxyURL", default="")
-    server: Annotated[str, Len(1, 512), Doc("absent = `https://<Cluster endpoint>`")] = ""
-    tls_server_name: Annotated[str, Len(1, 512), Doc("name expected in the certificate")] = ""
+    proxy_url: Annotated[str, Len(1, 512), Doc("The address of a proxy.")] = msgspec.field(name="proxyURL", default="")
+    server: Annotated[
+        str, Len(1, 512), Doc("The address of the API server. If absent, it is `https://` and the endpoint of the Cluster.")
+    ] = ""
+    tls_server_name: Annotated[str, Len(1, 512), Doc("The name that the certificate of the API server must have.")] = ""
 
 
 class KubeConfigAuthProvider(SensitiveStruct):
-    config: Annotated[Mapping[str, str], Doc("its settings")] = {}
-    name: Annotated[str, REQUIRED, Len(1, 256), Doc("its name")] = ""
+    config: Annotated[Mapping[str, str], Doc("The settings of the authentication.")] = {}
+    name: Annotated[str, REQUIRED, Len(1, 256), Doc("The name of the object.")] = ""
 
 
 class KubeConfigAuthExecEnv(SensitiveStruct):
-    name: Annotated[str, REQUIRED, Len(1, 512), Doc("name of the variable")] = ""
-    value: Annotated[str, REQUIRED, Len(1, 512), Doc("value of the variable")] = ""
+    name: Annotated[str, REQUIRED, Len(1, 512), Doc("The name of the variable.")] = ""
+    value: Annotated[str, REQUIRED, Len(1, 512), Doc("The value of the environment variable.")] = ""
 
 
 class KubeConfigAuthExec(Struct):
-    api_version: Annotated[str, Len(1, 512), Doc("absent = client.authentication.k8s.io/v1")] = ""
-    args: Annotated[tuple[str, ...], Items(1, 100), ATOMIC, Each(Len(1, 512)), Doc("its arguments")] = ()
-    command: Annotated[str, REQUIRED, Len(1, 1024), Doc("the command")] = ""
-    env: Annotated[tuple[KubeConfigAuthExecEnv, ...], Items(1, 100), ATOMIC, Doc("its environment")] = ()
-    provide_cluster_info: Annotated[bool | None, Doc("absent = false")] = None
+    api_version: Annotated[
+        str, Len(1, 512), Doc("The API version of the command's output. If absent, it is client.authentication.k8s.io/v1.")
+    ] = ""
+    args: Annotated[tuple[str, ...], Items(1, 100), ATOMIC, Each(Len(1, 512)), Doc("The arguments of the command.")] = ()
+    command: Annotated[str, REQUIRED, Len(1, 1024), Doc("The command.")] = ""
+    env: Annotated[tuple[KubeConfigAuthExecEnv, ...], Items(1, 100), ATOMIC, Doc("The environment variables of the command.")] = ()
+    provide_cluster_info: Annotated[bool | None, Doc("If true, the command is given facts about the cluster. If absent, it is not.")] = None
 
 
 class KubeConfigUser(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    auth_provider: Annotated[KubeConfigAuthProvider | None, Doc("a built-in way to authenticate")] = None
-    exec: Annotated[KubeConfigAuthExec | None, Doc("a command that yields credentials")] = None
+    auth_provider: Annotated[KubeConfigAuthProvider | None, Doc("A way of authentication that is built into Kubernetes.")] = None
+    exec: Annotated[KubeConfigAuthExec | None, Doc("A command that prints credentials.")] = None
 
 
 class FileDiscoveryKubeConfig(Struct):
-    cluster: Annotated[KubeConfigCluster | None, Doc("how the API server is reached")] = None
-    user: Annotated[KubeConfigUser, REQUIRED, Doc("exactly one of authProvider / exec")] = KubeConfigUser()
+    cluster: Annotated[KubeConfigCluster | None, Doc("The address and the certificates of the API server.")] = None
+    user: Annotated[KubeConfigUser, REQUIRED, Doc("How the host authenticates. Exactly one of authProvider and exec is set.")] = (
+        KubeConfigUser()
+    )
 
 
 class FileDiscovery(Struct):
-    kube_config: Annotated[FileDiscoveryKubeConfig | None, Doc("if set the controller renders the file")] = None
-    kube_config_path: Annotated[str, REQUIRED, Len(1, 512), Doc("path or URL")] = ""
+    kube_config: Annotated[
+        FileDiscoveryKubeConfig | None, Doc("The contents of the file. If it is set, the controller writes the file to the host.")
+    ] = None
+    kube_config_path: Annotated[str, REQUIRED, Len(1, 512), Doc("The path or address of the kubeconfig file.")] = ""
 
 
 class Discovery(SensitiveStruct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    bootstrap_token: Annotated[BootstrapTokenDiscovery | None, Doc("filled by controller when file is unset")] = None
-    file: Annotated[FileDiscovery | None, Doc("exclusive with bootstrapToken")] = None
-    tls_bootstrap_token: Annotated[str, Len(1, 512), Doc("absent = bootstrapToken.token")] = ""
+    bootstrap_token: Annotated[
+        BootstrapTokenDiscovery | None, Doc("The settings of discovery with a bootstrap token. The controller sets them if file is absent.")
+    ] = None
+    file: Annotated[
+        FileDiscovery | None, Doc("The settings of discovery with a kubeconfig file. It cannot be combined with bootstrapToken.")
+    ] = None
+    tls_bootstrap_token: Annotated[
+        str, Len(1, 512), Doc("The token for the certificate of the kubelet. If absent, it is bootstrapToken.token.")
+    ] = ""
 
 
 class JoinConfiguration(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    ca_cert_path: Annotated[str, Len(1, 512), Doc("absent = /etc/kubernetes/pki/ca.crt")] = ""
-    control_plane: Annotated[JoinControlPlane | None, KEEP_EMPTY, Doc("presence (even `{}`) = control-plane join")] = None
-    discovery: Annotated[Discovery | None, Doc("how the host finds and trusts the cluster")] = None
-    node_registration: Annotated[NodeRegistrationOptions | None, Doc("how the Node registers itself")] = None
-    patches: Annotated[Patches | None, Doc("patches that kubeadm applies to its manifests")] = None
-    skip_phases: Annotated[tuple[str, ...], Items(1, 50), ATOMIC, Each(Len(1, 256)), Doc("kubeadm phases to be left out")] = ()
-    timeouts: Annotated[Timeouts | None, Doc("how long kubeadm waits")] = None
+    ca_cert_path: Annotated[
+        str, Len(1, 512), Doc("The path of the authority's certificate on the host. If absent, it is /etc/kubernetes/pki/ca.crt.")
+    ] = ""
+    control_plane: Annotated[
+        JoinControlPlane | None, KEEP_EMPTY, Doc("If it is set, even to `{}`, the host joins as a control plane machine.")
+    ] = None
+    discovery: Annotated[Discovery | None, Doc("How the host finds the cluster and trusts it.")] = None
+    node_registration: Annotated[NodeRegistrationOptions | None, Doc("How the host registers as a Node.")] = None
+    patches: Annotated[Patches | None, Doc("The patches that kubeadm applies to its manifests.")] = None
+    skip_phases: Annotated[tuple[str, ...], Items(1, 50), ATOMIC, Each(Len(1, 256)), Doc("The phases of kubeadm that are skipped.")] = ()
+    timeouts: Annotated[Timeouts | None, Doc("The times that kubeadm waits.")] = None
 
 
 class NTP(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    enabled: Annotated[bool | None, Doc("whether time is synchronised")] = None
-    servers: Annotated[tuple[str, ...], Items(None, 100), ATOMIC, Each(Len(1, 512)), Doc("time servers")] = ()
+    enabled: Annotated[bool | None, Doc("Whether the time is synchronised.")] = None
+    servers: Annotated[tuple[str, ...], Items(None, 100), ATOMIC, Each(Len(1, 512)), Doc("The time servers.")] = ()
 
 
 class SecretPasswdSource(Struct):
-    key: Annotated[str, REQUIRED, Len(1, 256), Doc("key in the Secret")] = ""
-    name: Annotated[str, REQUIRED, Len(1, 253), Doc("Secret in the same namespace")] = ""
+    key: Annotated[str, REQUIRED, Len(1, 256), Doc("The key in the Secret.")] = ""
+    name: Annotated[str, REQUIRED, Len(1, 253), Doc("The name of the Secret, which is in this namespace.")] = ""
 
 
 class PasswdSource(Struct):
-    secret: Annotated[SecretPasswdSource, REQUIRED, Doc("a Secret")] = SecretPasswdSource()
+    secret: Annotated[SecretPasswdSource, REQUIRED, Doc("A Secret.")] = SecretPasswdSource()
 
 
 class User(SensitiveStruct):
-    gecos: Annotated[str, Len(1, 256), Doc("full name")] = ""
-    groups: Annotated[str, Len(1, 256), Doc("one comma-separated string")] = ""
-    home_dir: Annotated[str, Len(1, 256), Doc("home directory")] = ""
-    inactive: Annotated[bool | None, Doc("true forbidden with ignition")] = None
-    lock_password: Annotated[bool | None, Doc("whether logging in by password is off")] = None
-    name: Annotated[str, REQUIRED, Len(1, 256), Doc("user name")] = ""
-    passwd: Annotated[str, Len(1, 256), Doc("hashed; exclusive with passwdFrom")] = ""
-    passwd_from: Annotated[PasswdSource | None, Doc("where the password comes from")] = None
-    primary_group: Annotated[str, Len(1, 256), Doc("primary group")] = ""
-    shell: Annotated[str, Len(1, 256), Doc("login shell")] = ""
-    ssh_authorized_keys: Annotated[tuple[str, ...], Items(None, 100), ATOMIC, Each(Len(1, 2048)), Doc("public keys that may log in")] = ()
-    sudo: Annotated[str, Len(1, 256), Doc("sudo rule")] = ""
+    gecos: Annotated[str, Len(1, 256), Doc("The full name of the user.")] = ""
+    groups: Annotated[str, Len(1, 256), Doc("The groups of the user, as one string with commas.")] = ""
+    home_dir: Annotated[str, Len(1, 256), Doc("The home directory of the user.")] = ""
+    inactive: Annotated[bool | None, Doc("If true, the user is inactive. Ignition does not allow this.")] = None
+    lock_password: Annotated[bool | None, Doc("If true, the user cannot log in with a password.")] = None
+    name: Annotated[str, REQUIRED, Len(1, 256), Doc("The name of the user.")] = ""
+    passwd: Annotated[str, Len(1, 256), Doc("The hash of the password. It cannot be combined with passwdFrom.")] = ""
+    passwd_from: Annotated[PasswdSource | None, Doc("The source of the password.")] = None
+    primary_group: Annotated[str, Len(1, 256), Doc("The primary group of the user.")] = ""
+    shell: Annotated[str, Len(1, 256), Doc("The login shell of the user.")] = ""
+    ssh_authorized_keys: Annotated[
+        tuple[str, ...], Items(None, 100), ATOMIC, Each(Len(1, 2048)), Doc("The public keys with which the user may log in.")
+    ] = ()
+    sudo: Annotated[str, Len(1, 256), Doc("The rule for sudo.")] = ""
 
 
 class KubeadmConfigSpec(Struct):
@@ -392,50 +490,70 @@ class KubeadmConfigSpec(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
     boot_commands: Annotated[
-        tuple[str, ...], Items(1, 1000), ATOMIC, Each(Len(1, 10240)), Doc("cloud-init bootcmd (every boot); forbidden with ignition")
+        tuple[str, ...],
+        Items(1, 1000),
+        ATOMIC,
+        Each(Len(1, 10240)),
+        Doc("The commands that cloud-init runs at each start of the machine (bootcmd). They are not allowed with Ignition."),
     ] = ()
-    cluster_configuration: Annotated[ClusterConfiguration | None, Doc("init only (rendered into kubeadm config)")] = None
-    disk_setup: Annotated[DiskSetup | None, Doc("cloud-init disk_setup/fs_setup")] = None
-    files: Annotated[tuple[File, ...], Items(1, 200), ATOMIC, Doc("extra files; paths unique")] = ()
-    format: Annotated[str, OneOf("cloud-config", "ignition"), Doc("absent = cloud-config")] = ""
-    ignition: Annotated[IgnitionSpec | None, Doc("needs format ignition and gate")] = None
-    init_configuration: Annotated[InitConfiguration | None, Doc("what `kubeadm init` is told")] = None
-    join_configuration: Annotated[JoinConfiguration | None, Doc("what `kubeadm join` is told")] = None
+    cluster_configuration: Annotated[ClusterConfiguration | None, Doc("The configuration of the cluster, which `kubeadm init` reads.")] = (
+        None
+    )
+    disk_setup: Annotated[DiskSetup | None, Doc("The partitions and file systems that cloud-init or Ignition creates.")] = None
+    files: Annotated[tuple[File, ...], Items(1, 200), ATOMIC, Doc("The files that are written to the host. Their paths are unique.")] = ()
+    format: Annotated[str, OneOf("cloud-config", "ignition"), Doc("The format of the bootstrap data. If absent, it is cloud-config.")] = ""
+    ignition: Annotated[IgnitionSpec | None, Doc("The settings of Ignition. They require the format ignition and its feature gate.")] = None
+    init_configuration: Annotated[InitConfiguration | None, Doc("The configuration of `kubeadm init`.")] = None
+    join_configuration: Annotated[JoinConfiguration | None, Doc("The configuration of `kubeadm join`.")] = None
     mounts: Annotated[
-        tuple[tuple[str, ...], ...], Items(1, 100), ATOMIC, Each(Items(1, 100), Each(Len(1, 512))), Doc("list of fstab-like string lists")
+        tuple[tuple[str, ...], ...],
+        Items(1, 100),
+        ATOMIC,
+        Each(Items(1, 100), Each(Len(1, 512))),
+        Doc("The mounts, each as a list of the columns of fstab."),
     ] = ()
-    ntp: Annotated[NTP | None, Doc("time synchronisation")] = None
-    post_kubeadm_commands: Annotated[tuple[str, ...], Items(1, 1000), ATOMIC, Each(Len(1, 10240)), Doc("run after kubeadm")] = ()
-    pre_kubeadm_commands: Annotated[tuple[str, ...], Items(1, 1000), ATOMIC, Each(Len(1, 10240)), Doc("run before kubeadm")] = ()
-    users: Annotated[tuple[User, ...], Items(1, 100), ATOMIC, Doc("users to be added to the host")] = ()
-    verbosity: Annotated[Int32 | None, Doc("kubeadm --v")] = None
+    ntp: Annotated[NTP | None, Doc("The settings of time synchronisation.")] = None
+    post_kubeadm_commands: Annotated[
+        tuple[str, ...], Items(1, 1000), ATOMIC, Each(Len(1, 10240)), Doc("The commands that run after kubeadm.")
+    ] = ()
+    pre_kubeadm_commands: Annotated[
+        tuple[str, ...], Items(1, 1000), ATOMIC, Each(Len(1, 10240)), Doc("The commands that run before kubeadm.")
+    ] = ()
+    users: Annotated[tuple[User, ...], Items(1, 100), ATOMIC, Doc("The users that are created on the host.")] = ()
+    verbosity: Annotated[Int32 | None, Doc("The verbosity of kubeadm's output (its flag --v).")] = None
 
 
 class KubeadmConfigV1Beta1DeprecatedStatus(Struct):
     conditions: V1Beta1Conditions = ()
-    failure_message: Annotated[str, Len(1, 10240), Doc("legacy terminal-failure text; informational only")] = ""
-    failure_reason: Annotated[str, Len(1, 256), Doc("legacy terminal-failure token; informational only")] = ""
+    failure_message: Annotated[str, Len(1, 10240), Doc("The text of a failure in the form of v1beta1. No controller depends on it.")] = ""
+    failure_reason: Annotated[str, Len(1, 256), Doc("The name of a failure in the form of v1beta1. No controller depends on it.")] = ""
 
 
 class KubeadmConfigDeprecatedStatus(Struct):
-    v1beta1: Annotated[KubeadmConfigV1Beta1DeprecatedStatus | None, KEEP_EMPTY, Doc("legacy v1beta1 status block")] = None
+    v1beta1: Annotated[KubeadmConfigV1Beta1DeprecatedStatus | None, KEEP_EMPTY, Doc("The status of v1beta1.")] = None
 
 
 class KubeadmConfigInitializationStatus(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    data_secret_created: Annotated[bool | None, Doc("contract latch")] = None
+    data_secret_created: Annotated[
+        bool | None, Doc("True after the bootstrap data was created for the first time. Other controllers wait for it.")
+    ] = None
 
 
 class KubeadmConfigStatus(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
     conditions: Conditions = ()
-    data_secret_name: Annotated[str, Len(1, 253), Doc("= KubeadmConfig name")] = ""
+    data_secret_name: Annotated[
+        str, Len(1, 253), Doc("The name of the Secret with the bootstrap data. It is the name of the KubeadmConfig.")
+    ] = ""
     deprecated: Annotated[
-        KubeadmConfigDeprecatedStatus | None, KEEP_EMPTY, Doc("container for legacy-only status; kept for v1beta1 round trips")
+        KubeadmConfigDeprecatedStatus | None, KEEP_EMPTY, Doc("Status of older API versions, which is kept for conversion.")
     ] = None
-    initialization: Annotated[KubeadmConfigInitializationStatus | None, Doc("one-way latches")] = None
+    initialization: Annotated[
+        KubeadmConfigInitializationStatus | None, Doc("The steps of provisioning that are done. Each is never set back.")
+    ] = None
     observed_generation: ObservedGeneration = 0
 
 
@@ -444,19 +562,23 @@ class KubeadmConfig(Object):
 
     api_version: str = "bootstrap.cluster.x-k8s.io/v1beta2"
     kind: str = "KubeadmConfig"
-    spec: Annotated[KubeadmConfigSpec, Doc("desired state")] = KubeadmConfigSpec()
-    status: Annotated[KubeadmConfigStatus, Doc("observed state")] = KubeadmConfigStatus()
+    spec: Annotated[KubeadmConfigSpec, Doc("The desired state, which users set.")] = KubeadmConfigSpec()
+    status: Annotated[KubeadmConfigStatus, Doc("The observed state, which controllers write.")] = KubeadmConfigStatus()
 
 
 class KubeadmConfigTemplateResource(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    metadata: Annotated[TemplateObjectMeta | None, Doc("labels and annotations of what is made from it")] = None
-    spec: Annotated[KubeadmConfigSpec | None, Doc("spec of generated KubeadmConfigs")] = None
+    metadata: Annotated[TemplateObjectMeta | None, Doc("The labels and annotations of the objects that are created from the template.")] = (
+        None
+    )
+    spec: Annotated[KubeadmConfigSpec | None, Doc("The spec of the KubeadmConfigs that are created from the template.")] = None
 
 
 class KubeadmConfigTemplateSpec(Struct):
-    template: Annotated[KubeadmConfigTemplateResource, REQUIRED, Doc("what is made from it")] = KubeadmConfigTemplateResource()
+    template: Annotated[KubeadmConfigTemplateResource, REQUIRED, Doc("The objects that are created from the template.")] = (
+        KubeadmConfigTemplateResource()
+    )
 
 
 class KubeadmConfigTemplate(Object):
@@ -464,4 +586,4 @@ class KubeadmConfigTemplate(Object):
 
     api_version: str = "bootstrap.cluster.x-k8s.io/v1beta2"
     kind: str = "KubeadmConfigTemplate"
-    spec: Annotated[KubeadmConfigTemplateSpec, Doc("desired state")] = KubeadmConfigTemplateSpec()
+    spec: Annotated[KubeadmConfigTemplateSpec, Doc("The desired state, which users set.")] = KubeadmConfigTemplateSpec()

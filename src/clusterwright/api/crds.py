@@ -30,8 +30,8 @@ _EMBEDDED_LABELS = {
     providers.GROUP: {CLUSTERCTL_LABEL: "", CLUSTERCTL_CORE_LABEL: "inventory"},
 }
 _TYPE_META: Json = {
-    "apiVersion": {"type": "string", "description": "group and version of the object"},
-    "kind": {"type": "string", "description": "kind of the object"},
+    "apiVersion": {"type": "string", "description": "The API group and version of the object."},
+    "kind": {"type": "string", "description": "The kind of the object."},
 }
 
 

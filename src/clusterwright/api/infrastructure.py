@@ -17,7 +17,10 @@ from clusterwright.api.kubernetes import LocalObjectReference
 from clusterwright.api.meta import ALWAYS, KEEP_EMPTY, Conditions, Object, Struct, V1Beta1Conditions
 
 FailureDomains = Annotated[
-    tuple[FailureDomain, ...], Items(1, 100), ListMap("name"), Doc("where Machines can be placed; copied to the Cluster")
+    tuple[FailureDomain, ...],
+    Items(1, 100),
+    ListMap("name"),
+    Doc("The failure domains in which Machines can be placed. They are copied to the Cluster."),
 ]
 
 
@@ -26,7 +29,7 @@ class DevDeprecatedV1Beta1Status(Struct):
 
 
 class DevDeprecatedStatus(Struct):
-    v1beta1: Annotated[DevDeprecatedV1Beta1Status | None, KEEP_EMPTY, Doc("status in the deprecated form")] = None
+    v1beta1: Annotated[DevDeprecatedV1Beta1Status | None, KEEP_EMPTY, Doc("The status in the form of v1beta1.")] = None
 
 
 class DevInitializationStatus(Struct):
@@ -34,20 +37,20 @@ class DevInitializationStatus(Struct):
 
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    provisioned: Annotated[bool | None, Doc("true once the infrastructure is complete; never goes back")] = None
+    provisioned: Annotated[bool | None, Doc("True after the infrastructure was completed for the first time. It is never set back.")] = None
 
 
 class DockerLoadBalancer(Struct):
-    image_repository: Annotated[str, Doc("registry and path of the load balancer image")] = ""
-    image_tag: Annotated[str, Doc("tag of the load balancer image")] = ""
+    image_repository: Annotated[str, Doc("The registry and path of the load balancer's image.")] = ""
+    image_tag: Annotated[str, Doc("The tag of the load balancer's image.")] = ""
     custom_ha_proxy_config_template_ref: Annotated[
-        LocalObjectReference | None, KEEP_EMPTY, Doc("ConfigMap with a configuration template under `value`")
+        LocalObjectReference | None, KEEP_EMPTY, Doc("A ConfigMap that holds a template of the configuration in its key `value`.")
     ] = msgspec.field(name="customHAProxyConfigTemplateRef", default=None)
 
 
 class DockerClusterBackend(Struct):
     failure_domains: FailureDomains = ()
-    load_balancer: Annotated[DockerLoadBalancer | None, Doc("the load balancer container")] = None
+    load_balancer: Annotated[DockerLoadBalancer | None, Doc("The container of the load balancer.")] = None
 
 
 class InMemoryClusterBackend(Struct):
@@ -55,30 +58,38 @@ class InMemoryClusterBackend(Struct):
 
 
 class DevClusterBackend(Struct):
-    docker: Annotated[DockerClusterBackend | None, KEEP_EMPTY, Doc("containers; simulated where the plane has no engine")] = None
-    in_memory: Annotated[InMemoryClusterBackend | None, KEEP_EMPTY, Doc("a simulated cluster inside the process")] = None
+    docker: Annotated[
+        DockerClusterBackend | None, KEEP_EMPTY, Doc("A cluster of containers. It is simulated if the plane has no container engine.")
+    ] = None
+    in_memory: Annotated[InMemoryClusterBackend | None, KEEP_EMPTY, Doc("A simulated cluster inside the process.")] = None
 
 
 class InfraClusterSpec(Struct):
-    control_plane_endpoint: Annotated[APIEndpoint | None, Doc("where the API server is reached; filled in by the provider")] = None
+    control_plane_endpoint: Annotated[
+        APIEndpoint | None, Doc("The address at which clients reach the API server. The provider sets it.")
+    ] = None
 
 
 class DevClusterSpec(InfraClusterSpec):
-    backend: Annotated[DevClusterBackend, ALWAYS, REQUIRED, Doc("what the cluster is made of")] = DevClusterBackend()
+    backend: Annotated[
+        DevClusterBackend, ALWAYS, REQUIRED, Doc("The form of the cluster: simulated, or made of containers. Exactly one is set.")
+    ] = DevClusterBackend()
 
 
 class DevClusterStatus(Struct):
     conditions: Conditions = ()
-    initialization: Annotated[DevInitializationStatus | None, Doc("one-way latches")] = None
+    initialization: Annotated[DevInitializationStatus | None, Doc("The steps of provisioning that are done. Each is never set back.")] = (
+        None
+    )
     failure_domains: FailureDomains = ()
-    deprecated: Annotated[DevDeprecatedStatus | None, KEEP_EMPTY, Doc("status in deprecated forms")] = None
+    deprecated: Annotated[DevDeprecatedStatus | None, KEEP_EMPTY, Doc("The status in deprecated forms.")] = None
 
 
 class InfraCluster(Object):
     """The infrastructure of a cluster, of any kind."""
 
-    spec: Annotated[InfraClusterSpec, Doc("desired state")] = InfraClusterSpec()
-    status: Annotated[DevClusterStatus, Doc("observed state")] = DevClusterStatus()
+    spec: Annotated[InfraClusterSpec, Doc("The desired state, which users set.")] = InfraClusterSpec()
+    status: Annotated[DevClusterStatus, Doc("The observed state, which controllers write.")] = DevClusterStatus()
 
     @property
     def is_in_memory(self) -> bool:
@@ -96,8 +107,8 @@ class DevCluster(InfraCluster):
 
     api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
     kind: str = "DevCluster"
-    spec: Annotated[DevClusterSpec, Doc("desired state")] = DevClusterSpec()
-    status: Annotated[DevClusterStatus, Doc("observed state")] = DevClusterStatus()
+    spec: Annotated[DevClusterSpec, Doc("The desired state, which users set.")] = DevClusterSpec()
+    status: Annotated[DevClusterStatus, Doc("The observed state, which controllers write.")] = DevClusterStatus()
 
     @property
     def is_in_memory(self) -> bool:
@@ -112,12 +123,18 @@ class DevCluster(InfraCluster):
 
 
 class DevClusterTemplateResource(Struct):
-    metadata: Annotated[TemplateObjectMeta | None, Doc("labels and annotations of the DevClusters made from it")] = None
-    spec: Annotated[DevClusterSpec, ALWAYS, REQUIRED, Doc("spec of the DevClusters made from it")] = DevClusterSpec()
+    metadata: Annotated[
+        TemplateObjectMeta | None, Doc("The labels and annotations of the DevClusters that are created from the template.")
+    ] = None
+    spec: Annotated[DevClusterSpec, ALWAYS, REQUIRED, Doc("The spec of the DevClusters that are created from the template.")] = (
+        DevClusterSpec()
+    )
 
 
 class DevClusterTemplateSpec(Struct):
-    template: Annotated[DevClusterTemplateResource, ALWAYS, REQUIRED, Doc("what is made from it")] = DevClusterTemplateResource()
+    template: Annotated[DevClusterTemplateResource, ALWAYS, REQUIRED, Doc("The objects that are created from the template.")] = (
+        DevClusterTemplateResource()
+    )
 
 
 class DevClusterTemplate(Object):
@@ -125,70 +142,76 @@ class DevClusterTemplate(Object):
 
     api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
     kind: str = "DevClusterTemplate"
-    spec: Annotated[DevClusterTemplateSpec, Doc("desired state")] = DevClusterTemplateSpec()
+    spec: Annotated[DevClusterTemplateSpec, Doc("The desired state, which users set.")] = DevClusterTemplateSpec()
 
 
 class Mount(Struct):
-    container_path: Annotated[str, Doc("path inside the container")] = ""
-    host_path: Annotated[str, Doc("path on the host")] = ""
-    read_only: Annotated[bool, Doc("whether the mount cannot be written to")] = False
+    container_path: Annotated[str, Doc("The path inside the container.")] = ""
+    host_path: Annotated[str, Doc("The path on the host.")] = ""
+    read_only: Annotated[bool, Doc("If true, the container cannot write to the mount.")] = False
 
 
 class DockerMachineBackend(Struct):
-    custom_image: Annotated[str, Doc("container image of the machine")] = ""
-    pre_load_images: Annotated[tuple[str, ...], Doc("images loaded into the new machine")] = ()
-    extra_mounts: Annotated[tuple[Mount, ...], Doc("further mounts")] = ()
-    bootstrap_timeout: Annotated[str | None, Doc("how long bootstrapping may take, as in 5m")] = None
+    custom_image: Annotated[str, Doc("The container image of the machine.")] = ""
+    pre_load_images: Annotated[tuple[str, ...], Doc("The images that are loaded into the new machine.")] = ()
+    extra_mounts: Annotated[tuple[Mount, ...], Doc("Further mounts of the container.")] = ()
+    bootstrap_timeout: Annotated[str | None, Doc("The time that the bootstrap may take, for example 5m.")] = None
 
 
 class ProvisioningSettings(Struct):
     """The startup time of a simulated part: startupDuration * (1 + random[0,1) * startupJitter)."""
 
-    startup_duration: Annotated[str, ALWAYS, REQUIRED, Doc("time until the part is up, as in 10s")] = "0s"
-    startup_jitter: Annotated[str, Doc("share of the duration that may be added, as in 0.2")] = ""
+    startup_duration: Annotated[str, ALWAYS, REQUIRED, Doc("The time until the part has started, for example 10s.")] = "0s"
+    startup_jitter: Annotated[str, Doc("The share of the duration that may be added at random, for example 0.2.")] = ""
 
 
 class InMemoryPart(Struct):
     """A simulated part of a machine."""
 
-    provisioning: Annotated[ProvisioningSettings | None, KEEP_EMPTY, Doc("how long it takes to start")] = None
+    provisioning: Annotated[ProvisioningSettings | None, KEEP_EMPTY, Doc("The time that the start takes.")] = None
 
 
 class InMemoryMachineBackend(Struct):
-    vm: Annotated[InMemoryPart | None, KEEP_EMPTY, Doc("the virtual machine")] = None
-    node: Annotated[InMemoryPart | None, KEEP_EMPTY, Doc("the Node, from start of the kubelet to Ready")] = None
-    api_server: Annotated[InMemoryPart | None, KEEP_EMPTY, Doc("the API server of a control-plane machine")] = None
-    etcd: Annotated[InMemoryPart | None, KEEP_EMPTY, Doc("the etcd member of a control-plane machine")] = None
+    vm: Annotated[InMemoryPart | None, KEEP_EMPTY, Doc("The virtual machine.")] = None
+    node: Annotated[InMemoryPart | None, KEEP_EMPTY, Doc("The Node, from the start of the kubelet until it is Ready.")] = None
+    api_server: Annotated[InMemoryPart | None, KEEP_EMPTY, Doc("The API server of a control plane machine.")] = None
+    etcd: Annotated[InMemoryPart | None, KEEP_EMPTY, Doc("The etcd member of a control plane machine.")] = None
 
 
 class DevMachineBackend(Struct):
-    docker: Annotated[DockerMachineBackend | None, KEEP_EMPTY, Doc("a container; simulated where the plane has no engine")] = None
-    in_memory: Annotated[InMemoryMachineBackend | None, KEEP_EMPTY, Doc("a simulated machine inside the process")] = None
+    docker: Annotated[
+        DockerMachineBackend | None, KEEP_EMPTY, Doc("A container. It is simulated if the plane has no container engine.")
+    ] = None
+    in_memory: Annotated[InMemoryMachineBackend | None, KEEP_EMPTY, Doc("A simulated machine inside the process.")] = None
 
 
 class InfraMachineSpec(Struct):
-    provider_id: Annotated[str, Len(1, 512), Doc("identity of the machine; equals spec.providerID of its Node")] = msgspec.field(
+    provider_id: Annotated[str, Len(1, 512), Doc("The identity of the machine. It equals spec.providerID of its Node.")] = msgspec.field(
         name="providerID", default=""
     )
 
 
 class DevMachineSpec(InfraMachineSpec):
-    backend: Annotated[DevMachineBackend, ALWAYS, REQUIRED, Doc("what the machine is made of")] = DevMachineBackend()
+    backend: Annotated[
+        DevMachineBackend, ALWAYS, REQUIRED, Doc("The form of the machine: simulated, or a container. Exactly one is set.")
+    ] = DevMachineBackend()
 
 
 class DevMachineStatus(Struct):
     conditions: Conditions = ()
-    initialization: Annotated[DevInitializationStatus | None, Doc("one-way latches")] = None
-    addresses: Annotated[tuple[MachineAddress, ...], Doc("copied to the Machine")] = ()
-    failure_domain: Annotated[str, Len(1, 256), Doc("where the machine was placed")] = ""
-    deprecated: Annotated[DevDeprecatedStatus | None, KEEP_EMPTY, Doc("status in deprecated forms")] = None
+    initialization: Annotated[DevInitializationStatus | None, Doc("The steps of provisioning that are done. Each is never set back.")] = (
+        None
+    )
+    addresses: Annotated[tuple[MachineAddress, ...], Doc("The addresses of the machine, which are copied to the Machine.")] = ()
+    failure_domain: Annotated[str, Len(1, 256), Doc("The failure domain in which the machine was placed.")] = ""
+    deprecated: Annotated[DevDeprecatedStatus | None, KEEP_EMPTY, Doc("The status in deprecated forms.")] = None
 
 
 class InfraMachine(Object):
     """The infrastructure of a machine, of any kind."""
 
-    spec: Annotated[InfraMachineSpec, Doc("desired state")] = InfraMachineSpec()
-    status: Annotated[DevMachineStatus, Doc("observed state")] = DevMachineStatus()
+    spec: Annotated[InfraMachineSpec, Doc("The desired state, which users set.")] = InfraMachineSpec()
+    status: Annotated[DevMachineStatus, Doc("The observed state, which controllers write.")] = DevMachineStatus()
 
     @property
     def in_memory(self) -> InMemoryMachineBackend | None:
@@ -201,8 +224,8 @@ class DevMachine(InfraMachine):
 
     api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
     kind: str = "DevMachine"
-    spec: Annotated[DevMachineSpec, Doc("desired state")] = DevMachineSpec()
-    status: Annotated[DevMachineStatus, Doc("observed state")] = DevMachineStatus()
+    spec: Annotated[DevMachineSpec, Doc("The desired state, which users set.")] = DevMachineSpec()
+    status: Annotated[DevMachineStatus, Doc("The observed state, which controllers write.")] = DevMachineStatus()
 
     @property
     def in_memory(self) -> InMemoryMachineBackend | None:
@@ -211,16 +234,24 @@ class DevMachine(InfraMachine):
 
 
 class DevMachineTemplateResource(Struct):
-    metadata: Annotated[TemplateObjectMeta | None, Doc("labels and annotations of the DevMachines made from it")] = None
-    spec: Annotated[DevMachineSpec, ALWAYS, REQUIRED, Doc("spec of the DevMachines made from it")] = DevMachineSpec()
+    metadata: Annotated[
+        TemplateObjectMeta | None, Doc("The labels and annotations of the DevMachines that are created from the template.")
+    ] = None
+    spec: Annotated[DevMachineSpec, ALWAYS, REQUIRED, Doc("The spec of the DevMachines that are created from the template.")] = (
+        DevMachineSpec()
+    )
 
 
 class DevMachineTemplateSpec(Struct):
-    template: Annotated[DevMachineTemplateResource, ALWAYS, REQUIRED, Doc("what is made from it")] = DevMachineTemplateResource()
+    template: Annotated[DevMachineTemplateResource, ALWAYS, REQUIRED, Doc("The objects that are created from the template.")] = (
+        DevMachineTemplateResource()
+    )
 
 
 class DevMachineTemplateStatus(Struct):
-    capacity: Annotated[Mapping[str, IntOrString], Each(QUANTITY), Doc("resources of a machine, for scaling from zero")] = {}
+    capacity: Annotated[
+        Mapping[str, IntOrString], Each(QUANTITY), Doc("The resources of one machine. Autoscalers read them to scale from zero.")
+    ] = {}
 
 
 class DevMachineTemplate(Object):
@@ -228,52 +259,58 @@ class DevMachineTemplate(Object):
 
     api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
     kind: str = "DevMachineTemplate"
-    spec: Annotated[DevMachineTemplateSpec, Doc("desired state")] = DevMachineTemplateSpec()
-    status: Annotated[DevMachineTemplateStatus, Doc("observed state")] = DevMachineTemplateStatus()
+    spec: Annotated[DevMachineTemplateSpec, Doc("The desired state, which users set.")] = DevMachineTemplateSpec()
+    status: Annotated[DevMachineTemplateStatus, Doc("The observed state, which controllers write.")] = DevMachineTemplateStatus()
 
 
 class DockerMachinePoolBackend(Struct):
-    custom_image: Annotated[str, Doc("container image of the machines")] = ""
-    pre_load_images: Annotated[tuple[str, ...], Doc("images loaded into new machines")] = ()
-    extra_mounts: Annotated[tuple[Mount, ...], Doc("further mounts")] = ()
+    custom_image: Annotated[str, Doc("The container image of the machines.")] = ""
+    pre_load_images: Annotated[tuple[str, ...], Doc("The images that are loaded into new machines.")] = ()
+    extra_mounts: Annotated[tuple[Mount, ...], Doc("Further mounts of the container.")] = ()
 
 
 class DevMachinePoolBackend(Struct):
-    docker: Annotated[DockerMachinePoolBackend | None, KEEP_EMPTY, Doc("containers; simulated where the plane has no engine")] = None
-    in_memory: Annotated[InMemoryMachineBackend | None, KEEP_EMPTY, Doc("simulated machines inside the process")] = None
+    docker: Annotated[
+        DockerMachinePoolBackend | None, KEEP_EMPTY, Doc("A cluster of containers. It is simulated if the plane has no container engine.")
+    ] = None
+    in_memory: Annotated[InMemoryMachineBackend | None, KEEP_EMPTY, Doc("Simulated machines inside the process.")] = None
 
 
 class InfraMachinePoolSpec(Struct):
-    provider_id: Annotated[str, Doc("identity of the pool")] = msgspec.field(name="providerID", default="")
-    provider_id_list: Annotated[tuple[str, ...], Doc("identities of its machines")] = msgspec.field(name="providerIDList", default=())
+    provider_id: Annotated[str, Doc("The identity of the pool.")] = msgspec.field(name="providerID", default="")
+    provider_id_list: Annotated[tuple[str, ...], Doc("The identities of the machines of the pool.")] = msgspec.field(
+        name="providerIDList", default=()
+    )
 
 
 class DevMachinePoolSpec(InfraMachinePoolSpec):
-    backend: Annotated[DevMachinePoolBackend, ALWAYS, Doc("what the pool is made of")] = DevMachinePoolBackend()
+    backend: Annotated[
+        DevMachinePoolBackend, ALWAYS, Doc("The form of the pool: simulated, or made of containers. Exactly one is set.")
+    ] = DevMachinePoolBackend()
 
 
 class DevMachinePoolInstance(Struct):
-    addresses: Annotated[tuple[MachineAddress, ...], Doc("addresses of the machine")] = ()
-    instance_name: Annotated[str, Doc("name of the machine in the pool")] = ""
-    provider_id: Annotated[str | None, Doc("identity of the machine")] = msgspec.field(name="providerID", default=None)
-    version: Annotated[str | None, Doc("Kubernetes version")] = None
-    ready: Annotated[bool, ALWAYS, Doc("whether the machine is up")] = False
+    addresses: Annotated[tuple[MachineAddress, ...], Doc("The addresses of the machine.")] = ()
+    instance_name: Annotated[str, Doc("The name of the machine in the pool.")] = ""
+    provider_id: Annotated[str | None, Doc("The identity of the machine.")] = msgspec.field(name="providerID", default=None)
+    version: Annotated[str | None, Doc("The Kubernetes version of the machine.")] = None
+    ready: Annotated[bool, ALWAYS, Doc("Whether the machine has started.")] = False
 
 
 class DevMachinePoolStatus(Struct):
     conditions: Conditions = ()
-    ready: Annotated[bool, ALWAYS, Doc("whether the pool is up")] = False
-    replicas: Annotated[Int32, ALWAYS, Doc("observed number of machines")] = 0
-    observed_generation: Annotated[Int64, Doc("last metadata.generation processed")] = 0
-    infrastructure_machine_kind: Annotated[str, Doc("kind of the infrastructure objects behind the pool's Machines")] = ""
-    instances: Annotated[tuple[DevMachinePoolInstance, ...], Doc("the machines")] = ()
+    ready: Annotated[bool, ALWAYS, Doc("Whether the pool is complete.")] = False
+    replicas: Annotated[Int32, ALWAYS, Doc("The number of machines that exist.")] = 0
+    observed_generation: Annotated[Int64, Doc("The generation of the object that was last processed.")] = 0
+    infrastructure_machine_kind: Annotated[str, Doc("The kind of the infrastructure objects of the pool's Machines.")] = ""
+    instances: Annotated[tuple[DevMachinePoolInstance, ...], Doc("The machines of the pool.")] = ()
 
 
 class InfraMachinePool(Object):
     """The infrastructure of a pool of machines, of any kind."""
 
-    spec: Annotated[InfraMachinePoolSpec, Doc("desired state")] = InfraMachinePoolSpec()
-    status: Annotated[DevMachinePoolStatus, Doc("observed state")] = DevMachinePoolStatus()
+    spec: Annotated[InfraMachinePoolSpec, Doc("The desired state, which users set.")] = InfraMachinePoolSpec()
+    status: Annotated[DevMachinePoolStatus, Doc("The observed state, which controllers write.")] = DevMachinePoolStatus()
 
     @property
     def is_in_memory(self) -> bool:
@@ -286,8 +323,8 @@ class DevMachinePool(InfraMachinePool):
 
     api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
     kind: str = "DevMachinePool"
-    spec: Annotated[DevMachinePoolSpec, Doc("desired state")] = DevMachinePoolSpec()
-    status: Annotated[DevMachinePoolStatus, Doc("observed state")] = DevMachinePoolStatus()
+    spec: Annotated[DevMachinePoolSpec, Doc("The desired state, which users set.")] = DevMachinePoolSpec()
+    status: Annotated[DevMachinePoolStatus, Doc("The observed state, which controllers write.")] = DevMachinePoolStatus()
 
     @property
     def is_in_memory(self) -> bool:
@@ -296,12 +333,18 @@ class DevMachinePool(InfraMachinePool):
 
 
 class DevMachinePoolTemplateResource(Struct):
-    metadata: Annotated[TemplateObjectMeta | None, Doc("labels and annotations of the DevMachinePools made from it")] = None
-    spec: Annotated[DevMachinePoolSpec, ALWAYS, REQUIRED, Doc("spec of the DevMachinePools made from it")] = DevMachinePoolSpec()
+    metadata: Annotated[
+        TemplateObjectMeta | None, Doc("The labels and annotations of the DevMachinePools that are created from the template.")
+    ] = None
+    spec: Annotated[DevMachinePoolSpec, ALWAYS, REQUIRED, Doc("The spec of the DevMachinePools that are created from the template.")] = (
+        DevMachinePoolSpec()
+    )
 
 
 class DevMachinePoolTemplateSpec(Struct):
-    template: Annotated[DevMachinePoolTemplateResource, ALWAYS, REQUIRED, Doc("what is made from it")] = DevMachinePoolTemplateResource()
+    template: Annotated[DevMachinePoolTemplateResource, ALWAYS, REQUIRED, Doc("The objects that are created from the template.")] = (
+        DevMachinePoolTemplateResource()
+    )
 
 
 class DevMachinePoolTemplate(Object):
@@ -309,4 +352,4 @@ class DevMachinePoolTemplate(Object):
 
     api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
     kind: str = "DevMachinePoolTemplate"
-    spec: Annotated[DevMachinePoolTemplateSpec, Doc("desired state")] = DevMachinePoolTemplateSpec()
+    spec: Annotated[DevMachinePoolTemplateSpec, Doc("The desired state, which users set.")] = DevMachinePoolTemplateSpec()

@@ -22,29 +22,29 @@ class InClusterIPPoolSpec(Struct):
     """The addresses that may be assigned, and their network."""
 
     addresses: Annotated[
-        tuple[str, ...], REQUIRED, Items(max=ENTRIES), Doc("addresses, ranges (first-last) and CIDRs that may be assigned")
+        tuple[str, ...], REQUIRED, Items(max=ENTRIES), Doc("The addresses, ranges (first-last) and CIDRs that may be assigned.")
     ] = ()
-    allocate_reserved: Annotated[bool, Doc("also assign the first address of the network, and with IPv4 its last one")] = msgspec.field(
-        default=False, name="allocateReservedIPAddresses"
+    allocate_reserved: Annotated[bool, Doc("If true, the first address of the network is assigned, too, and with IPv4 its last one.")] = (
+        msgspec.field(default=False, name="allocateReservedIPAddresses")
     )
-    excluded_addresses: Annotated[tuple[str, ...], Items(max=ENTRIES), Doc("addresses, ranges and CIDRs that are never assigned")] = ()
-    gateway: Annotated[str, Doc("gateway of the network; it is never assigned")] = ""
-    prefix: Annotated[Int64, REQUIRED, Range(0, 128), Doc("length of the network's prefix")] = 0
+    excluded_addresses: Annotated[tuple[str, ...], Items(max=ENTRIES), Doc("The addresses, ranges and CIDRs that are never assigned.")] = ()
+    gateway: Annotated[str, Doc("The gateway of the network. It is never assigned.")] = ""
+    prefix: Annotated[Int64, REQUIRED, Range(0, 128), Doc("The length of the network's prefix.")] = 0
 
 
 class InClusterIPPoolAddresses(Struct):
     """The numbers of addresses of a pool. Numbers above 2^63-1 are shown as 2^63-1."""
 
-    free: Annotated[Int64, ALWAYS, REQUIRED, Doc("addresses that may still be assigned")] = 0
-    out_of_range: Annotated[Int64, ALWAYS, REQUIRED, Doc("addresses in use that the spec does not have any more")] = 0
-    total: Annotated[Int64, ALWAYS, REQUIRED, Doc("addresses of the spec")] = 0
-    used: Annotated[Int64, ALWAYS, REQUIRED, Doc("addresses in use")] = 0
+    free: Annotated[Int64, ALWAYS, REQUIRED, Doc("The number of addresses that may still be assigned.")] = 0
+    out_of_range: Annotated[Int64, ALWAYS, REQUIRED, Doc("The number of addresses in use that the spec does not have any more.")] = 0
+    total: Annotated[Int64, ALWAYS, REQUIRED, Doc("The number of addresses in the spec.")] = 0
+    used: Annotated[Int64, ALWAYS, REQUIRED, Doc("The number of addresses in use.")] = 0
 
 
 class InClusterIPPoolStatus(Struct):
     """The use of a pool."""
 
-    ip_addresses: Annotated[InClusterIPPoolAddresses | None, Doc("how many addresses are used and free")] = None
+    ip_addresses: Annotated[InClusterIPPoolAddresses | None, Doc("The numbers of used and free addresses.")] = None
 
 
 class InClusterIPPool(Object):
@@ -52,8 +52,8 @@ class InClusterIPPool(Object):
 
     api_version: str = "ipam.cluster.x-k8s.io/v1alpha2"
     kind: str = "InClusterIPPool"
-    spec: Annotated[InClusterIPPoolSpec, Doc("desired state")] = InClusterIPPoolSpec()
-    status: Annotated[InClusterIPPoolStatus, Doc("observed state")] = InClusterIPPoolStatus()
+    spec: Annotated[InClusterIPPoolSpec, Doc("The desired state, which users set.")] = InClusterIPPoolSpec()
+    status: Annotated[InClusterIPPoolStatus, Doc("The observed state, which controllers write.")] = InClusterIPPoolStatus()
 
 
 class GlobalInClusterIPPool(Object):
@@ -61,8 +61,8 @@ class GlobalInClusterIPPool(Object):
 
     api_version: str = "ipam.cluster.x-k8s.io/v1alpha2"
     kind: str = "GlobalInClusterIPPool"
-    spec: Annotated[InClusterIPPoolSpec, Doc("desired state")] = InClusterIPPoolSpec()
-    status: Annotated[InClusterIPPoolStatus, Doc("observed state")] = InClusterIPPoolStatus()
+    spec: Annotated[InClusterIPPoolSpec, Doc("The desired state, which users set.")] = InClusterIPPoolSpec()
+    status: Annotated[InClusterIPPoolStatus, Doc("The observed state, which controllers write.")] = InClusterIPPoolStatus()
 
 
 Pool = InClusterIPPool | GlobalInClusterIPPool

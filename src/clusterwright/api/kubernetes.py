@@ -33,103 +33,105 @@ class BuiltinObject(Object):
 class LocalObjectReference(Builtin):
     constraints: ClassVar[tuple[object, ...]] = (ATOMIC_MAP,)
 
-    name: Annotated[str, Default(""), Doc("name of the object")] = ""
+    name: Annotated[str, Default(""), Doc("The name of the referenced object.")] = ""
 
 
 class ObjectReference(Builtin):
     constraints: ClassVar[tuple[object, ...]] = (ATOMIC_MAP,)
 
-    kind: Annotated[str, Doc("kind of the object")] = ""
-    namespace: Annotated[str, Doc("its namespace")] = ""
-    name: Annotated[str, Doc("its name")] = ""
-    uid: Annotated[str, Doc("its uid")] = ""
-    api_version: Annotated[str, Doc("its group and version")] = ""
-    resource_version: Annotated[str, Doc("its resourceVersion")] = ""
-    field_path: Annotated[str, Doc("the part of it that is meant")] = ""
+    kind: Annotated[str, Doc("The kind of the object.")] = ""
+    namespace: Annotated[str, Doc("The namespace of the object.")] = ""
+    name: Annotated[str, Doc("The name of the object.")] = ""
+    uid: Annotated[str, Doc("The UID of the object.")] = ""
+    api_version: Annotated[str, Doc("The API group and version of the object.")] = ""
+    resource_version: Annotated[str, Doc("The resource version of the object.")] = ""
+    field_path: Annotated[str, Doc("The part of the object that is meant.")] = ""
 
 
 class ObjectFieldSelector(Builtin):
     constraints: ClassVar[tuple[object, ...]] = (ATOMIC_MAP,)
 
-    api_version: Annotated[str, Doc("version that fieldPath is written in")] = ""
-    field_path: Annotated[str, ALWAYS, REQUIRED, Doc("path of the field")] = ""
+    api_version: Annotated[str, Doc("The API version in which fieldPath is written.")] = ""
+    field_path: Annotated[str, ALWAYS, REQUIRED, Doc("The path of the field.")] = ""
 
 
 class ResourceFieldSelector(Builtin):
     constraints: ClassVar[tuple[object, ...]] = (ATOMIC_MAP,)
 
-    container_name: Annotated[str, Doc("name of the container")] = ""
-    resource: Annotated[str, ALWAYS, REQUIRED, Doc("name of the resource")] = ""
-    divisor: Annotated[Quantity, ALWAYS, Doc("unit that the value is given in")] = "0"
+    container_name: Annotated[str, Doc("The name of the container.")] = ""
+    resource: Annotated[str, ALWAYS, REQUIRED, Doc("The name of the resource.")] = ""
+    divisor: Annotated[Quantity, ALWAYS, Doc("The unit of the value.")] = "0"
 
 
 class ConfigMapKeySelector(Builtin):
     constraints: ClassVar[tuple[object, ...]] = (ATOMIC_MAP,)
 
-    name: Annotated[str, Default(""), Doc("name of the ConfigMap")] = ""
-    key: Annotated[str, ALWAYS, REQUIRED, Doc("key in the ConfigMap")] = ""
-    optional: Annotated[bool | None, Doc("whether it may be missing")] = None
+    name: Annotated[str, Default(""), Doc("The name of the ConfigMap.")] = ""
+    key: Annotated[str, ALWAYS, REQUIRED, Doc("The key in the ConfigMap.")] = ""
+    optional: Annotated[bool | None, Doc("Whether the source may be missing.")] = None
 
 
 class SecretKeySelector(Builtin):
     constraints: ClassVar[tuple[object, ...]] = (ATOMIC_MAP,)
 
-    name: Annotated[str, Default(""), Doc("name of the Secret")] = ""
-    key: Annotated[str, ALWAYS, REQUIRED, Doc("key in the Secret")] = ""
-    optional: Annotated[bool | None, Doc("whether it may be missing")] = None
+    name: Annotated[str, Default(""), Doc("The name of the Secret.")] = ""
+    key: Annotated[str, ALWAYS, REQUIRED, Doc("The key in the Secret.")] = ""
+    optional: Annotated[bool | None, Doc("Whether the source may be missing.")] = None
 
 
 class FileKeySelector(Builtin):
     constraints: ClassVar[tuple[object, ...]] = (ATOMIC_MAP,)
 
-    volume_name: Annotated[str, ALWAYS, REQUIRED, Doc("name of the volume")] = ""
-    path: Annotated[str, ALWAYS, REQUIRED, Doc("path of the file in the volume")] = ""
-    key: Annotated[str, ALWAYS, REQUIRED, Doc("key in the file")] = ""
-    optional: Annotated[bool | None, Default(False), Doc("whether it may be missing")] = None
+    volume_name: Annotated[str, ALWAYS, REQUIRED, Doc("The name of the volume.")] = ""
+    path: Annotated[str, ALWAYS, REQUIRED, Doc("The path of the file in the volume.")] = ""
+    key: Annotated[str, ALWAYS, REQUIRED, Doc("The key in the file.")] = ""
+    optional: Annotated[bool | None, Default(False), Doc("Whether the source may be missing.")] = None
 
 
 class EnvVarSource(Builtin):
-    field_ref: Annotated[ObjectFieldSelector | None, Doc("a field of the Pod")] = None
-    resource_field_ref: Annotated[ResourceFieldSelector | None, Doc("a resource of the container")] = None
-    config_map_key_ref: Annotated[ConfigMapKeySelector | None, Doc("a key of a ConfigMap")] = None
-    secret_key_ref: Annotated[SecretKeySelector | None, Doc("a key of a Secret")] = None
-    file_key_ref: Annotated[FileKeySelector | None, Doc("a key of an environment file in a volume")] = None
+    field_ref: Annotated[ObjectFieldSelector | None, Doc("A field of the Pod.")] = None
+    resource_field_ref: Annotated[ResourceFieldSelector | None, Doc("A resource of the container.")] = None
+    config_map_key_ref: Annotated[ConfigMapKeySelector | None, Doc("A key of a ConfigMap.")] = None
+    secret_key_ref: Annotated[SecretKeySelector | None, Doc("A key of a Secret.")] = None
+    file_key_ref: Annotated[FileKeySelector | None, Doc("A key of a file with environment variables in a volume.")] = None
 
 
 class EnvVar(Builtin):
     """An environment variable. It may hold credentials, so its repr never shows its content."""
 
-    name: Annotated[str, ALWAYS, REQUIRED, Doc("name of the variable")] = ""
-    value: Annotated[str, Doc("its value")] = ""
-    value_from: Annotated[EnvVarSource | None, Doc("where its value comes from")] = None
+    name: Annotated[str, ALWAYS, REQUIRED, Doc("The name of the variable.")] = ""
+    value: Annotated[str, Doc("The value of the environment variable.")] = ""
+    value_from: Annotated[EnvVarSource | None, Doc("The source of the value.")] = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(...)"
 
 
 class Taint(Builtin):
-    key: Annotated[str, ALWAYS, REQUIRED, Doc("key of the taint")] = ""
-    value: Annotated[str, Doc("value of the taint")] = ""
-    effect: Annotated[str, ALWAYS, REQUIRED, Doc("what happens to Pods that do not tolerate it")] = ""
-    time_added: Annotated[datetime | None, Doc("when it was added")] = None
+    key: Annotated[str, ALWAYS, REQUIRED, Doc("The key of the taint.")] = ""
+    value: Annotated[str, Doc("The value of the taint.")] = ""
+    effect: Annotated[str, ALWAYS, REQUIRED, Doc("The effect on Pods that do not tolerate the taint.")] = ""
+    time_added: Annotated[datetime | None, Doc("The time at which the taint was added.")] = None
 
 
 class NodeSwapStatus(Builtin):
-    capacity: Annotated[Int64 | None, Doc("bytes of swap")] = None
+    capacity: Annotated[Int64 | None, Doc("The size of the swap space, in bytes.")] = None
 
 
 class NodeSystemInfo(Builtin):
-    machine_id: Annotated[str, ALWAYS, REQUIRED, Doc("machine-id of the operating system")] = msgspec.field(name="machineID", default="")
-    system_uuid: Annotated[str, ALWAYS, REQUIRED, Doc("UUID of the hardware")] = msgspec.field(name="systemUUID", default="")
-    boot_id: Annotated[str, ALWAYS, REQUIRED, Doc("identity of this boot")] = msgspec.field(name="bootID", default="")
-    kernel_version: Annotated[str, ALWAYS, REQUIRED, Doc("version of the kernel")] = ""
-    os_image: Annotated[str, ALWAYS, REQUIRED, Doc("name of the operating system image")] = ""
-    container_runtime_version: Annotated[str, ALWAYS, REQUIRED, Doc("version of the container runtime")] = ""
-    kubelet_version: Annotated[str, ALWAYS, REQUIRED, Doc("version of the kubelet")] = ""
-    kube_proxy_version: Annotated[str, ALWAYS, REQUIRED, Doc("deprecated: version of kube-proxy")] = ""
-    operating_system: Annotated[str, ALWAYS, REQUIRED, Doc("operating system")] = ""
-    architecture: Annotated[str, ALWAYS, REQUIRED, Doc("processor architecture")] = ""
-    swap: Annotated[NodeSwapStatus | None, Doc("swap of the Node")] = None
+    machine_id: Annotated[str, ALWAYS, REQUIRED, Doc("The machine-id of the operating system.")] = msgspec.field(
+        name="machineID", default=""
+    )
+    system_uuid: Annotated[str, ALWAYS, REQUIRED, Doc("The UUID of the hardware.")] = msgspec.field(name="systemUUID", default="")
+    boot_id: Annotated[str, ALWAYS, REQUIRED, Doc("The identity of this start of the machine.")] = msgspec.field(name="bootID", default="")
+    kernel_version: Annotated[str, ALWAYS, REQUIRED, Doc("The version of the kernel.")] = ""
+    os_image: Annotated[str, ALWAYS, REQUIRED, Doc("The name of the operating system's image.")] = ""
+    container_runtime_version: Annotated[str, ALWAYS, REQUIRED, Doc("The version of the container runtime.")] = ""
+    kubelet_version: Annotated[str, ALWAYS, REQUIRED, Doc("The version of the kubelet.")] = ""
+    kube_proxy_version: Annotated[str, ALWAYS, REQUIRED, Doc("The version of kube-proxy. It is deprecated.")] = ""
+    operating_system: Annotated[str, ALWAYS, REQUIRED, Doc("The operating system.")] = ""
+    architecture: Annotated[str, ALWAYS, REQUIRED, Doc("The architecture of the processor.")] = ""
+    swap: Annotated[NodeSwapStatus | None, Doc("The swap space of the Node.")] = None
 
 
 # ---------------------------------------------------------------------------------------------------------- kinds

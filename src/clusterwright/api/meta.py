@@ -157,36 +157,38 @@ class ObjectMeta(Struct):
 class Condition(Struct):
     """metav1.Condition."""
 
-    type: Annotated[str, ALWAYS, REQUIRED, Len(None, 316), COND_TYPE, Doc("what the condition is about")] = WRITTEN
-    status: Annotated[str, ALWAYS, REQUIRED, OneOf("True", "False", "Unknown"), Doc("whether it holds")] = WRITTEN
-    observed_generation: Annotated[Int64, Range(0), Doc("metadata.generation that the condition was computed from")] = 0
-    last_transition_time: Annotated[datetime | None, REQUIRED, Doc("when status changed last")] = None
-    reason: Annotated[str, ALWAYS, REQUIRED, Len(1, 1024), COND_REASON, Doc("why, in one word for programs")] = WRITTEN
-    message: Annotated[str, ALWAYS, REQUIRED, Len(None, 32768), Doc("why, for people; may be empty")] = WRITTEN
+    type: Annotated[str, ALWAYS, REQUIRED, Len(None, 316), COND_TYPE, Doc("The type of the condition.")] = WRITTEN
+    status: Annotated[
+        str, ALWAYS, REQUIRED, OneOf("True", "False", "Unknown"), Doc("Whether the condition holds: True, False or Unknown.")
+    ] = WRITTEN
+    observed_generation: Annotated[Int64, Range(0), Doc("The generation of the object from which the condition was computed.")] = 0
+    last_transition_time: Annotated[datetime | None, REQUIRED, Doc("The time at which the status last changed.")] = None
+    reason: Annotated[str, ALWAYS, REQUIRED, Len(1, 1024), COND_REASON, Doc("The reason as one word for programs.")] = WRITTEN
+    message: Annotated[str, ALWAYS, REQUIRED, Len(None, 32768), Doc("The reason as text for people. It may be empty.")] = WRITTEN
 
 
 class V1Beta1Condition(Struct):
     """The deprecated condition form under `status.deprecated.v1beta1.conditions`."""
 
-    type: Annotated[str, ALWAYS, REQUIRED, Len(1, 256), Doc("what the condition is about")] = WRITTEN
-    status: Annotated[str, ALWAYS, REQUIRED, Doc("whether it holds")] = WRITTEN
-    severity: Annotated[str, Len(None, 32), Doc("Error, Warning, Info or empty; only with status False")] = ""
-    last_transition_time: Annotated[datetime | None, REQUIRED, Doc("when status changed last")] = None
-    reason: Annotated[str, Len(1, 256), Doc("why, in one word for programs")] = ""
-    message: Annotated[str, Len(1, 10240), Doc("why, for people")] = ""
+    type: Annotated[str, ALWAYS, REQUIRED, Len(1, 256), Doc("The type of the condition.")] = WRITTEN
+    status: Annotated[str, ALWAYS, REQUIRED, Doc("Whether the condition holds: True, False or Unknown.")] = WRITTEN
+    severity: Annotated[str, Len(None, 32), Doc("The severity: Error, Warning, Info or empty. It is set only if the status is False.")] = ""
+    last_transition_time: Annotated[datetime | None, REQUIRED, Doc("The time at which the status last changed.")] = None
+    reason: Annotated[str, Len(1, 256), Doc("The reason as one word for programs.")] = ""
+    message: Annotated[str, Len(1, 10240), Doc("The reason as text for people.")] = ""
 
 
-Conditions = Annotated[tuple[Condition, ...], Items(None, 32), ListMap("type"), Doc("what is true of the object, by type")]
-V1Beta1Conditions = Annotated[tuple[V1Beta1Condition, ...], Doc("conditions in the deprecated form")]
-ObservedGeneration = Annotated[Int64, Range(1), Doc("last metadata.generation fully processed")]
+Conditions = Annotated[tuple[Condition, ...], Items(None, 32), ListMap("type"), Doc("The conditions of the object, by type.")]
+V1Beta1Conditions = Annotated[tuple[V1Beta1Condition, ...], Doc("The conditions in the form of v1beta1.")]
+ObservedGeneration = Annotated[Int64, Range(1), Doc("The generation of the object that was last processed completely.")]
 
 
 class LabelSelectorRequirement(Struct):
     """One term of a selector."""
 
-    key: Annotated[str, ALWAYS, REQUIRED, Doc("label key")] = ""
-    operator: Annotated[str, ALWAYS, REQUIRED, Doc("In, NotIn, Exists or DoesNotExist")] = ""
-    values: Annotated[tuple[str, ...], ATOMIC, Doc("for In and NotIn")] = ()
+    key: Annotated[str, ALWAYS, REQUIRED, Doc("The key of the label.")] = ""
+    operator: Annotated[str, ALWAYS, REQUIRED, Doc("The operator: In, NotIn, Exists or DoesNotExist.")] = ""
+    values: Annotated[tuple[str, ...], ATOMIC, Doc("The values for In and NotIn.")] = ()
 
 
 class LabelSelector(Struct):
@@ -194,8 +196,10 @@ class LabelSelector(Struct):
 
     constraints: ClassVar[tuple[object, ...]] = (ATOMIC_MAP,)
 
-    match_expressions: Annotated[tuple[LabelSelectorRequirement, ...], ATOMIC, Doc("terms; all must hold")] = ()
-    match_labels: Annotated[Mapping[str, str], Doc("labels that must be equal")] = {}
+    match_expressions: Annotated[
+        tuple[LabelSelectorRequirement, ...], ATOMIC, Doc("The terms of the selector. All of them must hold.")
+    ] = ()
+    match_labels: Annotated[Mapping[str, str], Doc("The labels with their values. All of them must be equal.")] = {}
 
 
 class Object(Struct):

@@ -15,10 +15,10 @@ class ProviderProcessStatus(Struct):
     """The process that the plane runs for a provider."""
 
     conditions: Conditions = ()
-    restarts: Annotated[Int64, ALWAYS, Range(0), Doc("how often the process was started again after it had ended")] = 0
-    last_exit: Annotated[str, Doc("how the process ended last")] = ""
-    next_start: Annotated[datetime | None, Doc("when the process is started again")] = None
-    record: Annotated[str, Doc("digest of the record that the plane acts on")] = ""
+    restarts: Annotated[Int64, ALWAYS, Range(0), Doc("The number of times that the process was started again after it had ended.")] = 0
+    last_exit: Annotated[str, Doc("How the process last ended.")] = ""
+    next_start: Annotated[datetime | None, Doc("The time at which the process is started again.")] = None
+    record: Annotated[str, Doc("The digest of the record that the plane acts on.")] = ""
 
 
 class Provider(Object):
@@ -26,8 +26,8 @@ class Provider(Object):
 
     api_version: str = f"{GROUP}/v1alpha3"
     kind: str = "Provider"
-    provider_name: Annotated[str, Doc("name of the provider, without its type")] = ""
-    type: Annotated[str, Doc("kind of provider, for example InfrastructureProvider")] = ""
-    version: Annotated[str, Doc("version of the provider")] = ""
-    watched_namespace: Annotated[str, Doc("the namespace that the provider watches; empty: all")] = ""
-    status: Annotated[ProviderProcessStatus, Doc("the process of the provider, if the plane runs it")] = ProviderProcessStatus()
+    provider_name: Annotated[str, Doc("The name of the provider, without its type.")] = ""
+    type: Annotated[str, Doc("The type of the provider, for example InfrastructureProvider.")] = ""
+    version: Annotated[str, Doc("The version of the provider.")] = ""
+    watched_namespace: Annotated[str, Doc("The namespace that the provider watches. If empty, it watches all.")] = ""
+    status: Annotated[ProviderProcessStatus, Doc("The process of the provider, if the plane runs it.")] = ProviderProcessStatus()

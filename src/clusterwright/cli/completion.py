@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from clusterwright.cli import grammar
+
+if TYPE_CHECKING:
+    from clusterwright.runtime.rest import RestClient
 
 _SCRIPTS = {
     "bash": """\
@@ -45,7 +49,10 @@ complete -c clusterwright -f -a '(__clusterwright_complete)'
 """,
 }
 _SECONDS = 2.0
-_BEGINNINGS = {"FORM": ("table", "wide", "json", "yaml", "name", "jsonpath=", "custom-columns=")}
+_BEGINNINGS = {
+    "FORM": ("table", "wide", "json", "yaml", "name", "jsonpath=", "custom-columns="),
+    "GOAL": ("condition=", "delete", "create", "jsonpath="),
+}
 """The words that are offered for arguments which take more than a list of words, by their metavar."""
 
 
@@ -131,6 +138,9 @@ def _objects(metavar: object, given: Sequence[str], last: str, where: argparse.N
     typed_kind, is_path, _ = last.partition("/")
     if is_path and subjects.is_kind(typed_kind):
         return [f"{typed_kind}/{name}" for name in _names(typed_kind, where)]
+    beyond = str(metavar).partition(" ")[2].strip("[]")
+    if beyond in _BEYOND and given and not (len(given) == 1 and subjects.is_kind(given[0])):
+        return _BEYOND[beyond](given, where)
     if not given:
         kinds = [default] if kind != "KIND" else [r.singular for r in CUSTOM]
         return sorted(kinds) if kind == "KIND" else [*kinds, *_names(default, where)]
@@ -139,21 +149,62 @@ def _objects(metavar: object, given: Sequence[str], last: str, where: argparse.N
 
 def _names(kind: str, where: argparse.Namespace) -> list[str]:
     """Return the names of the objects of a kind; empty if no server can be reached."""
-    import asyncio
-
-    from clusterwright.api.kubeconfig import InvalidKubeconfig
-    from clusterwright.cli import connect, subjects
-    from clusterwright.runtime.errors import ApiError
+    from clusterwright.cli import subjects
 
     resource = subjects.resource_of(kind)
     assert resource is not None
 
-    async def ask() -> list[str]:
+    async def ask(client: RestClient, namespace: str) -> list[str]:
+        return [obj.metadata.name for obj in await client.list(resource.gvk, namespace=namespace if resource.namespaced else "")]
+
+    return _asked(ask, where)
+
+
+def _faults(given: Sequence[str], where: argparse.Namespace) -> list[str]:
+    """Return all faults."""
+    from clusterwright.inmemory.faults import DESCRIPTIONS
+
+    return [*DESCRIPTIONS]
+
+
+def _conditions(given: Sequence[str], where: argparse.Namespace) -> list[str]:
+    """Return the types of the conditions of an object; empty if the words name none."""
+    from clusterwright.cli import subjects
+
+    try:
+        subject, rest = subjects.parse(given)
+    except subjects.BadSubject:
+        return []
+    resource = subjects.resource_of(subject.kind)
+    if rest or resource is None:
+        return []
+
+    async def ask(client: RestClient, namespace: str) -> list[str]:
+        found = await client.get(resource.gvk, subjects.key_of(subject, resource, namespace))
+        return [condition.type for condition in conditions_of(found)]
+
+    from clusterwright.conditions.foreign import conditions_of
+
+    return _asked(ask, where)
+
+
+_BEYOND: dict[str, Callable[[Sequence[str], argparse.Namespace], list[str]]] = {"FAULT": _faults, "CONDITION": _conditions}
+"""The candidates for the word after an object, by its metavar."""
+
+
+def _asked(ask: Callable[[RestClient, str], Awaitable[list[str]]], where: argparse.Namespace) -> list[str]:
+    """Return the answer of the server to a question about the default namespace; empty if it has none in time."""
+    import asyncio
+
+    from clusterwright.api.kubeconfig import InvalidKubeconfig
+    from clusterwright.cli import connect
+    from clusterwright.runtime.errors import ApiError
+
+    async def answer() -> list[str]:
         connection = connect.resolve(where)
         async with asyncio.timeout(_SECONDS), connect.connected(connection) as client:
-            found = await client.list(resource.gvk, namespace=(where.namespace or connection.namespace) if resource.namespaced else "")
-        return [obj.metadata.name for obj in found]
+            return await ask(client, where.namespace or connection.namespace)
 
     with suppress(InvalidKubeconfig, ApiError, OSError, TimeoutError):
-        return asyncio.run(ask())
+        return asyncio.run(answer())
     return []

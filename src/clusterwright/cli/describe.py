@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import shutil
 import sys
@@ -19,6 +20,7 @@ from clusterwright.api.core.shared import ContractVersionedObjectReference
 from clusterwright.api.meta import Object, ObjectKey, Unstructured
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.cli import connect, subjects
+from clusterwright.cli.errors import Usage
 from clusterwright.cli.layout import Layout, foot, render
 from clusterwright.cli.record import gather
 from clusterwright.cli.screen import Screen
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 
 def run(arguments: argparse.Namespace) -> int:
     """Show a cluster as a tree with its conditions; with --watch, again whenever it changes."""
+    if arguments.watch and arguments.output == "json":
+        raise Usage("--watch and -o json cannot be combined: a tree is shown once")
     return asyncio.run(_run(arguments, subjects.parse_cluster(arguments.words)))
 
 
@@ -47,6 +51,11 @@ async def _run(arguments: argparse.Namespace, subject: subjects.Subject) -> int:
     layout = layout_of(arguments, os.environ)
 
     async with connect.connected(connection) as client:
+        if arguments.output == "json":
+            tree = await look(client, key, whole=arguments.all)
+            verdict = await _verdict(arguments, key)
+            print(json.dumps({"tree": tree.to_json(), "verdict": verdict.to_json()}, indent=2))
+            return 0
         if arguments.watch:
             await _watch(client, key, layout, whole=arguments.all)
             return 0

@@ -199,8 +199,11 @@ def _table_name(answer: Answer, given: str) -> str:
     for written in answer.status.get("conditions") or ():
         if written["type"].lower() == given.lower():
             return str(written["type"])
-    known = ", ".join(t.table for t in answer.tables) or "none: no pass decided that far"
-    raise BadBundle(f"no table {given} decided in this pass; those that did: {known}")
+    known = [t.table for t in answer.tables]
+    hint = similar(given, known)
+    if not hint:
+        hint = f"known ones: {', '.join(known)}" if known else "the pass ended before any condition was decided"
+    raise BadBundle(f"{answer.subject} has no condition {given}; {hint}")
 
 
 def as_text(answer: Answer, condition: str = "", *, decisions: bool = False, evidence: bool = False, kubeconfig: str = "") -> str:

@@ -105,6 +105,9 @@ def describe_flags(parser: ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="also show templates, and the objects of every Machine")
     parser.add_argument("--no-grouping", action="store_true", help="show one line per Machine, even if several are in the same state")
     parser.add_argument("-w", "--watch", action="store_true", help="show the tree again after every change")
+    parser.add_argument(
+        "-o", "--output", choices=("text", "json"), default="text", help="json: the tree with all conditions, and the verdict"
+    )
     add_connection(parser)
 
 

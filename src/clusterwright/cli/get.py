@@ -21,7 +21,7 @@ from clusterwright.cli.forms import Form, form
 from clusterwright.cli.program import as_called
 from clusterwright.cli.tabular import table
 from clusterwright.runtime.clock import SystemClock
-from clusterwright.runtime.errors import from_response
+from clusterwright.runtime.errors import ApiError, NotFound, from_response
 from clusterwright.runtime.rest import RestClient
 
 _FEW = 10
@@ -150,7 +150,21 @@ async def _table(client: RestClient, asked: _Asked, arguments: argparse.Namespac
     if len(lines) > 1:
         return table(lines)
     where = f" in namespace {asked.namespace}" if asked.namespace and resource.namespaced else ""
-    print(f"No {resource.plural} found{where}.", file=sys.stderr)
+    print(f"No {resource.plural} found{where}.{await _why_none(client, asked)}", file=sys.stderr)
+    return ""
+
+
+async def _why_none(client: RestClient, asked: _Asked) -> str:
+    """Return what may be wrong with a question that found nothing; empty if nothing is known."""
+    if asked.resource.kind == "Node":
+        return f" Nodes are in the API servers of their clusters: {as_called()} get kubeconfig CLUSTER"
+    if asked.namespace and asked.resource.namespaced:
+        try:
+            await _read(client, f"/api/v1/namespaces/{asked.namespace}", (), "application/json")
+        except NotFound:
+            return f" Namespace {asked.namespace} does not exist; -A lists all namespaces."
+        except ApiError:
+            return ""
     return ""
 
 

@@ -65,7 +65,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _usage() -> str:
     lines = ["usage: clusterwright COMMAND [options]", "", "commands:"]
-    lines += [f"  {name:<11}{command.summary}" for name, command in grammar.COMMANDS.items() if command.summary]
+    width = max(map(len, grammar.COMMANDS)) + 2
+    lines += [f"  {name:<{width}}{command.summary}" for name, command in grammar.COMMANDS.items() if command.summary]
     return "\n".join([*lines, "", "`clusterwright COMMAND --help` shows more."])
 
 

@@ -11,7 +11,7 @@ from msgspec import to_builtins
 
 from clusterwright.api.copying import replace
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineHealthCheck, MachinePool, MachineSet
-from clusterwright.api.meta import Condition, Object, Unstructured
+from clusterwright.api.meta import Condition, Json, Object, Unstructured
 from clusterwright.api.wellknown import CONTROL_PLANE_LABEL, UPGRADE_STEP_ANNOTATION
 from clusterwright.conditions import get, is_false, v1beta1
 from clusterwright.conditions.foreign import InvalidConditions, conditions_of
@@ -35,6 +35,15 @@ class Branch:
     up_to_date: str = ""
     """The up-to-date and wanted replicas where not all are up to date; `no` for a Machine that is not."""
     is_deleting: bool = False
+
+    def to_json(self) -> Json:
+        """Return the branch and its children; `name` is the object, or the words of a line that only groups others."""
+        found: Json = {"name": self.label, "kind": self.kind, "isDeleting": self.is_deleting}
+        facts = {"ready": self.replicas, "upToDate": self.up_to_date, "version": self.version}
+        found |= {name: value for name, value in facts.items() if value}
+        if self.condition is not None:
+            found["condition"] = to_builtins(self.condition)
+        return {**found, "conditions": to_builtins(self.conditions), "children": [child.to_json() for child in self.children]}
 
 
 @dataclass(frozen=True, slots=True)

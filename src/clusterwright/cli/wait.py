@@ -12,6 +12,7 @@ from typing import Any, Final
 from clusterwright.api.meta import Json
 from clusterwright.cli import connect, discovery, jsonpath, subjects
 from clusterwright.cli.errors import Failed, Usage
+from clusterwright.cli.similar import similar
 from clusterwright.runtime.following import follow
 
 Goal = Callable[[Json | None], "tuple[bool, str]"]
@@ -49,7 +50,8 @@ def _condition(obj: Json | None, type_: str, status: str) -> tuple[bool, str]:
     conditions = ((obj or {}).get("status") or {}).get("conditions") or ()
     found: dict[str, Any] = next((c for c in conditions if c["type"].lower() == type_.lower()), {})
     if not found:
-        return False, f"{type_} is missing"
+        hint = similar(type_, (str(c["type"]) for c in conditions))
+        return False, f"{type_} is missing" + (f"; {hint}" if hint else "")
     generation = (obj or {})["metadata"].get("generation")
     is_old = bool(generation and found.get("observedGeneration") and found["observedGeneration"] < generation)
     told = f"{found['type']}={found['status']} {found.get('reason', '')}: {found.get('message', '')}"
@@ -68,7 +70,7 @@ _MISSED: Final = {"delete": "not deleted", "create": "not created"}
 
 async def _run(arguments: argparse.Namespace, subject: subjects.Subject, reached: Goal) -> int:
     connection = connect.resolve(arguments)
-    began, told = time.monotonic(), ""
+    began, told, was_there = time.monotonic(), "", False
     waits_for_presence = reached(None)[0] or arguments.goal == "create"
     async with connect.connected(connection) as client:
         resource = await discovery.resource_of(client, subject.kind)
@@ -80,9 +82,13 @@ async def _run(arguments: argparse.Namespace, subject: subjects.Subject, reached
             async with asyncio.timeout(arguments.timeout), aclosing(follow(client, resource, key)) as states:
                 async for state in states:
                     is_reached, told = reached(state)
+                    if is_reached and arguments.goal == "delete" and not was_there:
+                        print(f"{name}: does not exist")
+                        return 0
                     if is_reached:
                         print(f"{name}: {_REACHED.get(arguments.goal, f'{arguments.goal} holds')} after {time.monotonic() - began:.1f} s")
                         return 0
+                    was_there = was_there or state is not None
                     if state is None and not waits_for_presence:
                         raise Failed(f"{name} is gone")
         except TimeoutError:

@@ -18,6 +18,7 @@ from clusterwright.offline.complaints import HOOKS, OWN_FINALIZER, SPEC_PAUSED, 
 from clusterwright.offline.credentials import KEYS
 from clusterwright.offline.nodes import Node
 from clusterwright.offline.ownership import selects
+from clusterwright.offline.refusals import Refusal, refusal
 from clusterwright.offline.remedies import remedy_of
 
 
@@ -61,10 +62,18 @@ _COMPONENTS: Final = frozenset(
 
 def advise(investigation: Investigation, node: Node, complaint: Complaint) -> Advice:
     """Return the advice of the first class of causes that this one belongs to."""
+    case = Case(investigation, node, complaint)
+    if (rule := refusal(complaint.raw or complaint.text)) is not None:
+        return _ruled_out(case, rule)
     if (remedy := remedy_of(complaint)) is not None:
         return Advice(remedy.who, remedy.next, remedy.command)
-    case = Case(investigation, node, complaint)
     return next(give(case) for applies, give in _CLASSES if applies(case))
+
+
+def _ruled_out(case: Case, rule: Refusal) -> Advice:
+    is_topology = case.node.kind == "Cluster" and case.complaint.about == "TopologyReconciled"
+    field = rule.in_topology if is_topology else rule.field
+    return Advice(f"the author of {_source(case)}", f"correct {field}: {rule.kind} {rule.reason}", case.kubectl("edit {}"))
 
 
 # ------------------------------------------------------------------------------------------------------ absences

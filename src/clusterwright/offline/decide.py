@@ -23,6 +23,11 @@ def decide(objects: Sequence[Mapping[str, Any]], subject: str, controller: str =
     one of the kind's controllers (`topology/cluster`), empty means the first. Nothing is contacted and nothing outside is
     changed. The answer's form is described in docs/bundles.md.
     """
+    given: tuple[object, object] = (objects, subject)  # callers without a type checker pass anything
+    if isinstance(given[0], str | bytes):
+        raise BadBundle("objects: a list of objects is expected, not a text; pass `clusterwright.parse(text)`")
+    if not isinstance(given[1], str):
+        raise BadBundle(f"subject: text such as Cluster/default/shop is expected, not {type(given[1]).__name__}")
     return decide_bundle(assemble(objects, as_they_are=True), subject, controller)
 
 

@@ -45,128 +45,212 @@ from clusterwright.api.meta import KEEP_EMPTY, Conditions, Object, ObservedGener
 class ClusterNetwork(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    api_server_port: Annotated[Int32, Range(1, 65535), Doc("API server bind port; consumers assume 6443 when absent")] = 0
-    pods: Annotated[NetworkRanges | None, Doc("pod CIDRs")] = None
-    service_domain: Annotated[str, Len(1, 253), Doc("cluster DNS domain")] = ""
-    services: Annotated[NetworkRanges | None, Doc("service CIDRs")] = None
+    api_server_port: Annotated[Int32, Range(1, 65535), Doc("The port on which API servers listen. If absent, 6443 is used.")] = 0
+    pods: Annotated[NetworkRanges | None, Doc("The address ranges of Pods.")] = None
+    service_domain: Annotated[str, Len(1, 253), Doc("The DNS domain of Services in the cluster.")] = ""
+    services: Annotated[NetworkRanges | None, Doc("The address ranges of Services.")] = None
 
 
 class ClusterClassRef(Struct):
-    name: Annotated[str, REQUIRED, Len(1, 253), DNS_SUBDOMAIN, Doc("ClusterClass name")] = ""
+    name: Annotated[str, REQUIRED, Len(1, 253), DNS_SUBDOMAIN, Doc("The name of the ClusterClass.")] = ""
     namespace: Annotated[
-        str, Len(1, 63), DNS_LABEL, Doc("ClusterClass namespace; absent = the Cluster namespace (resolved at read time, not written back)")
+        str,
+        Len(1, 63),
+        DNS_LABEL,
+        Doc("The namespace of the ClusterClass. If absent, it is the namespace of the Cluster; no default is written."),
     ] = ""
 
 
 class ControlPlaneTopologyHealthCheckRemediation(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    template_ref: Annotated[ClusterClassTemplateReference | None, Doc("external remediation template")] = None
-    trigger_if: Annotated[MachineHealthCheckRemediationTriggerIf | None, Doc("absent = always remediate")] = None
+    template_ref: Annotated[
+        ClusterClassTemplateReference | None, Doc("A template from which an object for external remediation is created.")
+    ] = None
+    trigger_if: Annotated[
+        MachineHealthCheckRemediationTriggerIf | None, Doc("A limit above which nothing is remediated. If absent, there is no limit.")
+    ] = None
 
 
 class ControlPlaneTopologyHealthCheck(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
     checks: Annotated[
-        MachineHealthCheckChecks | None, Doc("if checks or remediation is non-empty this block replaces the class definition as a whole")
+        MachineHealthCheckChecks | None,
+        Doc("The conditions of unhealthy Machines. If checks or remediation is set, both replace those of the class."),
     ] = None
     enabled: Annotated[
         bool | None,
-        Doc("tri-state: absent = create an MHC iff one is defined here or in the class; true = must be definable; false = never"),
+        Doc(
+            "If true, a health check must be defined; if false, none is created; if absent, it is created if it "
+            "is defined here or in the class."
+        ),
     ] = None
-    remediation: Annotated[ControlPlaneTopologyHealthCheckRemediation | None, Doc("whole-block override, as for checks")] = None
+    remediation: Annotated[
+        ControlPlaneTopologyHealthCheckRemediation | None,
+        Doc("How unhealthy Machines are remediated. If checks or remediation is set, both replace those of the class."),
+    ] = None
 
 
 class ControlPlaneTopologyRolloutSpec(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    after: Annotated[datetime | None, Doc("force a rollout of Machines older than this instant once it has passed")] = None
+    after: Annotated[datetime | None, Doc("A time. When it has passed, Machines that are older than it are replaced.")] = None
 
 
 class ControlPlaneTopology(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    deletion: Annotated[MachineDeletionSpec | None, Doc("drain/detach/node-delete timeouts")] = None
-    health_check: Annotated[ControlPlaneTopologyHealthCheck | None, Doc("enable/override the ClusterClass health check")] = None
-    metadata: Annotated[TemplateObjectMeta | None, Doc("labels/annotations stamped on the generated object(s)")] = None
+    deletion: Annotated[MachineDeletionSpec | None, Doc("The time limits for draining, detaching volumes and deleting Nodes.")] = None
+    health_check: Annotated[
+        ControlPlaneTopologyHealthCheck | None,
+        Doc("The health check of the control plane. It enables, disables or replaces that of the ClusterClass."),
+    ] = None
+    metadata: Annotated[TemplateObjectMeta | None, Doc("The labels and annotations of the objects that are created.")] = None
     readiness_gates: Annotated[
-        tuple[MachineReadinessGate, ...], Items(1, 32), ListMap("conditionType"), Doc("extra Machine conditions that feed Machine Ready")
+        tuple[MachineReadinessGate, ...],
+        Items(1, 32),
+        ListMap("conditionType"),
+        Doc("Further conditions of Machines that their Ready condition depends on."),
     ] = ()
-    replicas: Annotated[Int32 | None, Doc("absent = field not written on the ControlPlane object")] = None
-    rollout: Annotated[ControlPlaneTopologyRolloutSpec | None, Doc("only `after`")] = None
+    replicas: Annotated[Int32 | None, Doc("The number of Machines. If absent, the topology does not set it.")] = None
+    rollout: Annotated[ControlPlaneTopologyRolloutSpec | None, Doc("When Machines are replaced.")] = None
     taints: Annotated[
-        tuple[MachineTaint, ...], Items(1, 64), ListMap("key", "effect"), Doc("taints of the Nodes (feature gate MachineTaintPropagation)")
+        tuple[MachineTaint, ...],
+        Items(1, 64),
+        ListMap("key", "effect"),
+        Doc("The taints of the Nodes (feature gate MachineTaintPropagation)."),
     ] = ()
-    variables: Annotated[TopologyVariableOverrides | None, Doc("variable overrides")] = None
+    variables: Annotated[TopologyVariableOverrides | None, Doc("The values of variables that differ for these Machines.")] = None
 
 
 class MachineDeploymentTopologyHealthCheckRemediation(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
     max_in_flight: Annotated[
-        IntOrString | None, Doc("int or percent cap on parallel remediations; copied to MachineDeployment spec.remediation")
+        IntOrString | None,
+        Doc("The number or percentage of Machines that may be remediated at the same time. It is copied to the MachineDeployment."),
     ] = None
-    template_ref: Annotated[ClusterClassTemplateReference | None, Doc("external remediation template")] = None
-    trigger_if: Annotated[MachineHealthCheckRemediationTriggerIf | None, Doc("absent = always remediate")] = None
+    template_ref: Annotated[
+        ClusterClassTemplateReference | None, Doc("A template from which an object for external remediation is created.")
+    ] = None
+    trigger_if: Annotated[
+        MachineHealthCheckRemediationTriggerIf | None, Doc("A limit above which nothing is remediated. If absent, there is no limit.")
+    ] = None
 
 
 class MachineDeploymentTopologyHealthCheck(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    checks: Annotated[MachineHealthCheckChecks | None, Doc("whole-block override, as for the control plane")] = None
-    enabled: Annotated[bool | None, Doc("tri-state, as for the control plane")] = None
+    checks: Annotated[
+        MachineHealthCheckChecks | None,
+        Doc(
+            "The conditions of unhealthy Machines. "
+            "If checks or remediation is set, both replace those of the class, as for the control plane."
+        ),
+    ] = None
+    enabled: Annotated[
+        bool | None,
+        Doc(
+            "If true, a health check must be defined; if false, none is created; if absent, it is created if it "
+            "is defined. It works as for the control plane."
+        ),
+    ] = None
     remediation: Annotated[
-        MachineDeploymentTopologyHealthCheckRemediation | None, Doc("whole-block override, as for the control plane")
+        MachineDeploymentTopologyHealthCheckRemediation | None,
+        Doc(
+            "The conditions of unhealthy Machines. "
+            "If checks or remediation is set, both replace those of the class, as for the control plane."
+        ),
     ] = None
 
 
 class MachineDeploymentTopologyRolloutSpec(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    after: Annotated[datetime | None, Doc("force a rollout once this instant has passed")] = None
-    strategy: Annotated[MachineDeploymentRolloutStrategy | None, Doc("overrides class strategy")] = None
+    after: Annotated[datetime | None, Doc("A time. When it has passed, older Machines are replaced.")] = None
+    strategy: Annotated[
+        MachineDeploymentRolloutStrategy | None, Doc("How Machines are replaced. It overrides the strategy of the class.")
+    ] = None
 
 
-PINNED_VERSION = Doc("pins the workers to a version instead of spec.topology.version (feature gate ClusterTopologyWorkerVersionPinning)")
+PINNED_VERSION = Doc(
+    "A Kubernetes version for these workers instead of spec.topology.version (feature gate ClusterTopologyWorkerVersionPinning)."
+)
 
 
 class MachineDeploymentTopology(Struct):
-    class_: Annotated[str, REQUIRED, Len(1, 256), Doc("must name an entry of ClusterClass spec.workers.machineDeployments")] = ""
-    deletion: Annotated[MachineDeletionSpecWithOrder | None, Doc("drain/detach/node-delete timeouts")] = None
-    failure_domain: Annotated[str, Len(1, 256), Doc("one of Cluster status.failureDomains names; overrides class")] = ""
-    health_check: Annotated[MachineDeploymentTopologyHealthCheck | None, Doc("enable/override the class health check")] = None
-    metadata: Annotated[TemplateObjectMeta | None, Doc("labels/annotations stamped on the generated object(s)")] = None
-    min_ready_seconds: Annotated[
-        Int32 | None, Range(0), Doc("seconds a Machine must stay Ready before it counts as Available; unset = 0")
+    class_: Annotated[
+        str, REQUIRED, Len(1, 256), Doc("The class of the workers: an entry of spec.workers.machineDeployments of the ClusterClass.")
+    ] = ""
+    deletion: Annotated[MachineDeletionSpecWithOrder | None, Doc("The time limits for draining, detaching volumes and deleting Nodes.")] = (
+        None
+    )
+    failure_domain: Annotated[
+        str,
+        Len(1, 256),
+        Doc("The failure domain of the Machines, one of status.failureDomains of the Cluster. It overrides that of the class."),
+    ] = ""
+    health_check: Annotated[
+        MachineDeploymentTopologyHealthCheck | None,
+        Doc("The health check of these workers. It enables, disables or replaces that of the class."),
     ] = None
-    name: Annotated[str, REQUIRED, Len(1, 63), DNS_SUBDOMAIN, Doc("unique topology name; part of the generated object name")] = ""
+    metadata: Annotated[TemplateObjectMeta | None, Doc("The labels and annotations of the objects that are created.")] = None
+    min_ready_seconds: Annotated[
+        Int32 | None, Range(0), Doc("The seconds for which a Machine must be Ready before it counts as Available. If absent, it is 0.")
+    ] = None
+    name: Annotated[
+        str,
+        REQUIRED,
+        Len(1, 63),
+        DNS_SUBDOMAIN,
+        Doc("The unique name of these workers in the topology. It is a part of the names of the created objects."),
+    ] = ""
     readiness_gates: Annotated[
-        tuple[MachineReadinessGate, ...], Items(1, 32), ListMap("conditionType"), Doc("extra Machine conditions that feed Machine Ready")
+        tuple[MachineReadinessGate, ...],
+        Items(1, 32),
+        ListMap("conditionType"),
+        Doc("Further conditions of Machines that their Ready condition depends on."),
     ] = ()
-    replicas: Annotated[Int32 | None, Doc("absent = externally scaled (autoscaler); then MachineDeployment defaulting applies")] = None
-    rollout: Annotated[MachineDeploymentTopologyRolloutSpec | None, Doc("rollout tuning")] = None
+    replicas: Annotated[
+        Int32 | None,
+        Doc(
+            "The number of Machines. If absent, another program such as an autoscaler may set it, and the "
+            "MachineDeployment has its default."
+        ),
+    ] = None
+    rollout: Annotated[MachineDeploymentTopologyRolloutSpec | None, Doc("When and how Machines are replaced.")] = None
     taints: Annotated[
-        tuple[MachineTaint, ...], Items(1, 64), ListMap("key", "effect"), Doc("taints of the Nodes (feature gate MachineTaintPropagation)")
+        tuple[MachineTaint, ...],
+        Items(1, 64),
+        ListMap("key", "effect"),
+        Doc("The taints of the Nodes (feature gate MachineTaintPropagation)."),
     ] = ()
-    variables: Annotated[TopologyVariableOverrides | None, Doc("variable overrides")] = None
+    variables: Annotated[TopologyVariableOverrides | None, Doc("The values of variables that differ for these Machines.")] = None
     version: Annotated[str, Len(1, 256), PINNED_VERSION] = ""
 
 
 class MachinePoolTopology(Struct):
-    class_: Annotated[str, REQUIRED, Len(1, 256), Doc("must name an entry of ClusterClass spec.workers.machinePools")] = ""
-    deletion: Annotated[MachineDeletionSpec | None, Doc("drain/detach/node-delete timeouts")] = None
-    failure_domains: Annotated[tuple[str, ...], Items(1, 100), ATOMIC, Each(Len(1, 256)), Doc("overrides class list")] = ()
-    metadata: Annotated[TemplateObjectMeta | None, Doc("labels/annotations stamped on the generated object(s)")] = None
-    min_ready_seconds: Annotated[
-        Int32 | None, Range(0), Doc("seconds a Machine must stay Ready before it counts as Available; unset = 0")
-    ] = None
-    name: Annotated[str, REQUIRED, Len(1, 63), DNS_SUBDOMAIN, Doc("unique topology name")] = ""
-    replicas: Annotated[Int32 | None, Doc("absent = externally scaled")] = None
-    taints: Annotated[
-        tuple[MachineTaint, ...], Items(1, 64), ListMap("key", "effect"), Doc("taints of the Nodes (feature gate MachineTaintPropagation)")
+    class_: Annotated[
+        str, REQUIRED, Len(1, 256), Doc("The class of the pool: an entry of spec.workers.machinePools of the ClusterClass.")
+    ] = ""
+    deletion: Annotated[MachineDeletionSpec | None, Doc("The time limits for draining, detaching volumes and deleting Nodes.")] = None
+    failure_domains: Annotated[
+        tuple[str, ...], Items(1, 100), ATOMIC, Each(Len(1, 256)), Doc("The failure domains of the pool. They override those of the class.")
     ] = ()
-    variables: Annotated[TopologyVariableOverrides | None, Doc("variable overrides")] = None
+    metadata: Annotated[TemplateObjectMeta | None, Doc("The labels and annotations of the objects that are created.")] = None
+    min_ready_seconds: Annotated[
+        Int32 | None, Range(0), Doc("The seconds for which a Machine must be Ready before it counts as Available. If absent, it is 0.")
+    ] = None
+    name: Annotated[str, REQUIRED, Len(1, 63), DNS_SUBDOMAIN, Doc("The unique name of the pool in the topology.")] = ""
+    replicas: Annotated[Int32 | None, Doc("The number of machines. If absent, another program such as an autoscaler may set it.")] = None
+    taints: Annotated[
+        tuple[MachineTaint, ...],
+        Items(1, 64),
+        ListMap("key", "effect"),
+        Doc("The taints of the Nodes (feature gate MachineTaintPropagation)."),
+    ] = ()
+    variables: Annotated[TopologyVariableOverrides | None, Doc("The values of variables that differ for these Machines.")] = None
     version: Annotated[str, Len(1, 256), PINNED_VERSION] = ""
 
 
@@ -174,22 +258,22 @@ class WorkersTopology(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
     machine_deployments: Annotated[
-        tuple[MachineDeploymentTopology, ...], Items(1, 2000), ListMap("name"), Doc("worker MachineDeployments")
+        tuple[MachineDeploymentTopology, ...], Items(1, 2000), ListMap("name"), Doc("The MachineDeployments of workers.")
     ] = ()
-    machine_pools: Annotated[tuple[MachinePoolTopology, ...], Items(1, 2000), ListMap("name"), Doc("worker MachinePools")] = ()
+    machine_pools: Annotated[tuple[MachinePoolTopology, ...], Items(1, 2000), ListMap("name"), Doc("The MachinePools of workers.")] = ()
 
 
 class Topology(Struct):
-    class_ref: Annotated[ClusterClassRef, REQUIRED, Doc("ClusterClass to instantiate")] = ClusterClassRef()
-    control_plane: Annotated[ControlPlaneTopology | None, Doc("control-plane knobs")] = None
+    class_ref: Annotated[ClusterClassRef, REQUIRED, Doc("The ClusterClass that the cluster is created from.")] = ClusterClassRef()
+    control_plane: Annotated[ControlPlaneTopology | None, Doc("The settings of the control plane.")] = None
     variables: Annotated[
         tuple[ClusterVariable, ...],
         Items(1, 1000),
         ListMap("name"),
-        Doc("cluster-wide variable values, checked against ClusterClass status.variables"),
+        Doc("The values of variables for the whole cluster. They must fit the definitions in status.variables of the ClusterClass."),
     ] = ()
-    version: Annotated[str, REQUIRED, Len(1, 256), Doc('Kubernetes version; a missing "v" is added')] = ""
-    workers: Annotated[WorkersTopology | None, Doc("worker pools")] = None
+    version: Annotated[str, REQUIRED, Len(1, 256), Doc('The Kubernetes version. A missing "v" at the beginning is added.')] = ""
+    workers: Annotated[WorkersTopology | None, Doc("The groups of workers.")] = None
 
 
 class ClusterSpec(Struct):
@@ -199,58 +283,69 @@ class ClusterSpec(Struct):
         tuple[MachineReadinessGate, ...],
         Items(1, 32),
         ListMap("conditionType"),
-        Doc("extra Cluster conditions folded into Available; falls back to the ClusterClass list"),
+        Doc("Further conditions of the Cluster that Available depends on. If absent, those of the ClusterClass apply."),
     ] = ()
-    cluster_network: Annotated[ClusterNetwork | None, Doc("pod/service/API-port network settings")] = None
+    cluster_network: Annotated[ClusterNetwork | None, Doc("The networks of Pods and Services, and the port of the API server.")] = None
     control_plane_endpoint: Annotated[
-        APIEndpoint | None, Doc("where clients reach the API server; filled by user, infra or control-plane provider")
+        APIEndpoint | None, Doc("The address at which clients reach the API server. A user or a provider sets it.")
     ] = None
     control_plane_ref: Annotated[
-        ContractVersionedObjectReference | None, Doc("ControlPlane provider object; cannot be removed once set")
+        ContractVersionedObjectReference | None,
+        Doc("A reference to the control plane object of a provider. It cannot be removed once it is set."),
     ] = None
     infrastructure_ref: Annotated[
-        ContractVersionedObjectReference | None, Doc("InfraCluster provider object; cannot be removed once set")
+        ContractVersionedObjectReference | None,
+        Doc("A reference to the infrastructure object of a provider. It cannot be removed once it is set."),
     ] = None
-    paused: Annotated[bool | None, Doc("true stops reconciliation of the Cluster and everything that belongs to it")] = None
-    topology: Annotated[Topology | None, Doc("managed topology (gate ClusterTopology)")] = None
+    paused: Annotated[bool | None, Doc("If true, no controller changes the Cluster or the objects that belong to it.")] = None
+    topology: Annotated[
+        Topology | None,
+        Doc("A description of the whole cluster, from which its objects are created with a ClusterClass (feature gate ClusterTopology)."),
+    ] = None
 
 
 class ClusterV1Beta1DeprecatedStatus(Struct):
     conditions: V1Beta1Conditions = ()
-    failure_message: Annotated[str | None, Len(1, 10240), Doc("legacy terminal-failure text; informational only")] = None
-    failure_reason: Annotated[str | None, Doc("legacy terminal-failure token; informational only")] = None
+    failure_message: Annotated[
+        str | None, Len(1, 10240), Doc("The text of a failure in the form of v1beta1. No controller depends on it.")
+    ] = None
+    failure_reason: Annotated[str | None, Doc("The name of a failure in the form of v1beta1. No controller depends on it.")] = None
 
 
 class ClusterDeprecatedStatus(Struct):
-    v1beta1: Annotated[ClusterV1Beta1DeprecatedStatus | None, KEEP_EMPTY, Doc("legacy v1beta1 status block")] = None
+    v1beta1: Annotated[ClusterV1Beta1DeprecatedStatus | None, KEEP_EMPTY, Doc("The status of v1beta1.")] = None
 
 
 class ClusterInitializationStatus(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    control_plane_initialized: Annotated[bool | None, Doc("latched true once the API server accepts requests")] = None
-    infrastructure_provisioned: Annotated[bool | None, Doc("latched true once infra reports provisioned (or no infraRef)")] = None
+    control_plane_initialized: Annotated[bool | None, Doc("True after the API server has accepted requests for the first time.")] = None
+    infrastructure_provisioned: Annotated[
+        bool | None, Doc("True after the infrastructure was provisioned, or if the Cluster has none.")
+    ] = None
 
 
 class ClusterStatus(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
     conditions: Conditions = ()
-    control_plane: Annotated[ReplicaCounters | None, KEEP_EMPTY, Doc("control-plane replica counters")] = None
+    control_plane: Annotated[ReplicaCounters | None, KEEP_EMPTY, Doc("The numbers of control plane Machines.")] = None
     deprecated: Annotated[
-        ClusterDeprecatedStatus | None, KEEP_EMPTY, Doc("container for legacy-only status; kept for v1beta1 round trips")
+        ClusterDeprecatedStatus | None, KEEP_EMPTY, Doc("Status of older API versions, which is kept for conversion.")
     ] = None
     failure_domains: Annotated[
-        tuple[FailureDomain, ...], Items(1, 100), ListMap("name"), Doc("copied from InfraCluster once provisioned")
+        tuple[FailureDomain, ...], Items(1, 100), ListMap("name"), Doc("The failure domains that the infrastructure object reported.")
     ] = ()
-    initialization: Annotated[ClusterInitializationStatus | None, Doc("one-way provisioning latches")] = None
+    initialization: Annotated[
+        ClusterInitializationStatus | None, Doc("The steps of provisioning that are done. They are never set back.")
+    ] = None
     observed_generation: ObservedGeneration = 0
     phase: Annotated[
         str,
         OneOf("Pending", "Provisioning", "Provisioned", "Deleting", "Failed", "Unknown"),
-        Doc("display only; Failed is never set by v1beta2 controllers; unrecognised reads as Unknown"),
+        Doc("A summary for people. Programs must read conditions. Unknown values are shown as Unknown; Failed is never set."),
     ] = ""
-    workers: Annotated[ReplicaCounters | None, KEEP_EMPTY, Doc("worker replica counters")] = None
+    workers: Annotated[ReplicaCounters | None, KEEP_EMPTY, Doc("The numbers of worker Machines.")] = None
 
 
 class Cluster(Object):
@@ -258,5 +353,5 @@ class Cluster(Object):
 
     api_version: str = "cluster.x-k8s.io/v1beta2"
     kind: str = "Cluster"
-    spec: Annotated[ClusterSpec, REQUIRED, Doc("desired state")] = ClusterSpec()
-    status: Annotated[ClusterStatus, Doc("observed state")] = ClusterStatus()
+    spec: Annotated[ClusterSpec, REQUIRED, Doc("The desired state, which users set.")] = ClusterSpec()
+    status: Annotated[ClusterStatus, Doc("The observed state, which controllers write.")] = ClusterStatus()

@@ -13,17 +13,25 @@ from clusterwright.api.rules import UNIQUE_MACHINES, UNIQUE_PODS
 class MachineHealthCheckRemediation(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    template_ref: Annotated[ClusterClassTemplateReference | None, Doc("external remediation; absent = OwnerRemediated handoff")] = None
-    trigger_if: Annotated[MachineHealthCheckRemediationTriggerIf | None, Doc("absent = always remediate")] = None
+    template_ref: Annotated[
+        ClusterClassTemplateReference | None,
+        Doc("A template from which an object for external remediation is created. If absent, the owner of the Machine replaces it."),
+    ] = None
+    trigger_if: Annotated[
+        MachineHealthCheckRemediationTriggerIf | None, Doc("A limit above which nothing is remediated. If absent, there is no limit.")
+    ] = None
 
 
 class MachineHealthCheckSpec(Struct):
     checks: Annotated[
-        MachineHealthCheckChecks | None, Doc("absent = only startup timeout, deleted Node and remediate annotation are checked")
+        MachineHealthCheckChecks | None,
+        Doc("The conditions of unhealthy Machines. If absent, only a missing or late Node and the annotation for remediation count."),
     ] = None
-    cluster_name: Annotated[str, REQUIRED, Len(1, 63), Doc("immutable")] = ""
-    remediation: Annotated[MachineHealthCheckRemediation | None, Doc("absent = always, via owner")] = None
-    selector: Annotated[LabelSelector, REQUIRED, Doc("Machines to watch; must be non-empty")] = LabelSelector()
+    cluster_name: Annotated[str, REQUIRED, Len(1, 63), Doc("The name of the Cluster. It cannot be changed.")] = ""
+    remediation: Annotated[
+        MachineHealthCheckRemediation | None, Doc("How unhealthy Machines are remediated. If absent, their owner always replaces them.")
+    ] = None
+    selector: Annotated[LabelSelector, REQUIRED, Doc("The labels of the Machines that are checked. It cannot be empty.")] = LabelSelector()
 
 
 class MachineHealthCheckV1Beta1DeprecatedStatus(Struct):
@@ -31,21 +39,25 @@ class MachineHealthCheckV1Beta1DeprecatedStatus(Struct):
 
 
 class MachineHealthCheckDeprecatedStatus(Struct):
-    v1beta1: Annotated[MachineHealthCheckV1Beta1DeprecatedStatus | None, KEEP_EMPTY, Doc("legacy v1beta1 status block")] = None
+    v1beta1: Annotated[MachineHealthCheckV1Beta1DeprecatedStatus | None, KEEP_EMPTY, Doc("The status of v1beta1.")] = None
 
 
 class MachineHealthCheckStatus(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
     conditions: Conditions = ()
-    current_healthy: Annotated[Int32 | None, Range(0), Doc("healthy targets")] = None
+    current_healthy: Annotated[Int32 | None, Range(0), Doc("The number of healthy Machines.")] = None
     deprecated: Annotated[
-        MachineHealthCheckDeprecatedStatus | None, KEEP_EMPTY, Doc("container for legacy-only status; kept for v1beta1 round trips")
+        MachineHealthCheckDeprecatedStatus | None, KEEP_EMPTY, Doc("Status of older API versions, which is kept for conversion.")
     ] = None
-    expected_machines: Annotated[Int32 | None, Range(0), Doc("all targets")] = None
+    expected_machines: Annotated[Int32 | None, Range(0), Doc("The number of Machines that are checked.")] = None
     observed_generation: ObservedGeneration = 0
-    remediations_allowed: Annotated[Int32 | None, Range(0), Doc("remediations left before short circuit")] = None
-    targets: Annotated[tuple[str, ...], Items(None, 10000), ATOMIC, Each(Len(1, 253)), Doc("target Machine names")] = ()
+    remediations_allowed: Annotated[
+        Int32 | None, Range(0), Doc("The number of Machines that may still become unhealthy before remediation stops.")
+    ] = None
+    targets: Annotated[
+        tuple[str, ...], Items(None, 10000), ATOMIC, Each(Len(1, 253)), Doc("The names of the Machines that are checked.")
+    ] = ()
 
 
 class MachineHealthCheck(Object):
@@ -53,8 +65,8 @@ class MachineHealthCheck(Object):
 
     api_version: str = "cluster.x-k8s.io/v1beta2"
     kind: str = "MachineHealthCheck"
-    spec: Annotated[MachineHealthCheckSpec, REQUIRED, Doc("desired state")] = MachineHealthCheckSpec()
-    status: Annotated[MachineHealthCheckStatus, Doc("observed state")] = MachineHealthCheckStatus()
+    spec: Annotated[MachineHealthCheckSpec, REQUIRED, Doc("The desired state, which users set.")] = MachineHealthCheckSpec()
+    status: Annotated[MachineHealthCheckStatus, Doc("The observed state, which controllers write.")] = MachineHealthCheckStatus()
 
 
 class MachineDrainRuleDrainConfig(Struct):
@@ -62,38 +74,49 @@ class MachineDrainRuleDrainConfig(Struct):
         str,
         REQUIRED,
         OneOf("Drain", "Skip", "WaitCompleted"),
-        Doc("Drain = evict; Skip = leave; WaitCompleted = never evict, wait for completion"),
+        Doc("Drain evicts the Pods, Skip leaves them, and WaitCompleted waits until they end."),
     ] = ""
-    order: Annotated[Int32 | None, Doc("lower first; absent = 0; only with Drain")] = None
+    order: Annotated[
+        Int32 | None,
+        Doc("The position of the Pods in the drain: lower numbers come first. If absent, it is 0. It is allowed only with Drain."),
+    ] = None
 
 
 class MachineDrainRuleMachineSelector(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
     cluster_selector: Annotated[
-        LabelSelector | None, KEEP_EMPTY, Doc("by labels of the Machine's Cluster; AND with selector; absent/empty = all")
+        LabelSelector | None,
+        KEEP_EMPTY,
+        Doc("The labels of the Clusters of the Machines. Both selectors must fit. If absent or empty, all Clusters."),
     ] = None
-    selector: Annotated[LabelSelector | None, KEEP_EMPTY, Doc("by Machine labels; absent/empty = all")] = None
+    selector: Annotated[LabelSelector | None, KEEP_EMPTY, Doc("The labels of the Machines. If absent or empty, all Machines.")] = None
 
 
 class MachineDrainRulePodSelector(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    namespace_selector: Annotated[LabelSelector | None, KEEP_EMPTY, Doc("by Namespace labels; AND with selector")] = None
-    selector: Annotated[LabelSelector | None, KEEP_EMPTY, Doc("by Pod labels")] = None
+    namespace_selector: Annotated[LabelSelector | None, KEEP_EMPTY, Doc("The labels of the Pods' namespaces. Both selectors must fit.")] = (
+        None
+    )
+    selector: Annotated[LabelSelector | None, KEEP_EMPTY, Doc("The labels of the Pods.")] = None
 
 
 class MachineDrainRuleSpec(Struct):
-    drain: Annotated[MachineDrainRuleDrainConfig, REQUIRED, Doc("what happens to the Pods")] = MachineDrainRuleDrainConfig()
+    drain: Annotated[MachineDrainRuleDrainConfig, REQUIRED, Doc("What a drain does with the Pods.")] = MachineDrainRuleDrainConfig()
     machines: Annotated[
         tuple[MachineDrainRuleMachineSelector, ...],
         Items(1, 32),
         ATOMIC,
         UNIQUE_MACHINES,
-        Doc("OR of entries; absent = all Machines in namespace"),
+        Doc("The Machines that the rule applies to: those that fit at least one entry. If absent, all Machines in the namespace."),
     ] = ()
     pods: Annotated[
-        tuple[MachineDrainRulePodSelector, ...], Items(1, 32), ATOMIC, UNIQUE_PODS, Doc("OR of entries; absent = all Pods")
+        tuple[MachineDrainRulePodSelector, ...],
+        Items(1, 32),
+        ATOMIC,
+        UNIQUE_PODS,
+        Doc("The Pods that the rule applies to: those that fit at least one entry. If absent, all Pods."),
     ] = ()
 
 
@@ -104,4 +127,4 @@ class MachineDrainRule(Object):
 
     api_version: str = "cluster.x-k8s.io/v1beta2"
     kind: str = "MachineDrainRule"
-    spec: Annotated[MachineDrainRuleSpec, REQUIRED, Doc("desired state")] = MachineDrainRuleSpec()
+    spec: Annotated[MachineDrainRuleSpec, REQUIRED, Doc("The desired state, which users set.")] = MachineDrainRuleSpec()

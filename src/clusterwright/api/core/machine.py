@@ -21,94 +21,125 @@ from clusterwright.api.meta import KEEP_EMPTY, Conditions, Object, ObservedGener
 
 
 class Bootstrap(Struct):
-    config_ref: Annotated[ContractVersionedObjectReference | None, Doc("BootstrapConfig (in templates: BootstrapConfigTemplate)")] = None
+    config_ref: Annotated[
+        ContractVersionedObjectReference | None, Doc("A reference to the bootstrap configuration, or in templates to its template.")
+    ] = None
     data_secret_name: Annotated[
         str | None,
         Len(0, 253),
-        Doc('bootstrap secret; absent keeps the Machine Pending; `""` is legal and is what MachinePool Machines carry'),
+        Doc(
+            "The name of the Secret with the bootstrap data. The Machine stays Pending while it is absent. "
+            "Machines of a MachinePool may have an empty one."
+        ),
     ] = None
 
 
 class MachineSpec(Struct):
     """The spec of Machines and of Machine templates."""
 
-    bootstrap: Annotated[Bootstrap, REQUIRED, Doc("one of configRef / dataSecretName needed (MachinePool-owned Machines exempt)")] = (
-        Bootstrap()
-    )
-    cluster_name: Annotated[str, REQUIRED, Len(1, 63), Doc("immutable")] = ""
-    deletion: Annotated[MachineDeletionSpec | None, Doc("deletion timeouts")] = None
-    failure_domain: Annotated[str, Len(1, 256), Doc("requested failure domain")] = ""
-    infrastructure_ref: Annotated[ContractVersionedObjectReference, REQUIRED, Doc("InfraMachine (in templates: InfraMachineTemplate)")] = (
-        ContractVersionedObjectReference()
-    )
+    bootstrap: Annotated[
+        Bootstrap, REQUIRED, Doc("The bootstrap data. configRef or dataSecretName is required, except for Machines of a MachinePool.")
+    ] = Bootstrap()
+    cluster_name: Annotated[str, REQUIRED, Len(1, 63), Doc("The name of the Cluster. It cannot be changed.")] = ""
+    deletion: Annotated[MachineDeletionSpec | None, Doc("The time limits of a deletion.")] = None
+    failure_domain: Annotated[str, Len(1, 256), Doc("The failure domain in which the Machine must be placed.")] = ""
+    infrastructure_ref: Annotated[
+        ContractVersionedObjectReference, REQUIRED, Doc("A reference to the infrastructure machine, or in templates to its template.")
+    ] = ContractVersionedObjectReference()
     min_ready_seconds: Annotated[
-        Int32 | None, Range(0), Doc("seconds a Machine must stay Ready before it counts as Available; unset = 0")
+        Int32 | None, Range(0), Doc("The seconds for which a Machine must be Ready before it counts as Available. If absent, it is 0.")
     ] = None
-    provider_id: Annotated[str, Len(1, 512), Doc("copied from InfraMachine; must equal Node spec.providerID")] = msgspec.field(
-        name="providerID", default=""
-    )
+    provider_id: Annotated[
+        str,
+        Len(1, 512),
+        Doc("The identity of the machine. It is copied from the infrastructure machine and equals spec.providerID of the Node."),
+    ] = msgspec.field(name="providerID", default="")
     readiness_gates: Annotated[
-        tuple[MachineReadinessGate, ...], Items(1, 32), ListMap("conditionType"), Doc("extra Machine conditions that feed Machine Ready")
+        tuple[MachineReadinessGate, ...],
+        Items(1, 32),
+        ListMap("conditionType"),
+        Doc("Further conditions of Machines that their Ready condition depends on."),
     ] = ()
     taints: Annotated[
-        tuple[MachineTaint, ...], Items(1, 64), ListMap("key", "effect"), Doc("taints of the Nodes (feature gate MachineTaintPropagation)")
+        tuple[MachineTaint, ...],
+        Items(1, 64),
+        ListMap("key", "effect"),
+        Doc("The taints of the Nodes (feature gate MachineTaintPropagation)."),
     ] = ()
-    version: Annotated[str, Len(1, 256), Doc('Kubernetes version; a missing "v" is added')] = ""
+    version: Annotated[str, Len(1, 256), Doc('The Kubernetes version. A missing "v" at the beginning is added.')] = ""
 
 
 class MachineTemplateSpec(Struct):
-    metadata: Annotated[TemplateObjectMeta | None, Doc("labels/annotations for Machines")] = None
-    spec: Annotated[MachineSpec, REQUIRED, Doc("Machine spec; refs point at templates")] = MachineSpec()
+    metadata: Annotated[TemplateObjectMeta | None, Doc("The labels and annotations of new Machines.")] = None
+    spec: Annotated[MachineSpec, REQUIRED, Doc("The spec of the Machines. It refers to templates.")] = MachineSpec()
 
 
 class MachineDeletionStatus(Struct):
-    node_drain_start_time: Annotated[datetime | None, Doc("start of drain; base for the drain timeout")] = None
-    wait_for_node_volume_detach_start_time: Annotated[datetime | None, Doc("start of detach wait; base for its timeout")] = None
-    wait_for_pre_drain_hook_start_time: Annotated[datetime | None, Doc("when waiting for pre-drain hooks began")] = None
-    wait_for_pre_terminate_hook_start_time: Annotated[datetime | None, Doc("when waiting for pre-terminate hooks began")] = None
+    node_drain_start_time: Annotated[datetime | None, Doc("The time at which draining started. Its time limit counts from then.")] = None
+    wait_for_node_volume_detach_start_time: Annotated[
+        datetime | None, Doc("The time at which waiting for volumes started. Its time limit counts from then.")
+    ] = None
+    wait_for_pre_drain_hook_start_time: Annotated[datetime | None, Doc("The time at which waiting for hooks before draining started.")] = (
+        None
+    )
+    wait_for_pre_terminate_hook_start_time: Annotated[
+        datetime | None, Doc("The time at which waiting for hooks before the deletion of the infrastructure started.")
+    ] = None
 
 
 class MachineV1Beta1DeprecatedStatus(Struct):
     conditions: V1Beta1Conditions = ()
-    failure_message: Annotated[str | None, Len(1, 10240), Doc("legacy terminal-failure text; informational only")] = None
-    failure_reason: Annotated[str | None, Doc("legacy terminal-failure token; informational only")] = None
+    failure_message: Annotated[
+        str | None, Len(1, 10240), Doc("The text of a failure in the form of v1beta1. No controller depends on it.")
+    ] = None
+    failure_reason: Annotated[str | None, Doc("The name of a failure in the form of v1beta1. No controller depends on it.")] = None
 
 
 class MachineDeprecatedStatus(Struct):
-    v1beta1: Annotated[MachineV1Beta1DeprecatedStatus | None, KEEP_EMPTY, Doc("legacy v1beta1 status block")] = None
+    v1beta1: Annotated[MachineV1Beta1DeprecatedStatus | None, KEEP_EMPTY, Doc("The status of v1beta1.")] = None
 
 
 class MachineInitializationStatus(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    bootstrap_data_secret_created: Annotated[bool | None, Doc("latched")] = None
-    infrastructure_provisioned: Annotated[bool | None, Doc("latched")] = None
+    bootstrap_data_secret_created: Annotated[
+        bool | None, Doc("True after the bootstrap data existed for the first time. It is never set back.")
+    ] = None
+    infrastructure_provisioned: Annotated[
+        bool | None, Doc("True after the bootstrap data existed for the first time. It is never set back.")
+    ] = None
 
 
 class MachineNodeReference(Struct):
-    name: Annotated[str, REQUIRED, Len(1, 253), DNS_SUBDOMAIN, Doc("Node name")] = ""
+    name: Annotated[str, REQUIRED, Len(1, 253), DNS_SUBDOMAIN, Doc("The name of the Node.")] = ""
 
 
 class MachineStatus(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    addresses: Annotated[tuple[MachineAddress, ...], Items(None, 256), ATOMIC, Doc("copied from InfraMachine")] = ()
-    certificates_expiry_date: Annotated[datetime | None, Doc("control-plane Machines only")] = None
+    addresses: Annotated[
+        tuple[MachineAddress, ...], Items(None, 256), ATOMIC, Doc("The addresses, copied from the infrastructure machine.")
+    ] = ()
+    certificates_expiry_date: Annotated[datetime | None, Doc("The time at which certificates on a control plane machine expire.")] = None
     conditions: Conditions = ()
-    deletion: Annotated[MachineDeletionStatus | None, KEEP_EMPTY, Doc("present only while deleting and drain/detach has begun")] = None
+    deletion: Annotated[MachineDeletionStatus | None, KEEP_EMPTY, Doc("The progress of a deletion, after draining has started.")] = None
     deprecated: Annotated[
-        MachineDeprecatedStatus | None, KEEP_EMPTY, Doc("container for legacy-only status; kept for v1beta1 round trips")
+        MachineDeprecatedStatus | None, KEEP_EMPTY, Doc("Status of older API versions, which is kept for conversion.")
     ] = None
-    failure_domain: Annotated[str, Len(1, 256), Doc("actual placement reported by InfraMachine")] = ""
-    initialization: Annotated[MachineInitializationStatus | None, Doc("one-way provisioning latches")] = None
-    last_updated: Annotated[datetime | None, Doc("last phase change")] = None
-    node_info: Annotated[NodeSystemInfo | None, KEEP_EMPTY, Doc("copy of Node status.nodeInfo")] = None
-    node_ref: Annotated[MachineNodeReference | None, Doc("Node found by providerID")] = None
+    failure_domain: Annotated[
+        str, Len(1, 256), Doc("The failure domain in which the machine is, as the infrastructure machine reports it.")
+    ] = ""
+    initialization: Annotated[
+        MachineInitializationStatus | None, Doc("The steps of provisioning that are done. They are never set back.")
+    ] = None
+    last_updated: Annotated[datetime | None, Doc("The time at which phase last changed.")] = None
+    node_info: Annotated[NodeSystemInfo | None, KEEP_EMPTY, Doc("Facts about the Node, copied from its status.nodeInfo.")] = None
+    node_ref: Annotated[MachineNodeReference | None, Doc("The Node of the Machine, which is found by its providerID.")] = None
     observed_generation: ObservedGeneration = 0
     phase: Annotated[
         str,
         OneOf("Pending", "Provisioning", "Provisioned", "Running", "Updating", "Deleting", "Deleted", "Failed", "Unknown"),
-        Doc("display only; Failed is legacy"),
+        Doc("A summary for people. Programs must read conditions. Failed is not set any more."),
     ] = ""
 
 
@@ -117,5 +148,5 @@ class Machine(Object):
 
     api_version: str = "cluster.x-k8s.io/v1beta2"
     kind: str = "Machine"
-    spec: Annotated[MachineSpec, REQUIRED, Doc("desired state")] = MachineSpec()
-    status: Annotated[MachineStatus, Doc("observed state")] = MachineStatus()
+    spec: Annotated[MachineSpec, REQUIRED, Doc("The desired state, which users set.")] = MachineSpec()
+    status: Annotated[MachineStatus, Doc("The observed state, which controllers write.")] = MachineStatus()

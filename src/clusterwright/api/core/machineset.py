@@ -17,44 +17,52 @@ from clusterwright.api.meta import ALWAYS, KEEP_EMPTY, Conditions, LabelSelector
 class MachineSetDeletionSpec(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    order: Annotated[str, OneOf("Random", "Newest", "Oldest"), Doc("absent = Random")] = ""
+    order: Annotated[
+        str,
+        OneOf("Random", "Newest", "Oldest"),
+        Doc("The order in which Machines are deleted when the number shrinks. The default is Random."),
+    ] = ""
 
 
 class MachineSetSpec(Struct):
-    cluster_name: Annotated[str, REQUIRED, Len(1, 63), Doc("immutable; equals template clusterName")] = ""
-    deletion: Annotated[MachineSetDeletionSpec | None, Doc("scale-down ordering")] = None
-    machine_naming: Annotated[MachineNamingSpec | None, Doc("Machine name template")] = None
-    replicas: Annotated[Int32 | None, Doc("number of Machines")] = None
-    selector: Annotated[LabelSelector, REQUIRED, Doc("must match template labels")] = LabelSelector()
-    template: Annotated[MachineTemplateSpec, REQUIRED, Doc("Machine template")] = MachineTemplateSpec()
+    cluster_name: Annotated[
+        str, REQUIRED, Len(1, 63), Doc("The name of the Cluster, which the template must repeat. It cannot be changed.")
+    ] = ""
+    deletion: Annotated[MachineSetDeletionSpec | None, Doc("The order of deletion when the number of Machines shrinks.")] = None
+    machine_naming: Annotated[MachineNamingSpec | None, Doc("How Machines are named.")] = None
+    replicas: Annotated[Int32 | None, Doc("The number of Machines that are wanted.")] = None
+    selector: Annotated[LabelSelector, REQUIRED, Doc("The labels of the Machines. The labels of the template must fit.")] = LabelSelector()
+    template: Annotated[MachineTemplateSpec, REQUIRED, Doc("The template of the Machines.")] = MachineTemplateSpec()
 
 
 class MachineSetV1Beta1DeprecatedStatus(Struct):
-    available_replicas: Annotated[Int32, ALWAYS, Doc("legacy counter, always serialised")] = 0
+    available_replicas: Annotated[Int32, ALWAYS, Doc("A number in the form of v1beta1, which is always written.")] = 0
     conditions: V1Beta1Conditions = ()
-    failure_message: Annotated[str | None, Len(1, 10240), Doc("legacy terminal-failure text; informational only")] = None
-    failure_reason: Annotated[str | None, Doc("legacy terminal-failure token; informational only")] = None
-    fully_labeled_replicas: Annotated[Int32, ALWAYS, Doc("legacy counter, always serialised")] = 0
-    ready_replicas: Annotated[Int32, ALWAYS, Doc("legacy counter, always serialised")] = 0
+    failure_message: Annotated[
+        str | None, Len(1, 10240), Doc("The text of a failure in the form of v1beta1. No controller depends on it.")
+    ] = None
+    failure_reason: Annotated[str | None, Doc("The name of a failure in the form of v1beta1. No controller depends on it.")] = None
+    fully_labeled_replicas: Annotated[Int32, ALWAYS, Doc("A number in the form of v1beta1, which is always written.")] = 0
+    ready_replicas: Annotated[Int32, ALWAYS, Doc("A number in the form of v1beta1, which is always written.")] = 0
 
 
 class MachineSetDeprecatedStatus(Struct):
-    v1beta1: Annotated[MachineSetV1Beta1DeprecatedStatus | None, KEEP_EMPTY, Doc("legacy v1beta1 status block")] = None
+    v1beta1: Annotated[MachineSetV1Beta1DeprecatedStatus | None, KEEP_EMPTY, Doc("The status of v1beta1.")] = None
 
 
 class MachineSetStatus(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    available_replicas: Annotated[Int32 | None, Doc("Machines with Available=True")] = None
+    available_replicas: Annotated[Int32 | None, Doc("The number of Machines whose Available condition is True.")] = None
     conditions: Conditions = ()
     deprecated: Annotated[
-        MachineSetDeprecatedStatus | None, KEEP_EMPTY, Doc("container for legacy-only status; kept for v1beta1 round trips")
+        MachineSetDeprecatedStatus | None, KEEP_EMPTY, Doc("Status of older API versions, which is kept for conversion.")
     ] = None
     observed_generation: ObservedGeneration = 0
-    ready_replicas: Annotated[Int32 | None, Doc("Machines with Ready=True")] = None
-    replicas: Annotated[Int32 | None, Doc("observed Machine count (includes provisioning and deleting)")] = None
-    selector: Annotated[str, Len(1, 4096), Doc("selector in query-string form (scale subresource)")] = ""
-    up_to_date_replicas: Annotated[Int32 | None, Doc("Machines with UpToDate=True")] = None
+    ready_replicas: Annotated[Int32 | None, Doc("The number of Machines whose Ready condition is True.")] = None
+    replicas: Annotated[Int32 | None, Doc("The number of Machines that exist, with those that are being created or deleted.")] = None
+    selector: Annotated[str, Len(1, 4096), Doc("The label selector of the Machines, as in a query, for the scale subresource.")] = ""
+    up_to_date_replicas: Annotated[Int32 | None, Doc("The number of Machines whose UpToDate condition is True.")] = None
     versions: StatusVersions = ()
 
 
@@ -63,67 +71,80 @@ class MachineSet(Object):
 
     api_version: str = "cluster.x-k8s.io/v1beta2"
     kind: str = "MachineSet"
-    spec: Annotated[MachineSetSpec, REQUIRED, Doc("desired state")] = MachineSetSpec()
-    status: Annotated[MachineSetStatus, Doc("observed state")] = MachineSetStatus()
+    spec: Annotated[MachineSetSpec, REQUIRED, Doc("The desired state, which users set.")] = MachineSetSpec()
+    status: Annotated[MachineSetStatus, Doc("The observed state, which controllers write.")] = MachineSetStatus()
 
 
 class MachineDeploymentDeletionSpec(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    order: Annotated[str, OneOf("Random", "Newest", "Oldest"), Doc("absent = Random")] = ""
+    order: Annotated[
+        str,
+        OneOf("Random", "Newest", "Oldest"),
+        Doc("The order in which Machines are deleted when the number shrinks. The default is Random."),
+    ] = ""
 
 
 class MachineDeploymentRemediationSpec(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    max_in_flight: Annotated[IntOrString | None, Doc("int or percent; absent = unlimited")] = None
+    max_in_flight: Annotated[
+        IntOrString | None,
+        Doc("The number or percentage of Machines that may be remediated at the same time. If absent, there is no limit."),
+    ] = None
 
 
 class MachineDeploymentRolloutSpec(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    after: Annotated[datetime | None, Doc("roll Machines created before this instant once it has passed")] = None
-    strategy: Annotated[MachineDeploymentRolloutStrategy | None, Doc("how a rollout goes; defaults to RollingUpdate")] = None
+    after: Annotated[datetime | None, Doc("A time. When it has passed, Machines that were created earlier are replaced.")] = None
+    strategy: Annotated[MachineDeploymentRolloutStrategy | None, Doc("How a rollout replaces Machines. The default is RollingUpdate.")] = (
+        None
+    )
 
 
 class MachineDeploymentSpec(Struct):
-    cluster_name: Annotated[str, REQUIRED, Len(1, 63), Doc("immutable; equals template clusterName")] = ""
-    deletion: Annotated[MachineDeploymentDeletionSpec | None, Doc("scale-down ordering")] = None
-    machine_naming: Annotated[MachineNamingSpec | None, Doc("Machine name template")] = None
-    paused: Annotated[bool | None, Doc("pauses rollouts of this deployment")] = None
-    remediation: Annotated[MachineDeploymentRemediationSpec | None, Doc("how unhealthy Machines are remediated")] = None
-    replicas: Annotated[Int32 | None, Doc("number of Machines")] = None
-    rollout: Annotated[MachineDeploymentRolloutSpec | None, Doc("rollout tuning")] = None
-    selector: Annotated[LabelSelector, REQUIRED, Doc("must match template labels")] = LabelSelector()
-    template: Annotated[MachineTemplateSpec, REQUIRED, Doc("Machine template")] = MachineTemplateSpec()
+    cluster_name: Annotated[
+        str, REQUIRED, Len(1, 63), Doc("The name of the Cluster, which the template must repeat. It cannot be changed.")
+    ] = ""
+    deletion: Annotated[MachineDeploymentDeletionSpec | None, Doc("The order of deletion when the number of Machines shrinks.")] = None
+    machine_naming: Annotated[MachineNamingSpec | None, Doc("How Machines are named.")] = None
+    paused: Annotated[bool | None, Doc("If true, rollouts of this MachineDeployment stop.")] = None
+    remediation: Annotated[MachineDeploymentRemediationSpec | None, Doc("How unhealthy Machines are remediated.")] = None
+    replicas: Annotated[Int32 | None, Doc("The number of Machines that are wanted.")] = None
+    rollout: Annotated[MachineDeploymentRolloutSpec | None, Doc("When and how Machines are replaced.")] = None
+    selector: Annotated[LabelSelector, REQUIRED, Doc("The labels of the Machines. The labels of the template must fit.")] = LabelSelector()
+    template: Annotated[MachineTemplateSpec, REQUIRED, Doc("The template of the Machines.")] = MachineTemplateSpec()
 
 
 class MachineDeploymentV1Beta1DeprecatedStatus(Struct):
-    available_replicas: Annotated[Int32, ALWAYS, Doc("legacy counter, always serialised")] = 0
+    available_replicas: Annotated[Int32, ALWAYS, Doc("A number in the form of v1beta1, which is always written.")] = 0
     conditions: V1Beta1Conditions = ()
-    ready_replicas: Annotated[Int32, ALWAYS, Doc("legacy counter, always serialised")] = 0
-    unavailable_replicas: Annotated[Int32, ALWAYS, Doc("legacy counter, always serialised")] = 0
-    updated_replicas: Annotated[Int32, ALWAYS, Doc("legacy counter, always serialised")] = 0
+    ready_replicas: Annotated[Int32, ALWAYS, Doc("A number in the form of v1beta1, which is always written.")] = 0
+    unavailable_replicas: Annotated[Int32, ALWAYS, Doc("A number in the form of v1beta1, which is always written.")] = 0
+    updated_replicas: Annotated[Int32, ALWAYS, Doc("A number in the form of v1beta1, which is always written.")] = 0
 
 
 class MachineDeploymentDeprecatedStatus(Struct):
-    v1beta1: Annotated[MachineDeploymentV1Beta1DeprecatedStatus | None, KEEP_EMPTY, Doc("legacy v1beta1 status block")] = None
+    v1beta1: Annotated[MachineDeploymentV1Beta1DeprecatedStatus | None, KEEP_EMPTY, Doc("The status of v1beta1.")] = None
 
 
 class MachineDeploymentStatus(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    available_replicas: Annotated[Int32 | None, Doc("Machines with Available=True")] = None
+    available_replicas: Annotated[Int32 | None, Doc("The number of Machines whose Available condition is True.")] = None
     conditions: Conditions = ()
     deprecated: Annotated[
-        MachineDeploymentDeprecatedStatus | None, KEEP_EMPTY, Doc("container for legacy-only status; kept for v1beta1 round trips")
+        MachineDeploymentDeprecatedStatus | None, KEEP_EMPTY, Doc("Status of older API versions, which is kept for conversion.")
     ] = None
     observed_generation: ObservedGeneration = 0
-    phase: Annotated[str, OneOf("ScalingUp", "ScalingDown", "Running", "Failed", "Unknown"), Doc("display only")] = ""
-    ready_replicas: Annotated[Int32 | None, Doc("Machines with Ready=True")] = None
-    replicas: Annotated[Int32 | None, Doc("observed Machine count (includes provisioning and deleting)")] = None
-    selector: Annotated[str, Len(1, 4096), Doc("selector in query-string form (scale subresource)")] = ""
-    up_to_date_replicas: Annotated[Int32 | None, Doc("Machines with UpToDate=True")] = None
+    phase: Annotated[
+        str, OneOf("ScalingUp", "ScalingDown", "Running", "Failed", "Unknown"), Doc("A summary for people. Programs must read conditions.")
+    ] = ""
+    ready_replicas: Annotated[Int32 | None, Doc("The number of Machines whose Ready condition is True.")] = None
+    replicas: Annotated[Int32 | None, Doc("The number of Machines that exist, with those that are being created or deleted.")] = None
+    selector: Annotated[str, Len(1, 4096), Doc("The label selector of the Machines, as in a query, for the scale subresource.")] = ""
+    up_to_date_replicas: Annotated[Int32 | None, Doc("The number of Machines whose UpToDate condition is True.")] = None
     versions: StatusVersions = ()
 
 
@@ -132,61 +153,79 @@ class MachineDeployment(Object):
 
     api_version: str = "cluster.x-k8s.io/v1beta2"
     kind: str = "MachineDeployment"
-    spec: Annotated[MachineDeploymentSpec, REQUIRED, Doc("desired state")] = MachineDeploymentSpec()
-    status: Annotated[MachineDeploymentStatus, Doc("observed state")] = MachineDeploymentStatus()
+    spec: Annotated[MachineDeploymentSpec, REQUIRED, Doc("The desired state, which users set.")] = MachineDeploymentSpec()
+    status: Annotated[MachineDeploymentStatus, Doc("The observed state, which controllers write.")] = MachineDeploymentStatus()
 
 
 class MachinePoolSpec(Struct):
-    cluster_name: Annotated[str, REQUIRED, Len(1, 63), Doc("immutable; equals template clusterName")] = ""
-    failure_domains: Annotated[tuple[str, ...], Items(None, 100), ATOMIC, Each(Len(1, 256)), Doc("pool placement")] = ()
-    provider_id_list: Annotated[tuple[str, ...], Items(None, 10000), ATOMIC, Each(Len(1, 512)), Doc("copied from InfraMachinePool")] = (
-        msgspec.field(name="providerIDList", default=())
-    )
-    replicas: Annotated[Int32 | None, Doc("number of Machines")] = None
-    template: Annotated[MachineTemplateSpec, REQUIRED, Doc("refs point at concrete BootstrapConfig and InfraMachinePool")] = (
-        MachineTemplateSpec()
-    )
+    cluster_name: Annotated[
+        str, REQUIRED, Len(1, 63), Doc("The name of the Cluster, which the template must repeat. It cannot be changed.")
+    ] = ""
+    failure_domains: Annotated[
+        tuple[str, ...], Items(None, 100), ATOMIC, Each(Len(1, 256)), Doc("The failure domains in which the machines must be placed.")
+    ] = ()
+    provider_id_list: Annotated[
+        tuple[str, ...],
+        Items(None, 10000),
+        ATOMIC,
+        Each(Len(1, 512)),
+        Doc("The identities of the machines, copied from the infrastructure pool."),
+    ] = msgspec.field(name="providerIDList", default=())
+    replicas: Annotated[Int32 | None, Doc("The number of Machines that are wanted.")] = None
+    template: Annotated[
+        MachineTemplateSpec,
+        REQUIRED,
+        Doc("The template of the machines. It refers to a bootstrap configuration and an infrastructure pool, not to templates."),
+    ] = MachineTemplateSpec()
 
 
 class MachinePoolV1Beta1DeprecatedStatus(Struct):
-    available_replicas: Annotated[Int32, Doc("legacy counter")] = 0
+    available_replicas: Annotated[Int32, Doc("A number in the form of v1beta1.")] = 0
     conditions: V1Beta1Conditions = ()
-    failure_message: Annotated[str | None, Len(1, 10240), Doc("legacy terminal-failure text; informational only")] = None
-    failure_reason: Annotated[str | None, Doc("legacy terminal-failure token; informational only")] = None
-    ready_replicas: Annotated[Int32, Doc("legacy counter")] = 0
-    unavailable_replicas: Annotated[Int32, Doc("legacy counter")] = 0
+    failure_message: Annotated[
+        str | None, Len(1, 10240), Doc("The text of a failure in the form of v1beta1. No controller depends on it.")
+    ] = None
+    failure_reason: Annotated[str | None, Doc("The name of a failure in the form of v1beta1. No controller depends on it.")] = None
+    ready_replicas: Annotated[Int32, Doc("A number in the form of v1beta1.")] = 0
+    unavailable_replicas: Annotated[Int32, Doc("A number in the form of v1beta1.")] = 0
 
 
 class MachinePoolDeprecatedStatus(Struct):
-    v1beta1: Annotated[MachinePoolV1Beta1DeprecatedStatus | None, KEEP_EMPTY, Doc("legacy v1beta1 status block")] = None
+    v1beta1: Annotated[MachinePoolV1Beta1DeprecatedStatus | None, KEEP_EMPTY, Doc("The status of v1beta1.")] = None
 
 
 class MachinePoolInitializationStatus(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    bootstrap_data_secret_created: Annotated[bool | None, Doc("latched")] = None
-    infrastructure_provisioned: Annotated[bool | None, Doc("latched")] = None
+    bootstrap_data_secret_created: Annotated[
+        bool | None, Doc("True after the bootstrap data existed for the first time. It is never set back.")
+    ] = None
+    infrastructure_provisioned: Annotated[
+        bool | None, Doc("True after the bootstrap data existed for the first time. It is never set back.")
+    ] = None
 
 
 class MachinePoolStatus(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    available_replicas: Annotated[Int32 | None, Doc("Machines with Available=True")] = None
+    available_replicas: Annotated[Int32 | None, Doc("The number of Machines whose Available condition is True.")] = None
     conditions: Conditions = ()
     deprecated: Annotated[
-        MachinePoolDeprecatedStatus | None, KEEP_EMPTY, Doc("container for legacy-only status; kept for v1beta1 round trips")
+        MachinePoolDeprecatedStatus | None, KEEP_EMPTY, Doc("Status of older API versions, which is kept for conversion.")
     ] = None
-    initialization: Annotated[MachinePoolInitializationStatus | None, Doc("one-way latches")] = None
-    node_refs: Annotated[tuple[ObjectReference, ...], Items(None, 10000), ATOMIC, Doc("Nodes of the pool")] = ()
+    initialization: Annotated[
+        MachinePoolInitializationStatus | None, Doc("The steps of provisioning that are done. Each is never set back.")
+    ] = None
+    node_refs: Annotated[tuple[ObjectReference, ...], Items(None, 10000), ATOMIC, Doc("The Nodes of the pool.")] = ()
     observed_generation: ObservedGeneration = 0
     phase: Annotated[
         str,
         OneOf("Pending", "Provisioning", "Provisioned", "Running", "ScalingUp", "ScalingDown", "Scaling", "Deleting", "Failed", "Unknown"),
-        Doc("display only"),
+        Doc("A summary for people. Programs must read conditions."),
     ] = ""
-    ready_replicas: Annotated[Int32 | None, Doc("Machines with Ready=True")] = None
-    replicas: Annotated[Int32 | None, Doc("from InfraMachinePool")] = None
-    up_to_date_replicas: Annotated[Int32 | None, Doc("Machines with UpToDate=True")] = None
+    ready_replicas: Annotated[Int32 | None, Doc("The number of Machines whose Ready condition is True.")] = None
+    replicas: Annotated[Int32 | None, Doc("The number of machines, as the infrastructure pool reports it.")] = None
+    up_to_date_replicas: Annotated[Int32 | None, Doc("The number of Machines whose UpToDate condition is True.")] = None
     versions: StatusVersions = ()
 
 
@@ -195,5 +234,5 @@ class MachinePool(Object):
 
     api_version: str = "cluster.x-k8s.io/v1beta2"
     kind: str = "MachinePool"
-    spec: Annotated[MachinePoolSpec, REQUIRED, Doc("desired state")] = MachinePoolSpec()
-    status: Annotated[MachinePoolStatus, Doc("observed state")] = MachinePoolStatus()
+    spec: Annotated[MachinePoolSpec, REQUIRED, Doc("The desired state, which users set.")] = MachinePoolSpec()
+    status: Annotated[MachinePoolStatus, Doc("The observed state, which controllers write.")] = MachinePoolStatus()
