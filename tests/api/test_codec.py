@@ -11,13 +11,11 @@ from clusterwright.api.bootstrap import (
     Arg,
     BootstrapToken,
     Discovery,
-    File,
     JoinConfiguration,
     JoinControlPlane,
     KubeadmConfig,
     KubeadmConfigSpec,
     NodeRegistrationOptions,
-    User,
 )
 from clusterwright.api.codec import DecodeError, convert, decode, encode, to_json
 from clusterwright.api.controlplane import (
@@ -42,6 +40,7 @@ from clusterwright.api.core import (
 )
 from clusterwright.api.infrastructure import DevMachine, DevMachineBackend, DevMachineSpec, InMemoryMachineBackend
 from clusterwright.api.kubernetes import ConfigMap, EnvVar, Lease, Node, Pod, PodSpec, Secret, VolumeAttachment
+from clusterwright.api.machine_setup import File, User
 from clusterwright.api.meta import Condition, ObjectMeta
 from clusterwright.api.scheme import SCHEME
 

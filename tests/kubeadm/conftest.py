@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clusterwright.api.bootstrap import NTP, ContainerLinuxConfig, File, User
+from clusterwright.api.machine_setup import NTP, ContainerLinuxConfig, File, User
 from clusterwright.kubeadm.documents import AdditionalData, cluster_document, init_document, join_document, marshal
 from clusterwright.kubeadm.node import Node, Role
 
@@ -27,7 +27,7 @@ def a_node() -> Callable[..., Node]:
 @pytest.fixture
 def a_full_node(a_node: Callable[..., Node]) -> Callable[..., Node]:
     """Makes a node that uses every module that both renderers know."""
-    from clusterwright.api.bootstrap import DiskSetup, Filesystem, Partition
+    from clusterwright.api.machine_setup import DiskSetup, Filesystem, Partition
 
     def make(role: Role, **parts: Any) -> Node:
         given: dict[str, Any] = {

@@ -13,8 +13,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterwright.api.bootstrap import NTP, DiskSetup, File, Filesystem, Partition, PartitionSpec, User
 from clusterwright.api.copying import replace
+from clusterwright.api.machine_setup import NTP, DiskSetup, File, Filesystem, Partition, PartitionSpec, User
 from clusterwright.kubeadm import cloudinit
 from clusterwright.kubeadm.documents import AdditionalData, cluster_document, init_document, join_document, marshal
 from clusterwright.kubeadm.node import Node, Role, clipped

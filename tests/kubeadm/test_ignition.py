@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterwright.api.bootstrap import NTP, ContainerLinuxConfig, DiskSetup, File, Filesystem, Partition, User
+from clusterwright.api.machine_setup import NTP, ContainerLinuxConfig, DiskSetup, File, Filesystem, Partition, User
 from clusterwright.kubeadm import ignition
 from clusterwright.kubeadm.node import Node, RenderError, Role
 

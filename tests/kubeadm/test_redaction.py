@@ -10,7 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterwright.api.bootstrap import File, FileSource, KubeadmConfigSpec, SecretFileSource, User
+from clusterwright.api.bootstrap import KubeadmConfigSpec
+from clusterwright.api.machine_setup import File, FileSource, SecretFileSource, User
 from clusterwright.kubeadm import cloudinit, ignition
 from clusterwright.kubeadm.node import Node, Role
 from clusterwright.kubeadm.redaction import HIDDEN, CannotRedact, redacted, secret_paths

@@ -15,10 +15,10 @@ from apiserver.apiserver_testing import make_server, widget_crds
 from clusterwright import conversion as converting
 from clusterwright.admission.ippools import IN_CLUSTER_IP_POOL
 from clusterwright.admission.rule import Review, judge
-from clusterwright.api.bootstrap import File
 from clusterwright.api.core import MachineDrainRule
 from clusterwright.api.core.health import MachineDrainRuleDrainConfig, MachineDrainRuleSpec
 from clusterwright.api.ippools import ENTRIES
+from clusterwright.api.machine_setup import File
 from clusterwright.api.meta import ObjectKey, ObjectMeta
 from clusterwright.api.versions import HUB
 from clusterwright.apiserver.builtins.kinds import RESOURCES

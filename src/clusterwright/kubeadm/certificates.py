@@ -27,8 +27,8 @@ from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from clusterwright.api import kubeconfig
-from clusterwright.api.bootstrap import File
 from clusterwright.api.codec import to_json
+from clusterwright.api.machine_setup import File
 from clusterwright.api.meta import Json, OwnerReference
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CLUSTER_SECRET_TYPE
 from clusterwright.kubeadm import yamltext

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from clusterwright.api.bootstrap import NTP, DiskSetup, File, Filesystem, Partition, User
+from clusterwright.api.machine_setup import NTP, DiskSetup, File, Filesystem, Partition, User
 from clusterwright.kubeadm.node import SENTINEL, Node, Role, clipped
 from clusterwright.kubeadm.presence import defined
 from clusterwright.kubeadm.yamltext import is_printable, quoted, scalar

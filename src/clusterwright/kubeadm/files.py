@@ -6,8 +6,9 @@ from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any
 
-from clusterwright.api.bootstrap import File, FileDiscovery, KubeConfigAuthExec, User
+from clusterwright.api.bootstrap import FileDiscovery, KubeConfigAuthExec
 from clusterwright.api.copying import replace
+from clusterwright.api.machine_setup import File, User
 from clusterwright.api.meta import Json
 from clusterwright.kubeadm import yamltext
 from clusterwright.kubeadm.presence import defined

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from clusterwright.api.bootstrap import File, Filesystem, Partition, User
+from clusterwright.api.machine_setup import File, Filesystem, Partition, User
 from clusterwright.api.meta import Json
 from clusterwright.kubeadm.container_linux import ContainerLinuxConfigError, appended, data_url, empty_config, transpile
 from clusterwright.kubeadm.ignition_schema import Finding, validate

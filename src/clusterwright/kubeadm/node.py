@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from clusterwright.api.bootstrap import NTP, ContainerLinuxConfig, DiskSetup, File, KubeadmConfigSpec, User
+from clusterwright.api.bootstrap import KubeadmConfigSpec
+from clusterwright.api.machine_setup import NTP, ContainerLinuxConfig, DiskSetup, File, User
 
 
 class RenderError(ValueError):

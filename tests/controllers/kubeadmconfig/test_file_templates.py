@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from clusterwright.api.bootstrap import File
 from clusterwright.api.crds import crds
+from clusterwright.api.machine_setup import File
 from clusterwright.controllers.kubeadmconfig.file_templates import MOST_BYTES, MOST_STEPS, rendered, template_data
 from clusterwright.controllers.kubeadmconfig.material import MaterialFailed
 from clusterwright.gotemplate import Budget

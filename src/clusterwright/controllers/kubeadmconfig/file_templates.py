@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from clusterwright import gotemplate
-from clusterwright.api.bootstrap import File
 from clusterwright.api.contract import CONTRACTS, MalformedField
 from clusterwright.api.copying import replace
+from clusterwright.api.machine_setup import File
 from clusterwright.controllers.external import ContractUnknown, get_external
 from clusterwright.controllers.kit.contract import field_of
 from clusterwright.controllers.kit.lookup import Found

@@ -11,9 +11,10 @@ from random import Random
 from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes
 
-from clusterwright.api.bootstrap import ClusterConfiguration, File, KubeadmConfig, User
+from clusterwright.api.bootstrap import ClusterConfiguration, KubeadmConfig
 from clusterwright.api.codec import to_json
 from clusterwright.api.kubernetes import Secret
+from clusterwright.api.machine_setup import File, User
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, OwnerReference
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.controllers.kit.passing import PassFailed
