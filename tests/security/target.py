@@ -66,9 +66,9 @@ class Target:
         await under_way
         return found
 
-    def stalls(self, waits: list[Wait]) -> list[Wait]:
+    def stalls(self, waits: list[Wait], least: float = LEAST) -> list[Wait]:
         """Return those in which the event loop worked for too long."""
-        return [w for w in waits if w.worked >= LEAST]
+        return [w for w in waits if w.worked >= least]
 
     @property
     def worked(self) -> float:
