@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from clusterwright.api.meta import Json, ObjectKey, Unstructured
 from clusterwright.offline.bundle import Bundle
@@ -58,11 +57,6 @@ def from_bundle(bundle: Bundle) -> Captured:
     if observation.unreachable:
         notes.append(f"the workload cluster could not be read: {observation.unreachable}")
     return Captured(bundle.objects, bundle.moment(), workloads, features, tuple(notes))
-
-
-def clusters_of(objects: Iterable[Mapping[str, Any]]) -> list[ObjectKey]:
-    """Return the Clusters among objects."""
-    return [o.key for o in map(Unstructured, objects) if o.kind == "Cluster"]
 
 
 def _key(name: str) -> ObjectKey:

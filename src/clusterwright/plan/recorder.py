@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -115,7 +115,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class MachineSeen:
-    """The state of a Machine at a moment. None for `available`: it is gone."""
+    """The state of a Machine at a moment."""
 
     at: float
     name: str
@@ -193,10 +193,6 @@ class Recorder:
         """The time from `begin` to the last movement."""
         return max(0.0, self.last - self.origin)
 
-    def open_messages(self) -> Iterator[Told]:
-        """Yield the messages that still hold."""
-        yield from self.open.values()
-
     def _moved(self, event: Event) -> None:
         self.moves += 1
         self.last = self.seconds()
@@ -206,14 +202,14 @@ class Recorder:
             return
         self._moved(event)
         at = self.last - self.origin
-        new = _decode_safely(event.entry.raw)
+        new = brief(event.entry.raw)
         if new is None:
             return
         if event.type == "DELETED":
             self._add(Step(at, "gone", new.name, new.metadata.uid, new.owner, event.entry.raw))
             self._forget(new, at)
             return
-        old = _decode_safely(event.old.raw) if event.old is not None else None
+        old = brief(event.old.raw) if event.old is not None else None
         if old is None or old.metadata.uid != new.metadata.uid:
             self._add(Step(at, "create", new.name, new.metadata.uid, new.owner, new=event.entry.raw))
         elif old.metadata.deletion_timestamp is None and new.metadata.deletion_timestamp is not None:
@@ -227,7 +223,7 @@ class Recorder:
             self.steps.append(step)
 
     def _see(self, raw: bytes, at: float, decoded: Brief | None = None) -> None:
-        obj = decoded or _decode_safely(raw)
+        obj = decoded or brief(raw)
         if obj is None:
             return
         if obj.metadata.deletion_timestamp is not None or (obj.status is not None and obj.status.conditions):
@@ -280,6 +276,3 @@ class Recorder:
 class _Ear:
     def __init__(self, hear: Callable[[Event], None]) -> None:
         self.offer = hear
-
-
-_decode_safely = brief
